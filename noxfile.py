@@ -1,0 +1,231 @@
+"""Everything this repository can do to itself. `nox` alone runs what CI runs.
+
+nox                                     lint, typing, tests on the oldest and the newest
+                                        installed Python, examples, demo
+nox -l                                  list the sessions
+nox -s "tests-3.12(flow-ops)" -- -k observe_on
+                                        one package on one Python; pytest gets what follows `--`
+nox -t full                             the same, with every package on every Python
+nox -s dev                              an editable environment to work in: .nox/dev/bin
+"""
+
+from __future__ import annotations
+
+import atexit
+import difflib
+import functools
+import os
+import shutil
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import nox
+from python_discovery import get_interpreter
+
+nox.needs_version = ">=2026.10"
+
+ROOT = Path(__file__).parent
+PACKAGES = sorted(folder.parent.name for folder in ROOT.glob("packages/*/pyproject.toml"))
+EXTRAS = {"flow-spark": "[jvm]"}  # the tests need no Java on the machine
+
+# --- Pythons ------------------------------------------------------------------------------------
+
+CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
+PYTHONS = sorted({"3.11", "3.12", "3.13", CURRENT}, key=lambda version: int(version[2:]))
+
+# pyenv puts shims on the PATH that fail unless selected; the interpreters are beside them.
+PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+os.environ["PATH"] = os.pathsep.join(
+    [os.environ["PATH"]]
+    + [str(folder) for python in PYTHONS for folder in PYENV.glob(f"versions/{python}.*/bin")]
+)
+INSTALLED = [python for python in PYTHONS if get_interpreter(python)]
+OLDEST, NEWEST = INSTALLED[0], INSTALLED[-1]
+for missing in [python for python in PYTHONS if python not in INSTALLED]:
+    print(f"Python {missing} is not installed: skipped", file=sys.stderr)
+
+# --- What `nox` runs ----------------------------------------------------------------------------
+
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = False
+nox.options.sessions = [
+    "lint",
+    "typing",
+    *(
+        f"tests-{python}({package})"
+        for package in PACKAGES
+        for python in dict.fromkeys([NEWEST] if package == "flow-spark" else [OLDEST, NEWEST])
+    ),
+    "examples",
+    "demo",
+]
+
+# --- Helpers ------------------------------------------------------------------------------------
+
+
+def dependencies(*groups: str) -> tuple[str, ...]:
+    """Return the requirements of the `[dependency-groups]` in the root pyproject.toml."""
+    return nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), *groups)
+
+
+def typed_folders(package: str) -> list[Path]:
+    """Return the folders of a package that the type checkers look at."""
+    folder = Path("packages", package)
+    return [folder / "src", folder / "typing_tests"]
+
+
+@functools.cache
+def wheelhouse() -> Path:
+    """Return a folder for the wheels, which lives as long as this run of nox."""
+    folder = Path(tempfile.mkdtemp(prefix="flow-wheels-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def wheels(session: nox.Session) -> dict[str, str]:
+    """Build the wheel of every package, once per run, and return their file URLs by package."""
+    folder = wheelhouse()
+    if not any(folder.glob("*.whl")):
+        sources = [f"packages/{package}" for package in PACKAGES]
+        if session.venv_backend == "uv":
+            build = ["uv", "build", "--wheel", "--quiet", f"--out-dir={folder}"]
+            for source in sources:
+                session.run_install(*build, source)
+        else:
+            build = ["python", "-m", "pip", "wheel", "--no-deps", "--quiet"]
+            session.run_install(*build, f"--wheel-dir={folder}", *sources)
+    return {
+        package: next(folder.glob(f"{package.replace('-', '_')}-*.whl")).as_uri()
+        for package in PACKAGES
+    }
+
+
+def install(session: nox.Session, *packages: str) -> None:
+    """Install packages of this repository from their wheels, with what they declare to need.
+
+    The constraints tie the name of every package to its file: no sibling comes from an index,
+    where a stranger may have taken the name, even if a declaration is wrong.
+    """
+    built = wheels(session)
+    constraints = wheelhouse() / "constraints.txt"
+    constraints.write_text("".join(f"{name} @ {url}\n" for name, url in built.items()))
+    session.install(
+        *(f"{package}{EXTRAS.get(package, '')} @ {built[package]}" for package in packages),
+        f"--constraint={constraints}",
+    )
+
+
+# --- Sessions -----------------------------------------------------------------------------------
+
+
+@nox.session(tags=["full"], reuse_venv=True)
+def lint(session: nox.Session) -> None:
+    """Check the style of everything: ruff's findings and its format."""
+    session.install(*dependencies("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session(tags=["full"], python=OLDEST, reuse_venv=False)
+def typing(session: nox.Session) -> None:
+    """Check the types of sources and typing tests: mypy --strict and pyright."""
+    install(session, *PACKAGES)
+    session.install(*dependencies("typing"))
+    for package in PACKAGES:  # one by one, so that typing tests may share names
+        session.run("mypy", "--strict", *map(str, typed_folders(package)))
+    # By name: where its own patterns match nothing, pyright is content.
+    session.run("pyright", *(str(path) for package in PACKAGES for path in typed_folders(package)))
+
+
+@nox.session(tags=["full"], python=PYTHONS, reuse_venv=False)
+@nox.parametrize("package", [nox.param(package, id=package) for package in PACKAGES])
+def tests(session: nox.Session, package: str) -> None:
+    """Test one package from its wheel, in an environment that holds only what it declares."""
+    install(session, package)
+    # Before pytest comes, which brings pluggy and would hide that it is not declared.
+    session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
+    session.install(*dependencies("test"))
+    session.run("pytest", f"packages/{package}/tests", *session.posargs)
+
+
+@nox.session(tags=["full"], reuse_venv=False)
+def examples(session: nox.Session) -> None:
+    """Run README, docs and examples, and the tests that span packages."""
+    install(session, *PACKAGES)
+    session.install("-r", "examples/requirements.txt", *dependencies("test", "examples"))
+    pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
+    session.run("pytest", *pages, "tests", *session.posargs)
+
+
+@nox.session(tags=["full"], reuse_venv=False)
+def demo(session: nox.Session) -> None:
+    """Run the main job here and on Spark, and compare what they print."""
+    install(session, *PACKAGES)
+    session.install("-r", "examples/requirements.txt")
+    job = f"{ROOT / 'examples' / 'flights.py'}:pipeline"
+    here = tables_of(session, "here", job)
+    spark = tables_of(session, "spark", job, "--on", "spark", "--master", "local[2]")
+    print(*here, sep="\n")
+    if difference := list(difflib.unified_diff(here, spark, "here", "spark", lineterm="")):
+        session.error("the tables differ:\n" + "\n".join(difference))
+
+
+def tables_of(session: nox.Session, engine: str, *arguments: str) -> list[str]:
+    """Run a job in a folder of its own, and return the lines it prints on stdout."""
+    folder = ROOT / session.cache_dir / "demo" / engine  # the picture is written here, too
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with session.chdir(folder), Path("tables.txt").open("w", encoding="utf-8") as tables:
+        session.run("flow", "run", *arguments, stdout=tables, stderr=None)
+    lines = (folder / "tables.txt").read_text("utf-8").splitlines()
+    if not lines or not any(folder.glob("*.png")):
+        session.error(f"the job on {engine} left no tables or no picture")
+    return lines
+
+
+@nox.session(reuse_venv=False)
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks named after `--`, or all of them, and print their tables."""
+    install(session, *PACKAGES)
+    session.install("-r", "examples/requirements.txt", *dependencies("bench"))
+    for script in session.posargs or sorted(map(str, Path("benchmarks").glob("bench_*.py"))):
+        session.run("python", script)
+
+
+# Sessions that come with their subject go here: tck, interleave, spark (clusters), docs.
+
+
+@nox.session(reuse_venv=True)
+def dev(session: nox.Session) -> None:
+    """Make or refresh .nox/dev: every package editable, with what the tests need."""
+    paths = [f"packages/{package}{EXTRAS.get(package, '')}" for package in PACKAGES]
+    session.install(*(option for path in paths for option in ("--editable", path)))
+    groups = dependencies("test", "examples", "lint", "typing")
+    session.install("-r", "examples/requirements.txt", *groups)
+    session.log("activate it with: source .nox/dev/bin/activate")
+
+
+@nox.session(name="format", reuse_venv=True)
+def format_(session: nox.Session) -> None:
+    """Put everything into ruff's format, and fix the findings that have an automatic fix."""
+    session.install(*dependencies("lint"))
+    session.run("ruff", "check", "--fix", ".")
+    session.run("ruff", "format", ".")
+
+
+@nox.session(reuse_venv=True)
+def changelog(session: nox.Session) -> None:
+    """Print what each package's next release notes will say."""
+    session.install(*dependencies("changelog"))
+    for package in PACKAGES:
+        project = tomllib.loads(Path(f"packages/{package}/pyproject.toml").read_text("utf-8"))
+        session.run(
+            "towncrier",
+            "build",
+            "--draft",
+            f"--config=packages/{package}/pyproject.toml",
+            f"--name={package}",
+            f"--version={project['project']['version']}",
+        )

@@ -1,0 +1,145 @@
+"""What the command says when something goes wrong: one message, and the traceback only if asked."""
+
+from __future__ import annotations
+
+import difflib
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Final, cast
+
+import flow_core
+from flow_core.errors import FlowError
+from flow_core.flow import Flow
+from flow_core.plugins import OperatorSpec, plugin_host
+
+__all__ = ["UsageError", "describe_error", "did_you_mean", "unknown_operator", "where_raised"]
+
+_OWN: Final = str(Path(flow_core.__file__).resolve().parent) + os.sep
+_FOREIGN: Final = tuple(
+    os.path.realpath(path) + os.sep
+    for name, path in sysconfig.get_paths().items()
+    if name in {"stdlib", "platstdlib", "purelib", "platlib"}
+)
+_MOST_LINKS: Final = 8
+
+
+class UsageError(FlowError):
+    """The command cannot do what it was asked to; its text is all that the user needs."""
+
+
+def did_you_mean(name: str, known: Iterable[str], more: str = "") -> str:
+    """`; did you mean …?`, or nothing if nothing comes near."""
+    near = difflib.get_close_matches(name, sorted(set(known)), 1)
+    return f"; did you mean {near[0]!r}{more}?" if near else ""
+
+
+def describe_error(error: BaseException, *, where: bool = True) -> list[str]:
+    """What failed, where in the user's code, its notes, and its causes; one line each."""
+    lines: list[str] = []
+    for depth, link in enumerate(_chain(error)):
+        text = f"{type(link).__name__}: {link}".rstrip(": ").splitlines()
+        lines.append(f"caused by {text[0]}" if depth else text[0])
+        lines += [f"  {line}" for line in text[1:]]
+        place = where_raised(link) if where else None
+        if place is not None:
+            lines.append(f"  raised at {place}")
+        for note in getattr(link, "__notes__", ()):
+            lines += [f"  {line}" for line in str(note).splitlines()]
+        for part in _parts(link):
+            lines += [f"  | {line}" for line in describe_error(part, where=where)]
+    return lines
+
+
+def where_raised(error: BaseException) -> str | None:
+    """``file:line, in function: code`` of the last frame that is neither ours nor a library's."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        text = (error.text or "").strip()
+        return f"{_short(error.filename)}:{error.lineno}" + (f": {text}" if text else "")
+    found: tuple[FrameType, int] | None = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if _is_users(frame.f_code.co_filename):
+            found = frame, line
+    if found is None:
+        return None
+    code, line = found[0].f_code, found[1]
+    text = linecache.getline(code.co_filename, line).strip()
+    place = f"{_short(code.co_filename)}:{line}, in {code.co_name}"
+    return f"{place}: {text}" if text else place
+
+
+def unknown_operator(error: BaseException) -> str | None:
+    """What to say of an operator that does not exist, if that is what `error` is about."""
+    if isinstance(error, AttributeError):
+        name = error.name
+        holder: object = error.obj
+        if not isinstance(name, str) or name.startswith("_") or not _is_ours(holder):
+            return None
+        return f"{_named(holder)} has no {name!r}{_hint(name, holder)}"
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] in _packages():
+        name = getattr(error, "name_from", None)  # Python 3.12
+        if name is None and "cannot import name" in str(error):
+            name = str(error).partition("'")[2].partition("'")[0]
+        if isinstance(name, str):
+            return f"{error.name} has no {name!r}{_hint(name, sys.modules.get(error.name or ''))}"
+    return None
+
+
+def _hint(name: str, holder: object) -> str:
+    host = plugin_host()
+    registered = host.operators.get(name)
+    if registered is not None:
+        module, _, attribute = registered.spec.target.partition(":")
+        if attribute.startswith("Flow."):
+            return f"; it is a method of Flow: flow.{name}(...)"
+        return f"; it is an operator for pipe(): flow.pipe({name}(...)), from {module}"
+    near = ""
+    if host.package_of(name, OperatorSpec) is None:
+        near = did_you_mean(name, [each for each in dir(holder) if not each.startswith("_")])
+    return near or f": {host.unknown(name, OperatorSpec)}"
+
+
+def _is_ours(holder: object) -> bool:
+    if isinstance(holder, Flow):
+        return True
+    return isinstance(holder, ModuleType) and holder.__name__.partition(".")[0] in _packages()
+
+
+def _packages() -> set[str]:
+    return {"flow_core"} | {plugin.module.partition(".")[0] for plugin in plugin_host().plugins}
+
+
+def _named(holder: object) -> str:
+    return holder.__name__ if isinstance(holder, ModuleType) else "a Flow"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen and len(seen) < _MOST_LINKS:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__
+
+
+def _parts(error: BaseException) -> tuple[BaseException, ...]:
+    if not isinstance(error, BaseExceptionGroup):
+        return ()
+    return cast("BaseExceptionGroup[BaseException]", error).exceptions  # of whatever errors
+
+
+def _is_users(file: str) -> bool:
+    if file.startswith("<"):
+        return False
+    path = os.path.realpath(file)
+    return not path.startswith((_OWN, *_FOREIGN)) and "site-packages" not in path
+
+
+def _short(file: str) -> str:
+    """`file` from the current folder, if it is below it."""
+    return file.removeprefix(str(Path.cwd()) + os.sep)

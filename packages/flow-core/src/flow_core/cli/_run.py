@@ -1,0 +1,262 @@
+"""``flow run`` and ``flow explain``: load the target, open the engine, and go."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import Any, Final, final
+
+from flow_core import hooks
+from flow_core.cli._arguments import Call, prepare
+from flow_core.cli._errors import UsageError, describe_error
+from flow_core.cli._stopping import Stop
+from flow_core.cli._targets import Target, as_flow, target
+from flow_core.engine import Engine, EngineOptions
+from flow_core.errors import OnErrorNotImplementedError
+from flow_core.flow import Flow
+from flow_core.plugins import plugin_host
+from flow_core.progress import counting
+
+__all__ = ["explain_target", "run_target"]
+
+_FLUSH_S: Final = 0.05
+_FLUSH_LINES: Final = 512
+_MOST_NOTES: Final = 5
+
+_AnyFlow = Flow[Any]  # Any: whatever the items of a user's flow are
+
+
+def run_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    """Run the target, and print the items of its flow.
+
+    Raises:
+        UsageError: if the target, the engine or an option is not what is needed.
+    """
+    _check_engine(options)
+    with target(options.target) as found:
+        call = _call(found, given)
+        with _engine(options, found, stop) as engine, _dropped():
+            flow = _flow(found, call, engine)
+            if flow is None:
+                if options.limit is not None:
+                    _note(f"{found.name}() returned no flow that --limit could have ended")
+                if options.on != "local" and call is not None and not call.takes_engine:
+                    _note(
+                        f"{found.name}() takes no Engine, so that nothing of it ran on "
+                        f"{options.on}; annotate its first parameter: (engine: Engine)"
+                    )
+                return
+            if options.limit is not None:
+                flow = flow.take(options.limit)
+            _print(flow, found.name, options.limit)
+
+
+def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    """Print how the target's flow is put together.
+
+    Raises:
+        UsageError: as for `run_target`.
+    """
+    from flow_core.cli.explain import tree
+
+    _check_engine(options)
+    with target(options.target) as found:
+        call = _call(found, given)
+        if call is not None and _returns_nothing(call):
+            raise UsageError(
+                f"{found.name}() returns None: it would run its flow, and has none to explain; "
+                "let a function return the Flow"
+            )
+        with _engine(options, found, stop) as engine:
+            flow = _flow(found, call, engine)
+            if flow is None:
+                raise UsageError(f"{found.name}() returned None, which is no flow to explain")
+            _console().print(tree(flow, title=found.name, source=options.source))
+
+
+def _check_engine(options: argparse.Namespace) -> None:
+    """Say what is wrong with ``--on`` before anything of the user is loaded."""
+    host = plugin_host()
+    host.engine(options.on)
+    heeded = host.engines[options.on].spec.options
+    for name in ("master", "remote"):
+        if getattr(options, name) is not None and name not in heeded:
+            able = [other for other, found in host.engines.items() if name in found.spec.options]
+            hint = f"; --on {able[0]} does" if able else ""
+            raise UsageError(f"the engine {options.on!r} takes no --{name}{hint}")
+
+
+@contextlib.contextmanager
+def _engine(
+    options: argparse.Namespace, found: Target, stop: Stop
+) -> Generator[Engine, None, None]:
+    factory = plugin_host().engine(options.on)
+    settings = EngineOptions(options.master, options.remote, name=f"flow run {found.text}")
+    with contextlib.ExitStack() as stack:
+        stack.callback(stop.leave_engine)
+        stop.enter_engine()
+        engine = stack.enter_context(factory(settings))
+        stop.leave_engine()
+        try:
+            yield engine
+        finally:
+            stop.enter_engine()
+
+
+def _call(found: Target, given: Sequence[str]) -> Call | None:
+    """The target as a function with its arguments, or None if it is a flow."""
+    value = found.value
+    if as_flow(value) is not None:
+        if given:
+            raise UsageError(f"{found.name} is a flow and takes no options, such as {given[0]!r}")
+        return None
+    if not callable(value) or isinstance(value, type):
+        raise UsageError(f"{found.text} is neither a Flow nor a function, but {_kind(value)}")
+    return prepare(value, found.name, given)
+
+
+def _flow(found: Target, call: Call | None, engine: Engine) -> _AnyFlow | None:
+    """The flow to run, placed on the engine; or None if a function did all by itself."""
+    if call is None:
+        flow = as_flow(found.value)
+        return None if flow is None else engine.place(flow)
+    made = call(engine)
+    flow = as_flow(made)
+    if flow is not None:
+        # A function that was given the engine has placed what it wants there.
+        return flow if call.takes_engine else engine.place(flow)
+    if made is not None:
+        raise UsageError(f"{found.name}() returned no Flow, but {_kind(made)}")
+    return None
+
+
+def _kind(value: object) -> str:
+    text = f"a {type(value).__name__}: {value!r}"
+    text = text if len(text) <= 100 else f"{text[:97]}..."
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        text += "; flow_core.from_iterable() makes a flow of an iterable"
+    if hasattr(value, "connect"):
+        text += "; a connectable is started by connect(), its flow is what it gives subscribers"
+    return text
+
+
+def _returns_nothing(call: Call) -> bool:
+    return getattr(call.function, "__annotations__", {}).get("return", "") in (None, "None")
+
+
+def _print(flow: _AnyFlow, label: str, total: int | None) -> None:
+    """Print the items, one a line, with a bar on stderr unless the flow has one itself."""
+    with contextlib.ExitStack() as stack:
+        shows_itself = _has_progress(flow)
+        counter = None if shows_itself else stack.enter_context(counting(label, total))
+        lines = stack.enter_context(_Lines())
+        items = iter(flow)
+        close = getattr(items, "close", None)
+        if close is not None:
+            stack.callback(close)
+        if counter is None:
+            for item in items:
+                lines.put(item)
+        else:
+            for item in items:
+                counter.count += 1
+                lines.put(item)
+
+
+def _has_progress(flow: _AnyFlow) -> bool:
+    boundary = flow.boundary
+    while boundary is not None:
+        before, operator = boundary
+        if operator.name == "progress":
+            return True
+        boundary = before.boundary
+    return False
+
+
+@final
+class _Lines:
+    """Lines for stdout, written in batches but never later than after a twentieth of a second.
+
+    A reader that is slower than the flow holds it back: `put` writes itself when a batch is full.
+    """
+
+    __slots__ = ("_closed", "_failure", "_lock", "_thread", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque()
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._failure: OSError | None = None
+        self._thread = threading.Thread(target=self._flush_often, name="flow-print", daemon=True)
+
+    def put(self, item: object) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiting.append(f"{item}\n")
+        if len(self._waiting) >= _FLUSH_LINES:
+            self._flush()
+
+    def _flush(self) -> None:
+        waiting = self._waiting
+        with self._lock:
+            text = "".join([waiting.popleft() for _ in range(len(waiting))])
+            if text:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+
+    def _flush_often(self) -> None:
+        while not self._closed.wait(_FLUSH_S):
+            try:
+                self._flush()
+            except OSError as error:
+                self._failure = error
+                return
+
+    def __enter__(self) -> _Lines:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._closed.set()
+        self._thread.join()
+        if self._failure is None:
+            self._flush()
+        elif error is None:
+            raise self._failure
+
+
+@contextlib.contextmanager
+def _dropped() -> Generator[None, None, None]:
+    """Tell of errors that no subscriber got; if one of them ended a flow, that is a failure."""
+    dropped: list[BaseException] = []
+    with hooks.dropped_errors.scoped("flow run", dropped.append):
+        yield
+    failed = next((one for one in dropped if isinstance(one, OnErrorNotImplementedError)), None)
+    others = [one for one in dropped if one is not failed]
+    for one in others[:_MOST_NOTES]:
+        text = "\n  ".join(describe_error(one))
+        _note(f"an error that no subscriber could receive: {text}")
+    if len(others) > _MOST_NOTES:
+        _note(f"and {len(others) - _MOST_NOTES} more errors that no subscriber could receive")
+    if failed is not None:
+        raise failed.__cause__ or failed
+
+
+def _note(text: str) -> None:
+    print(f"flow: note: {text}", file=sys.stderr)  # noqa: T201 - the command's own output
+
+
+def _console() -> Any:  # Any: rich's Console, which is imported only where something is drawn
+    from rich.console import Console
+
+    return Console(soft_wrap=True, highlight=False)

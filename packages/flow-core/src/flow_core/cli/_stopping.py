@@ -1,0 +1,102 @@
+"""Ctrl-C and SIGTERM: unwind at once, and end by force what does not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Generator
+from types import FrameType
+from typing import Final, final
+
+__all__ = ["Stop", "Stopped", "stoppable"]
+
+_GRACE_S: Final = 1.7
+_ENGINE_S: Final = 10.0
+_EXIT_S: Final = 0.5
+_POLL_S: Final = 0.02
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the process to stop. Fatal to flows: it unwinds them (X10)."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(signum).name}")
+        self.exit_code: Final = 128 + signum
+
+
+@final
+class Stop:
+    """How the process stops when it is asked to.
+
+    The first signal raises `Stopped` in the main thread, which closes iterators, disposes flows and
+    closes the engine on its way out. A second signal ends the process at once, and so does the
+    watch, when threads are still busy after the time of grace.
+
+    Args:
+        forced: whether the process may be ended, because it has no other purpose.
+    """
+
+    __slots__ = ("_forced", "_in_engine", "_signum")
+
+    def __init__(self, *, forced: bool) -> None:
+        self._forced = forced
+        self._signum = 0
+        self._in_engine = False
+
+    def enter_engine(self) -> None:
+        """The engine's session is opened or closed now: no flow runs, and this may take longer."""
+        self._in_engine = True
+
+    def leave_engine(self) -> None:
+        """The session is open, or closed."""
+        self._in_engine = False
+
+    def handle(self, signum: int, frame: FrameType | None) -> None:
+        """The handler of the signals."""
+        if self._signum and self._forced:
+            os._exit(128 + signum)
+        self._signum = signum
+        if self._forced:
+            threading.Thread(target=self._watch, name="flow-stop", daemon=True).start()
+        raise Stopped(signum)
+
+    def _watch(self) -> None:
+        time.sleep(_GRACE_S)
+        if self._in_engine:
+            latest = time.monotonic() + _ENGINE_S
+            while self._in_engine and time.monotonic() < latest:
+                time.sleep(_POLL_S)
+            time.sleep(_EXIT_S)
+        busy = [
+            thread.name
+            for thread in threading.enumerate()
+            if not thread.daemon and thread is not threading.main_thread()
+        ]
+        who = f"threads did not stop: {', '.join(busy)}" if busy else "the program did not stop"
+        with contextlib.suppress(OSError):
+            os.write(2, f"flow: {who}; ended by force\n".encode())
+        os._exit(128 + self._signum)
+
+
+@contextlib.contextmanager
+def stoppable(*, forced: bool) -> Generator[Stop, None, None]:
+    """Handle the signals for the time of a ``with`` block, where this is the main thread's affair.
+
+    Args:
+        forced: see `Stop`. The signals are then handled until the process has ended.
+    """
+    stop = Stop(forced=forced)
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {signum: signal.signal(signum, stop.handle) for signum in _SIGNALS}
+    try:
+        yield stop
+    finally:
+        if not forced:
+            for signum, handler in before.items():
+                signal.signal(signum, handler or signal.SIG_DFL)

@@ -1,0 +1,247 @@
+"""How a flow is put together: its sources, the loops made of its stages, its boundaries."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, cast, final
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+from rich.tree import Tree
+
+from flow_core.cli._listing import fusion_text
+from flow_core.cli._targets import as_flow
+from flow_core.demand import DEFAULT_PREFETCH
+from flow_core.errors import FlowError
+from flow_core.flow import AbsorbingSource, DeferredSource, Flow
+from flow_core.operator import Operator
+from flow_core.plugins import OperatorSpec, plugin_host
+from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
+from flow_core.stages import Form, Program, Stage, generated_source
+
+__all__ = ["explain", "tree"]
+
+_WIDE: Final = 1000
+
+# Any: an explanation looks at flows and stages of whatever items.
+_AnyFlow = Flow[Any]
+_AnyStage = Stage[Any, Any]
+
+
+def explain(flow: _AnyFlow, *, source: bool = False) -> str:
+    """A drawing of `flow`, as plain text. Nothing of the flow runs.
+
+    >>> import flow_core
+    >>> print(explain(flow_core.range(4).map(str).hide().count()))
+    flow
+    ├── source range(0, 4): an iterator
+    ├── loop 1, pushed: map
+    │   └── map(str)
+    ├── boundary hide(): passes demand on; no fusion
+    └── loop 2, fed: count; requests everything at once
+        └── count()
+
+    Args:
+        flow: any flow.
+        source: whether to show the code that was generated for each loop.
+    """
+    console = Console(file=io.StringIO(), width=_WIDE, color_system=None, highlight=False)
+    with console.capture() as capture:
+        console.print(tree(flow, source=source))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def tree(flow: _AnyFlow, *, title: str = "flow", source: bool = False) -> Tree:
+    """The drawing for a rich console.
+
+    Args:
+        flow: any flow.
+        title: what is written at the root.
+        source: whether to show the code that was generated for each loop.
+    """
+    root = Tree(Text(title, "bold"))
+    _draw(root, flow, source)
+    return root
+
+
+@final
+@dataclass(frozen=True)
+class _Run:
+    """The stages between two boundaries, or between a boundary and the end.
+
+    Args:
+        flow: the flow that ends with the last of these stages.
+        entry: the operator that made the source of this run; None at the first source.
+        exit: the operator behind these stages; None at the end of the flow.
+        pulled: whether that operator iterates over this flow, and is an iterator itself.
+    """
+
+    flow: _AnyFlow
+    entry: Operator[Any, Any] | None
+    exit: Operator[Any, Any] | None
+    pulled: bool
+
+
+def _runs(flow: _AnyFlow) -> list[_Run]:
+    runs: list[_Run] = []
+    behind: Operator[Any, Any] | None = None
+    pulled = False
+    while True:
+        boundary = flow.boundary
+        if boundary is None:
+            runs.append(_Run(flow, None, behind, pulled))
+            return runs[::-1]
+        runs.append(_Run(flow, boundary[1], behind, pulled))
+        pulled = isinstance(flow.source, IterableSource)
+        flow, behind = boundary
+
+
+def _draw(root: Tree, flow: _AnyFlow, source: bool) -> None:
+    number = 0
+    for run in _runs(flow):
+        if run.entry is None:
+            _draw_source(root, run.flow)
+        else:
+            _draw_boundary(root, run.entry)
+        for other in _other_upstreams(run):
+            _draw(root.add(Text("also from", "dim")), other, source)
+        stages = run.flow.stages
+        absorbing = _absorbing(run.flow.source)
+        if absorbing is not None:
+            stages = _draw_absorbed(root, absorbing, stages)
+        if stages:
+            number += 1
+            _draw_loop(root, number, run, stages, source)
+
+
+def _draw_source(root: Tree, flow: _AnyFlow) -> None:
+    text = Text.assemble(("source ", "dim"), (repr(flow.source), "bold green"))
+    root.add(text.append(f": {_source_kind(flow)}", "dim"))
+
+
+def _source_kind(flow: _AnyFlow) -> str:
+    source = flow.source
+    if isinstance(source, ScalarSource):
+        return "a constant"
+    if isinstance(source, CallableSource):
+        return "a function that gives one item or none"
+    if isinstance(source, IterableSource):
+        return "an iterator"
+    if isinstance(source, AbsorbingSource):
+        return "absorbs stages and runs them where its items are"
+    if isinstance(source, DeferredSource):
+        return "a flow that is made when it is subscribed, and fuses with what follows"
+    return "a publisher"
+
+
+def _draw_boundary(root: Tree, operator: Operator[Any, Any]) -> None:
+    text = Text.assemble(("boundary ", "dim"), (repr(operator), "bold yellow"))
+    spec = _spec(operator)
+    if spec is None:
+        text.append(": registered by no plugin", "dim")
+    else:
+        facts = [spec.backpressure.value]
+        if spec.asks:
+            facts.append(f"asks {fusion_text(spec.asks)}")
+        if spec.answers:
+            facts.append(f"answers {fusion_text(spec.answers)}")
+        if not spec.asks and not spec.answers:
+            facts.append("no fusion")
+        text.append(f": {'; '.join(facts)}", "dim")
+    root.add(text)
+
+
+def _draw_absorbed(
+    root: Tree, source: AbsorbingSource[Any], stages: tuple[_AnyStage, ...]
+) -> tuple[_AnyStage, ...]:
+    """Show what the source takes over; the stages that are left to this process."""
+    try:
+        publisher, left = source.absorb(stages)
+    except FlowError as error:
+        branch = root.add(Text.assemble(("refused ", "bold red"), str(error)))
+        _add_stages(branch, stages)
+        return ()
+    absorbed = stages[: len(stages) - len(left)]
+    if absorbed:
+        head = Text.assemble(("absorbed by ", "dim"), (repr(publisher), "bold green"))
+        _add_stages(root.add(head.append(f": {_names(absorbed)}")), absorbed)
+    return left
+
+
+def _absorbing(source: object) -> AbsorbingSource[Any] | None:
+    if not isinstance(source, AbsorbingSource):
+        return None
+    absorbing: AbsorbingSource[Any] = source  # pyright: ignore[reportUnknownVariableType]  # any items
+    return absorbing
+
+
+def _draw_loop(
+    root: Tree, number: int, run: _Run, stages: tuple[_AnyStage, ...], source: bool
+) -> None:
+    program, form, how = _compiled(run, stages)
+    parts = len(program.segments)
+    loops = f"loop {number}" if parts == 1 else f"loop {number}, in {parts} parts"
+    text = Text.assemble((f"{loops}, {how}: ", "dim"), (_names(stages), "bold cyan"))
+    if program.absorbs:
+        text.append("; requests everything at once", "dim")
+    elif program.accounts and form in (Form.FEED, Form.FEED_IF):
+        text.append(f"; an inbox of {min(DEFAULT_PREFETCH, program.limit)} items", "dim")
+    branch = root.add(text)
+    _add_stages(branch, stages)
+    if source:
+        code = generated_source(form, program).rstrip()
+        branch.add(Syntax(code, "python", background_color="default"))
+
+
+def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, Any], Form, str]:
+    """The program of a loop, the form it takes, and that form in words."""
+    source = run.flow.source
+    synchronous = isinstance(source, (IterableSource, DeferredSource))
+    program: Program[Any, Any] = Program(stages)
+    if isinstance(source, IterableSource):
+        program = run.flow._compiled()[1]  # with the check for None, if the source needs it
+    if not synchronous:
+        return program, Form.FEED, "fed"
+    if run.exit is None:
+        return program, Form.PULL, "pulled by iteration, or pushed to a subscriber"
+    if run.pulled:
+        return program, Form.PULL, f"pulled by {run.exit.name}"
+    spec = _spec(run.exit)
+    asks = spec.asks if spec is not None else Fusion.NONE
+    if Fusion.SYNC in asks and not (Fusion.THREAD_BOUNDARY in asks and program.calls_user_code):
+        return program, Form.POLL, f"polled by {run.exit.name} (SYNC fusion)"
+    return program, Form.PUSH, "pushed"
+
+
+def _add_stages(branch: Tree, stages: tuple[_AnyStage, ...]) -> None:
+    for stage in stages:
+        where = stage.assembled_at
+        text = Text(repr(stage))
+        if where is not None:
+            text.append(f"  {where.replace(chr(92), '/').rpartition('/')[2]}", "dim")
+        branch.add(text)
+
+
+def _names(stages: tuple[_AnyStage, ...]) -> str:
+    names = [stage.name for stage in stages[:8]]
+    if len(stages) > len(names):
+        names.append(f"… {len(stages)} stages")
+    return " | ".join(names)
+
+
+def _spec(operator: Operator[Any, Any]) -> OperatorSpec | None:
+    found = plugin_host().operators.get(operator.name)
+    return None if found is None else found.spec
+
+
+def _other_upstreams(run: _Run) -> Iterator[_AnyFlow]:
+    """Further flows that a source with several upstreams names in ``upstreams``."""
+    before = run.flow.boundary
+    named: object = getattr(run.flow.source, "upstreams", ())
+    for each in cast("tuple[object, ...]", named) if isinstance(named, tuple) else ():
+        flow = as_flow(each)
+        if flow is not None and (before is None or flow is not before[0]):
+            yield flow

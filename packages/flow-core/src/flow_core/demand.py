@@ -1,0 +1,51 @@
+"""The arithmetic of demand: how many more items a subscriber allows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["UNBOUNDED", "add_demand", "bad_request", "check_prefetch", "replenish_limit"]
+
+UNBOUNDED: Final = 2**63 - 1
+"""The demand that never runs out (§3.17); sums are capped here."""
+
+DEFAULT_PREFETCH: Final = 128
+
+
+def add_demand(outstanding: int, n: int) -> int:
+    """The sum of both, at most `UNBOUNDED`; Python's ints never overflow by themselves (X03)."""
+    return min(outstanding + n, UNBOUNDED)
+
+
+def bad_request(n: int) -> ValueError | None:
+    """What ``on_error`` must get for ``request(n)``, or None if `n` is a demand (§3.9).
+
+    Raises:
+        TypeError: if `n` is not an int.
+    """
+    if not isinstance(n, int) or n is True or n is False:
+        raise TypeError(f"request(n) takes an int >= 1, not {n!r}")
+    if n > 0:
+        return None
+    return ValueError(
+        f"§3.9 violated: non-positive subscription request: request({n}); ask for at least 1"
+    )
+
+
+def check_prefetch(prefetch: int, name: str = "prefetch") -> int:
+    """`prefetch` itself, if it is an int of at least 1 (M05, O36).
+
+    Raises:
+        TypeError: if it is not an int.
+        ValueError: if it is less than 1.
+    """
+    if not isinstance(prefetch, int) or isinstance(prefetch, bool):
+        raise TypeError(f"{name} takes an int >= 1, not {prefetch!r}")
+    if prefetch < 1:
+        raise ValueError(f"{name} must be at least 1 item, not {prefetch}")
+    return prefetch
+
+
+def replenish_limit(prefetch: int) -> int:
+    """After how many consumed items to request as many again: 75 % of `prefetch`, at least 1."""
+    return prefetch - (prefetch >> 2)

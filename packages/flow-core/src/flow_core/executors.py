@@ -1,0 +1,262 @@
+"""Where tasks run: thread pools, event loops and plain functions behind one small face.
+
+An executor is anything with ``submit(task) -> future`` (`concurrent.futures`), or a callable that
+runs a task or has it run: ``loop.call_soon_threadsafe``, the ``invoke_later`` of a user interface,
+``lambda task: task()``. `as_runner` adapts them; operators see a `Runner` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
+
+from flow_core import hooks
+from flow_core.errors import RejectedExecutionError, throw_if_fatal
+
+__all__ = [
+    "Executor",
+    "OnDropped",
+    "Runner",
+    "ScheduledTask",
+    "SubmitExecutor",
+    "Task",
+    "TaskFuture",
+    "as_runner",
+]
+
+Task: TypeAlias = Callable[[], object]
+"""What is run: once, without arguments; what it returns does not matter."""
+
+OnDropped: TypeAlias = Callable[[RejectedExecutionError], object]
+"""Told that an executor took a task and then dropped it without running it."""
+
+
+class TaskFuture(Protocol):
+    """What `SubmitExecutor.submit` returns: a `concurrent.futures.Future`, or one like it."""
+
+    def cancel(self) -> bool:
+        """Keep the task from running, if it has not started."""
+        ...
+
+    def add_done_callback(
+        self,
+        fn: Callable[[Any], object],  # Any: the future itself, which is of the executor's class
+        /,
+    ) -> object:
+        """Call `fn` with this future when the task has ended or will never run."""
+        ...
+
+
+@runtime_checkable
+class SubmitExecutor(Protocol):
+    """An executor as in `concurrent.futures`."""
+
+    def submit(self, fn: Task, /) -> TaskFuture:
+        """Run `fn` some time, on some thread. Raises when it takes no more tasks."""
+        ...
+
+
+Executor: TypeAlias = SubmitExecutor | Callable[[Task], object]
+"""What users pass: something with ``submit``, or a callable that has a task run."""
+
+
+class Runner(Protocol):
+    """An executor as operators see it."""
+
+    def execute(self, task: Task, on_dropped: OnDropped | None = None) -> ScheduledTask:
+        """Have `task` run once, perhaps before this returns (an executor may run it inline).
+
+        Args:
+            task: must not raise. What it raises all the same goes to the dropped-errors hook if
+                the executor would keep it in a future, and to whoever runs it otherwise.
+            on_dropped: called if the executor takes the task and drops it later, as
+                ``shutdown(cancel_futures=True)`` does; on a thread of its own, because
+                executors hold their lock while they drop tasks.
+
+        Returns:
+            The handle to cancel it with.
+
+        Raises:
+            RejectedExecutionError: if the executor takes no more tasks. The cause is what the
+                executor raised. The task will not run.
+        """
+        ...
+
+
+@final
+class ScheduledTask:
+    """A task given to an executor: runs at most once, and never once it was cancelled.
+
+    Whoever takes the task out of `_pending` decides what becomes of it: the executor's thread, the
+    one that cancels, or the executor that drops it. `list.pop` is atomic, so there is one winner.
+    """
+
+    __slots__ = ("_cancelled", "_executor", "_future", "_pending")
+
+    def __init__(self, task: Task, on_dropped: OnDropped | None = None) -> None:
+        self._pending = [(task, on_dropped)]
+        self._future: TaskFuture | None = None
+        self._executor = ""
+        self._cancelled = False
+
+    def __call__(self) -> None:
+        """Run the task, unless it has run or was cancelled."""
+        try:
+            task, _ = self._pending.pop()
+        except IndexError:
+            return
+        task()
+
+    def cancel(self) -> bool:
+        """Keep the task from running, if it has not started. Callable from any thread.
+
+        A task that runs is not interrupted: Python cannot interrupt a thread (X06, O26).
+
+        Returns:
+            True if this call did it: the task will never run, and nothing refers to it here any
+            more. False if it runs, has run, or was cancelled before.
+        """
+        try:
+            self._pending.pop()
+        except IndexError:
+            return False
+        self._cancelled = True
+        future = self._future
+        if future is not None:
+            future.cancel()
+        return True
+
+    def run_reported(self) -> None:
+        """As calling it; for executors that keep what a task raises in a future nobody reads."""
+        try:
+            self()
+        except BaseException as error:
+            hooks.drop_error(error)
+            raise
+
+    def attach(self, future: TaskFuture, executor: str) -> None:
+        """Know the executor's own handle, to cancel it too and to hear when it ends.
+
+        Args:
+            future: what the executor returned for this task.
+            executor: the executor's name, for messages.
+        """
+        self._executor = executor
+        self._future = future
+        if self._cancelled:
+            # `cancel` sets the flag before it reads `_future`: one of both sees the other.
+            future.cancel()
+        future.add_done_callback(self._ended)
+
+    def _ended(self, future: Any) -> None:  # Any: see TaskFuture
+        self._future = None  # the future refers to this by its callback: leave no cycle
+        try:
+            _, on_dropped = self._pending.pop()
+        except IndexError:
+            return
+        if on_dropped is None:
+            return
+        error = RejectedExecutionError(
+            f"{self._executor} took a task and dropped it without running it, mostly because it "
+            "was shut down with cancel_futures=True; end the flows that use an executor first"
+        )
+        error.__cause__ = None if future.cancelled() else future.exception()
+        Thread(target=on_dropped, args=(error,), name="flow-dropped-task", daemon=True).start()
+
+
+def _refusal(executor: str, error: BaseException) -> RejectedExecutionError:
+    return RejectedExecutionError(
+        f"{executor} took no task ({type(error).__name__}: {error}); end the flows that use an "
+        "executor before it is shut down"
+    )
+
+
+@final
+class _SubmitRunner:
+    """Gives tasks to ``submit``."""
+
+    __slots__ = ("_name", "_submit")
+
+    def __init__(self, executor: SubmitExecutor) -> None:
+        self._submit = executor.submit
+        self._name = _name(executor)
+
+    def execute(self, task: Task, on_dropped: OnDropped | None = None) -> ScheduledTask:
+        """See `Runner.execute`."""
+        scheduled = ScheduledTask(task, on_dropped)
+        try:
+            future = self._submit(scheduled.run_reported)
+        except BaseException as error:
+            if not scheduled.cancel():
+                raise  # it has run, inline: this is what the task itself raised
+            throw_if_fatal(error)
+            raise _refusal(self._name, error) from error
+        scheduled.attach(future, self._name)
+        return scheduled
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+@final
+class _CallRunner:
+    """Gives tasks to a callable. What it returns is not used.
+
+    An ``asyncio.Handle`` could be cancelled, but not from another thread; `ScheduledTask` can.
+    """
+
+    __slots__ = ("_call", "_name")
+
+    def __init__(self, call: Callable[[Task], object]) -> None:
+        self._call: Final = call
+        self._name = _name(call)
+
+    def execute(self, task: Task, on_dropped: OnDropped | None = None) -> ScheduledTask:
+        """See `Runner.execute`. Nothing tells when a callable drops a task."""
+        scheduled = ScheduledTask(task, on_dropped)
+        try:
+            self._call(scheduled)
+        except BaseException as error:
+            if not scheduled.cancel():
+                raise  # it has run, inline: this is what the task itself raised
+            throw_if_fatal(error)
+            raise _refusal(self._name, error) from error
+        return scheduled
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+def _name(executor: object) -> str:
+    name = getattr(executor, "__qualname__", None)
+    return name if isinstance(name, str) else type(executor).__name__
+
+
+def as_runner(executor: Executor) -> Runner:
+    """Adapt what the user passed.
+
+    >>> runner = as_runner(lambda task: task())
+    >>> handle = runner.execute(lambda: print("done"))
+    done
+    >>> handle.cancel()
+    False
+
+    Args:
+        executor: something with ``submit``, or a callable that has a task run.
+
+    Raises:
+        TypeError: if it is neither; says what to pass instead.
+    """
+    if isinstance(executor, type):
+        raise TypeError(f"an executor is needed, not its class: {executor.__name__}(...)")
+    if isinstance(executor, SubmitExecutor):
+        return _SubmitRunner(executor)
+    if callable(executor):
+        return _CallRunner(executor)
+    if callable(getattr(executor, "call_soon_threadsafe", None)):
+        raise TypeError("pass loop.call_soon_threadsafe as the executor, not the loop itself")
+    raise TypeError(
+        "an executor has submit(task), like a ThreadPoolExecutor, or is a callable that runs a "
+        f"task, like loop.call_soon_threadsafe; {executor!r} is neither"
+    )

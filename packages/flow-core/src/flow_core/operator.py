@@ -1,0 +1,54 @@
+"""What `Flow.pipe` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["Operator"]
+
+T = TypeVar("T")
+In_contra = TypeVar("In_contra", contravariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+@final
+class Operator(Generic[In_contra, Result_co]):
+    """What a flow is piped into, and what comes of it: another flow, a connectable, a DataFrame.
+
+    A third party writes a plain function that returns one:
+
+    >>> from flow_core import Flow, Operator
+    >>> def doubled() -> Operator[int, Flow[int]]:
+    ...     return Operator("doubled", lambda flow: flow.map(lambda n: 2 * n))
+    >>> import flow_core
+    >>> list(flow_core.range(3).pipe(doubled()))
+    [0, 2, 4]
+
+    Args:
+        name: the operator's name in messages and in `flow explain`.
+        apply: what it makes of a flow.
+        detail: its arguments, for messages.
+    """
+
+    __slots__ = ("_apply", "detail", "name")
+
+    def __init__(
+        self,
+        name: str,
+        apply: Callable[[Flow[In_contra]], Result_co],
+        detail: str = "",
+    ) -> None:
+        self.name = name
+        self.detail = detail
+        self._apply: Callable[[Flow[Any]], Result_co] = apply  # Any: In, which a slot cannot be
+
+    def apply(self, flow: Flow[In_contra]) -> Result_co:
+        """What this operator makes of `flow`."""
+        return self._apply(flow)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.detail})"

@@ -1,0 +1,44 @@
+"""What the installed packages offer by name: operators, sources, sinks, engines, converters.
+
+A plugin is a module under the entry-point group ``flow`` whose hooks yield records:
+
+    from flow_core.plugins import OperatorSpec, hookimpl
+
+    @hookimpl
+    def flow_operators():
+        yield OperatorSpec("every", "my_package:every", summary="Each n-th item.")
+
+Records name their objects, so that looking through them imports none of these. Nothing is scanned
+before `plugin_host` is called for the first time.
+"""
+
+from flow_core.plugins.hookspecs import GROUP, hookimpl
+from flow_core.plugins.host import Plugin, PluginHost, Problem, Registered, plugin_host
+from flow_core.plugins.records import (
+    Backpressure,
+    ConverterSpec,
+    EngineSpec,
+    Kind,
+    OperatorSpec,
+    SinkSpec,
+    SourceSpec,
+    Spec,
+)
+
+__all__ = [
+    "GROUP",
+    "Backpressure",
+    "ConverterSpec",
+    "EngineSpec",
+    "Kind",
+    "OperatorSpec",
+    "Plugin",
+    "PluginHost",
+    "Problem",
+    "Registered",
+    "SinkSpec",
+    "SourceSpec",
+    "Spec",
+    "hookimpl",
+    "plugin_host",
+]

@@ -1,0 +1,63 @@
+"""The hooks that a plugin may have. Each yields records; none gets an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pluggy
+
+from flow_core.plugins.records import (
+    ConverterSpec,
+    EngineSpec,
+    OperatorSpec,
+    SinkSpec,
+    SourceSpec,
+)
+
+__all__ = [
+    "GROUP",
+    "flow_converters",
+    "flow_engines",
+    "flow_operators",
+    "flow_sinks",
+    "flow_sources",
+    "hookimpl",
+]
+
+GROUP: Final = "flow"
+"""The name of the pluggy project, and of the entry-point group."""
+
+hookspec: Final = pluggy.HookspecMarker(GROUP)
+hookimpl: Final = pluggy.HookimplMarker(GROUP)
+"""Marks a plugin's function as one of the hooks below."""
+
+
+@hookspec
+def flow_operators() -> Iterable[OperatorSpec]:
+    """What `Flow.pipe` can take."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_sources() -> Iterable[SourceSpec]:
+    """Where flows can begin."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_sinks() -> Iterable[SinkSpec]:
+    """Where flows can end."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_engines() -> Iterable[EngineSpec]:
+    """Where flows can run."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_converters() -> Iterable[ConverterSpec]:
+    """What flows can be made of."""
+    raise NotImplementedError

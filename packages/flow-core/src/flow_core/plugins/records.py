@@ -1,0 +1,205 @@
+"""What a plugin says about the things that it brings."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import re
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Final, final
+
+from flow_core.errors import PluginError
+from flow_core.protocols import Fusion
+
+__all__ = [
+    "Backpressure",
+    "ConverterSpec",
+    "EngineSpec",
+    "Kind",
+    "OperatorSpec",
+    "SinkSpec",
+    "SourceSpec",
+    "Spec",
+]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
+_OBJECT: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+class Kind(enum.Enum):
+    """How an operator takes part in a flow."""
+
+    STAGE = "stage"
+    """A template, compiled into one loop with its neighbours."""
+    BOUNDARY = "boundary"
+    """A publisher of its own: the loops before and after it are separate."""
+
+
+class Backpressure(enum.Enum):
+    """What happens to demand on its way from the subscriber to the source."""
+
+    PASS = "passes demand on"
+    """What is requested is requested of the upstream; dropped items are asked for again."""
+    FULL = "bounded"
+    """Demand is honoured, and the upstream is asked for a bounded number of items ahead."""
+    UNBOUNDED_IN = "takes all, gives on demand"
+    """Everything is requested of the upstream; the downstream's demand is honoured."""
+    ERROR = "fails without demand"
+    """Items that nobody asked for fail the flow with MissingBackpressureError."""
+    NONE = "ignores demand"
+    """Items are sent whether they were requested or not."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What all records have: a name, and where the named object is.
+
+    Args:
+        name: in lower case, words joined by ``_`` or ``-``; unique among records of one class.
+        target: ``package.module:attribute``, with dots for nested attributes. It is imported when
+            it is used, never to list it.
+        summary: one line on what it does, for a user who chooses.
+    """
+
+    category: ClassVar[str] = "object"
+
+    name: str
+    target: str
+    _: KW_ONLY
+    summary: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise PluginError(
+                f"{type(self).__name__}: {self.name!r} is no name; take lower-case words joined by "
+                "underscores or hyphens, such as 'observe_on'"
+            )
+        if not isinstance(self.target, str) or not _OBJECT.fullmatch(self.target):
+            raise PluginError(
+                f"{type(self).__name__} {self.name!r}: {self.target!r} does not name an object; "
+                "write 'package.module:attribute'"
+            )
+
+    def load(self) -> object:
+        """Import the object.
+
+        Raises:
+            PluginError: if its module cannot be imported or has no such attribute.
+        """
+        try:
+            return load_object(self.target)
+        except (Exception, SystemExit) as error:
+            raise PluginError(
+                f"{self.category} {self.name!r} cannot be loaded from {self.target}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+@final
+@dataclass(frozen=True)
+class OperatorSpec(Spec):
+    """An operator for `Flow.pipe`.
+
+    Its target is a factory ``(...) -> Operator``, or a method of `Flow` (the built-in stages).
+
+    Args:
+        kind: whether it is compiled into its neighbours' loop.
+        backpressure: what it does with demand.
+        asks: the fusion modes it asks its upstream for; with THREAD_BOUNDARY if it polls on
+            another thread.
+        answers: the fusion modes it may grant to its downstream; with THREAD_BOUNDARY if also
+            across threads (what calls a user's function stays on its thread, F39; so does what
+            follows it, up to the next boundary that takes no part).
+        conditional: whether it tells its upstream which items it dropped (`try_on_next`).
+    """
+
+    category: ClassVar[str] = "operator"
+
+    _: KW_ONLY
+    kind: Kind = Kind.BOUNDARY
+    backpressure: Backpressure = Backpressure.FULL
+    asks: Fusion = Fusion.NONE
+    answers: Fusion = Fusion.NONE
+    conditional: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class SourceSpec(Spec):
+    """A source: its target is a factory ``(...) -> Flow``.
+
+    Args:
+        backpressure: what it does with demand.
+        answers: the fusion modes it may grant, with THREAD_BOUNDARY if also across threads.
+        distributed: whether its items are on a cluster, so that stages move there (macro-fusion).
+    """
+
+    category: ClassVar[str] = "source"
+
+    _: KW_ONLY
+    backpressure: Backpressure = Backpressure.FULL
+    answers: Fusion = Fusion.NONE
+    distributed: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class SinkSpec(Spec):
+    """Where a flow may end: its target is a factory ``(...) -> Operator`` that gives no flow.
+
+    Args:
+        backpressure: how it requests: FULL in bounded batches, UNBOUNDED_IN everything at once.
+    """
+
+    category: ClassVar[str] = "sink"
+
+    _: KW_ONLY
+    backpressure: Backpressure = Backpressure.FULL
+
+
+@final
+@dataclass(frozen=True)
+class EngineSpec(Spec):
+    """Somewhere to run flows: its target is ``(options: EngineOptions) -> ContextManager[Engine]``.
+
+    Args:
+        options: the names of the `EngineOptions` that it heeds; others are refused.
+    """
+
+    category: ClassVar[str] = "engine"
+
+    _: KW_ONLY
+    options: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class ConverterSpec(Spec):
+    """Makes a flow of a foreign object: its target is a function ``(value) -> Flow``.
+
+    Args:
+        accepts: the class of the values, as ``package.module:Class``. It is looked up among the
+            modules that are imported already: a value of it cannot exist otherwise.
+    """
+
+    category: ClassVar[str] = "converter"
+
+    _: KW_ONLY
+    accepts: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.accepts, str) or not _OBJECT.fullmatch(self.accepts):
+            raise PluginError(
+                f"ConverterSpec {self.name!r}: accepts={self.accepts!r} does not name a class; "
+                "write 'package.module:Class'"
+            )
+
+
+def load_object(name: str) -> object:
+    """What ``package.module`` or ``package.module:attribute`` names; imports the module."""
+    module, _, attribute = name.partition(":")
+    loaded: object = importlib.import_module(module)
+    for part in attribute.split(".") if attribute else ():
+        loaded = getattr(loaded, part)
+    return loaded

@@ -1,0 +1,251 @@
+"""The contract: Reactive Streams 1.0.4 (Java 9 ``Flow``) in Python names.
+
+The four roles of the specification are structural protocols (PEP 544): any object with the right
+methods takes part. The extensions that make flows fast (conditional subscribers, queue fusion,
+scalar and callable sources) are nominal classes: one has to say so to be taken for one, and
+``isinstance`` stays cheap.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
+
+__all__ = [
+    "EMPTY",
+    "CallableSource",
+    "ConditionalSubscriber",
+    "CoreSubscriber",
+    "Disposable",
+    "Empty",
+    "Fusion",
+    "IterableSource",
+    "Processor",
+    "Publisher",
+    "QueueSubscription",
+    "ScalarSource",
+    "Subscriber",
+    "Subscription",
+]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Empty(enum.Enum):
+    """The type of `EMPTY`: "no item right now" (ASYNC) or "no item any more" (SYNC)."""
+
+    EMPTY = "EMPTY"
+
+
+EMPTY: Final = Empty.EMPTY
+
+
+class Subscription(Protocol):
+    """The link between one publisher and one subscriber: demand goes up, and so does cancel."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def request(self, n: int, /) -> None:
+        """Allow `n` more items, added to what is outstanding and capped at `UNBOUNDED`.
+
+        Never raises for a wrong amount: ``n <= 0`` cancels the flow and signals
+        ``on_error(ValueError)`` (§3.9). A non-int raises TypeError.
+        """
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Stop the flow, now or soon. Idempotent, callable from any thread (§3.5, §3.7)."""
+
+
+class Subscriber(Protocol[T_contra]):
+    """Receives ``on_subscribe on_next* (on_error | on_complete)?``, serially (§1.3, §1.9)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """Take the link; request from it when ready. Comes first and returns before the rest."""
+
+    @abstractmethod
+    def on_next(self, item: T_contra, /) -> object:
+        """Take one of the items that were requested; never None (§2.13). The result is ignored."""
+
+    @abstractmethod
+    def on_error(self, error: BaseException, /) -> None:
+        """The flow failed; nothing follows (§1.4, §1.7)."""
+
+    @abstractmethod
+    def on_complete(self) -> None:
+        """The flow ended as it should; nothing follows (§1.5, §1.7)."""
+
+
+class Publisher(Protocol[T_co]):
+    """Provides items to each subscriber, as many as it requests (§1.1)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
+        """Start (or join) the flow for `subscriber`. Raises TypeError for None (§1.9)."""
+
+
+class Processor(Subscriber[T_contra], Publisher[T_co], Protocol[T_contra, T_co]):
+    """Both a subscriber and a publisher, bound by the rules of both (§4.1)."""
+
+    __slots__ = ()
+
+
+class Disposable(Protocol):
+    """A handle on something that runs. ``with disposable:`` disposes on exit."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def disposed(self) -> bool:
+        """Whether it has ended or was disposed."""
+
+    @abstractmethod
+    def dispose(self) -> None:
+        """End it. Idempotent, callable from any thread."""
+
+
+class CoreSubscriber(Generic[T_contra]):
+    """A subscriber that vouches for the rules itself, so that no strict guard is put before it.
+
+    Operators and the subscribers of this library are of this class. Foreign subscribers get a
+    guard for §1.3, §2.3, §2.12, §2.13 and §3.9 instead.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """As `Subscriber.on_subscribe`."""
+
+    @abstractmethod
+    def on_next(self, item: T_contra, /) -> object:
+        """As `Subscriber.on_next`."""
+
+    @abstractmethod
+    def on_error(self, error: BaseException, /) -> None:
+        """As `Subscriber.on_error`."""
+
+    @abstractmethod
+    def on_complete(self) -> None:
+        """As `Subscriber.on_complete`."""
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """`on_next` let `error` escape (§2.13), and the upstream has cancelled itself.
+
+        Returns:
+            Whether this subscriber deals with it; if not, it goes to the dropped-errors hook.
+        """
+        return False
+
+
+class ConditionalSubscriber(CoreSubscriber[T_contra]):
+    """A subscriber that says whether it used an item up (conditional fusion, F12).
+
+    An upstream that sees one calls `try_on_next`, and sends the next item at once when the
+    answer is False: a dropped item costs no ``request(1)``.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def try_on_next(self, item: T_contra, /) -> bool:
+        """Take `item`; True if it counts against the demand, False if it was dropped."""
+
+
+class Fusion(enum.IntFlag):
+    """What two neighbours may agree on in `QueueSubscription.request_fusion` (F21-F25)."""
+
+    NONE = 0
+    SYNC = 1
+    """The upstream is an iterator: ``poll() is EMPTY`` means completed, errors are raised."""
+    ASYNC = 2
+    """The upstream's queue is shared; ``on_next(EMPTY)`` is only a wake-up."""
+    ANY = 3
+    THREAD_BOUNDARY = 4
+    """Asked along: `poll` will run on another thread, so user code would move there."""
+
+
+class QueueSubscription(Generic[T_co]):
+    """A subscription whose items can be polled instead of being pushed (queue fusion, F21).
+
+    The subscriber asks once, inside `on_subscribe` and before any `request`. With SYNC it only
+    polls and never requests; with ASYNC it requests as usual and polls when woken.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def request(self, n: int, /) -> None:
+        """As `Subscription.request`."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """As `Subscription.cancel`."""
+
+    @abstractmethod
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """Agree on one of the asked modes; the answer lies within `mode`, or is NONE (F23)."""
+
+    @abstractmethod
+    def poll(self) -> T_co | Empty:
+        """The next item, or `EMPTY`. Raises what the flow failed with."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """False if the next `poll` may give an item (it still may give none, F42)."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Drop everything that could still be polled."""
+
+
+class IterableSource(Generic[T_co]):
+    """A source whose items a plain iterator gives, in the subscriber's own thread.
+
+    Everything that follows it up to the next boundary is compiled with it into one loop. One that
+    also has ``subscribe`` is iterated over by those who iterate, and subscribed to by the others.
+    """
+
+    __slots__ = ()
+
+    none_free: ClassVar[bool] = False
+    """Whether None is never among the items, so that the loop need not look (§2.13)."""
+
+    @abstractmethod
+    def iterate(self) -> Iterator[T_co]:
+        """A new iterator for one subscriber. One that has ``close()`` is closed on cancel."""
+
+
+class CallableSource(IterableSource[T_co]):
+    """A source of no or one item, known when it is subscribed (F02). Not every callable is one."""
+
+    __slots__ = ()
+
+    none_free: ClassVar[bool] = True
+
+    @abstractmethod
+    def call(self) -> T_co | None:
+        """The item, or None for an empty flow. May raise, block, and have side effects."""
+
+    def iterate(self) -> Iterator[T_co]:
+        """See `IterableSource.iterate`; calls when the first item is asked for."""
+        item = self.call()
+        if item is not None:
+            yield item
+
+
+class ScalarSource(CallableSource[T_co]):
+    """A constant of no or one item, which operators may look at while assembling (F03, F04)."""
+
+    __slots__ = ()

@@ -1,0 +1,71 @@
+"""Serialisation: one drainer at a time, and no lost wake-up.
+
+Every operator that is signalled from several threads works the same way: publish the work (append
+to a queue, raise the demand, set a flag), then call `SerialDrain.signal`. One thread gets in
+and does all that is visible; the others return at once, and what they published is seen.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+__all__ = ["SerialDrain"]
+
+
+class SerialDrain:
+    """The base of objects that drain published work, one thread at a time.
+
+    The permit is an entry of a dict: ``pop`` takes it and item assignment gives it back, each
+    atomic under the dict's own lock, with a GIL or without (X02). No wake-up is lost:
+
+    * A signaller publishes its work, sets `_missed`, and only then tries to take the permit.
+    * If it fails, the holder gives the permit back later, and re-reads `_missed` after that: it
+      either sees the flag, or had cleared it after the work was published and before draining.
+
+    A `drain` that raises gives the permit back, so that the object stays usable.
+    """
+
+    __slots__ = ("_missed", "_permit")
+
+    def __init__(self) -> None:
+        self._missed = False
+        self._permit = {0: True}
+
+    @abstractmethod
+    def drain(self) -> None:
+        """Do all the work that is visible now. Never runs twice at a time, never re-entered."""
+
+    def signal(self) -> None:
+        """Make sure that work published before this call is drained, here or by the holder."""
+        self._missed = True
+        permit = self._permit
+        while self._missed and permit.pop(0, False):
+            self._missed = False
+            try:
+                self.drain()
+            finally:
+                permit[0] = True
+
+    def try_enter(self) -> bool:
+        """Take the permit without draining, to hand the drain to an executor.
+
+        True obliges the caller to see that `run_entered` runs, or to call `leave`.
+        """
+        self._missed = True
+        return self._permit.pop(0, False)
+
+    def leave(self) -> None:
+        """Give the permit back without having drained. Pending work waits for the next signal."""
+        self._permit[0] = True
+
+    def run_entered(self) -> None:
+        """Drain with the permit that `try_enter` took, until nothing was missed; then leave."""
+        permit = self._permit
+        while True:
+            self._missed = False
+            try:
+                self.drain()
+            finally:
+                permit[0] = True
+            if not self._missed or not permit.pop(0, False):
+                return

@@ -1,0 +1,161 @@
+"""``flow.subscribe(on_next, ...)``: functions as a subscriber, and the handle to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from types import TracebackType
+from typing import Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
+from flow_core.errors import OnErrorNotImplementedError, throw_if_fatal
+from flow_core.protocols import CoreSubscriber, Subscription
+
+__all__ = ["CallbackSubscriber"]
+
+T = TypeVar("T")
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+@final
+class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
+    """Calls functions for the signals; itself the `Disposable` that stops the flow.
+
+    Args:
+        on_next: gets each item.
+        on_error: gets the error; without it the error goes to the dropped-errors hook, in an
+            `OnErrorNotImplementedError`.
+        on_complete: called at the end.
+        prefetch: items to request at a time, refilled at 75 %; None requests without bound.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_consumed",
+        "_ended",
+        "_event",
+        "_limit",
+        "_on_complete",
+        "_on_error",
+        "_on_next",
+        "_prefetch",
+        "_subscription",
+        "on_next",
+    )
+
+    on_next: Callable[[T], object]  # pyright: ignore[reportIncompatibleMethodOverride] - a slot
+
+    def __init__(
+        self,
+        on_next: Callable[[T], object] | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
+        on_complete: Callable[[], object] | None = None,
+        *,
+        prefetch: int | None = None,
+    ) -> None:
+        self._on_next = on_next or _ignore
+        self._on_error = on_error
+        self._on_complete = on_complete
+        self._subscription: Subscription | None = None
+        self._prefetch = UNBOUNDED if prefetch is None else check_prefetch(prefetch)
+        self._limit = replenish_limit(self._prefetch)
+        self._consumed = 0
+        self._ended = False
+        self._event: Event | None = None
+        # Unbounded, the user's function is the method: no frame of ours is between it and the loop.
+        self.on_next = self._on_next if prefetch is None else self._counted
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if self._subscription is not None or self._ended:
+            subscription.cancel()  # §2.5, or disposed before it began
+            return
+        self._subscription = subscription
+        subscription.request(self._prefetch)
+
+    def _counted(self, item: T) -> None:
+        self._on_next(item)
+        self._consumed += 1
+        if self._consumed == self._limit:
+            self._consumed = 0
+            subscription = self._subscription
+            if subscription is not None:
+                subscription.request(self._limit)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        self._subscription = None
+        if self._on_error is None:
+            missing = OnErrorNotImplementedError(
+                f"the flow failed with {error!r} and subscribe() was given no on_error"
+            )
+            missing.__cause__ = error
+            self._end()
+            hooks.drop_error(missing)
+            return
+        try:
+            self._on_error(error)
+        except BaseException as raised:
+            throw_if_fatal(raised)
+            hooks.drop_error(raised)
+        finally:
+            self._end()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._subscription = None
+        try:
+            if self._on_complete is not None:
+                self._on_complete()
+        except BaseException as raised:
+            throw_if_fatal(raised)
+            hooks.drop_error(raised)
+        finally:
+            self._end()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`: the user's function failed, so the flow has."""
+        self.on_error(error)
+        return True
+
+    @property
+    def disposed(self) -> bool:
+        """Whether the flow has ended or was disposed."""
+        return self._ended
+
+    def dispose(self) -> None:
+        """Cancel the flow. Idempotent, callable from any thread."""
+        self._end()
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.cancel()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Block until the flow has ended or was disposed.
+
+        Returns:
+            False if `timeout_s` seconds passed before.
+        """
+        event = self._event = self._event or Event()
+        # The flag is set before the event is looked for, and looked at after the event is there.
+        return self._ended or event.wait(timeout_s)
+
+    def _end(self) -> None:
+        self._ended = True
+        if self._event is not None:
+            self._event.set()
+
+    def __enter__(self) -> CallbackSubscriber[T]:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.dispose()

@@ -1,0 +1,102 @@
+"""The guard before a subscriber that this library does not know."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.errors import NoneItemError, is_fatal
+from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
+
+__all__ = ["StrictSubscriber", "core_subscriber"]
+
+T = TypeVar("T")
+
+
+def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
+    """`subscriber` itself if it vouches for the rules, or else with a guard before it.
+
+    Raises:
+        NoneItemError: for None (§1.9).
+        TypeError: for an object that lacks a method of a subscriber.
+    """
+    if isinstance(subscriber, CoreSubscriber):
+        return subscriber
+    if subscriber is None:
+        raise NoneItemError("subscribe(None): a subscriber is needed (§1.9)")
+    missing = [
+        name
+        for name in ("on_subscribe", "on_next", "on_error", "on_complete")
+        if not callable(getattr(subscriber, name, None))
+    ]
+    if missing:
+        raise TypeError(f"{subscriber!r} is no subscriber: it has no {', '.join(missing)}")
+    return StrictSubscriber(subscriber)
+
+
+@final
+class StrictSubscriber(CoreSubscriber[T], Generic[T]):
+    """Keeps the rules towards a foreign subscriber, and keeps its mistakes from the flow.
+
+    One subscription only (§2.5, §2.12); nothing after a terminal (§1.7); an exception out of one of
+    its methods (§2.13) cancels the flow and goes to the dropped-errors hook.
+    """
+
+    __slots__ = ("_done", "_subscriber", "_subscription")
+
+    def __init__(self, subscriber: Subscriber[T]) -> None:
+        self._subscriber = subscriber
+        self._subscription: Subscription | None = None
+        self._done = False
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if self._subscription is not None:
+            subscription.cancel()  # §2.5
+            return
+        self._subscription = subscription
+        try:
+            self._subscriber.on_subscribe(subscription)
+        except BaseException as error:
+            self._done = True
+            subscription.cancel()
+            self._drop(error)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if self._done:
+            return
+        try:
+            self._subscriber.on_next(item)
+        except BaseException as error:
+            self._done = True
+            if self._subscription is not None:
+                self._subscription.cancel()
+            self._drop(error)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if self._done:
+            hooks.drop_error(error)
+            return
+        self._done = True
+        try:
+            self._subscriber.on_error(error)
+        except BaseException as raised:
+            self._drop(raised)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if self._done:
+            return
+        self._done = True
+        try:
+            self._subscriber.on_complete()
+        except BaseException as raised:
+            self._drop(raised)
+
+    def _drop(self, error: BaseException) -> None:
+        if is_fatal(error):
+            raise error
+        error.add_note(f"raised by {self._subscriber!r}, a subscriber must not raise (§2.13)")
+        hooks.drop_error(error)

@@ -1,0 +1,383 @@
+"""A subscriber that records what it gets, and holds the publisher to the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition, get_ident
+from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
+
+from flow_core.demand import UNBOUNDED, add_demand
+from flow_core.errors import NoneItemError, is_fatal
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Fusion,
+    QueueSubscription,
+    Subscription,
+)
+
+__all__ = ["TIMEOUT_S", "ConditionalTestSubscriber", "Signal", "TestSubscriber"]
+
+T = TypeVar("T")
+
+TIMEOUT_S: Final = 5.0
+"""How long tests wait for what should come at once, in seconds."""
+
+SignalName = Literal["on_subscribe", "on_next", "on_error", "on_complete"]
+
+
+class Signal(NamedTuple):
+    """One signal as it came: its name, what it carried, and the thread that brought it."""
+
+    name: SignalName
+    value: object
+    thread: int
+
+    def __str__(self) -> str:
+        return f"{self.name}({'' if self.value is None else repr(self.value)})"
+
+
+class TestSubscriber(CoreSubscriber[T], Generic[T]):
+    """Records signals, controls demand, and notes each rule that its publisher breaks.
+
+    A broken rule does not raise where it is broken, since a flow would treat that as the
+    subscriber's mistake: it is kept in `violations`, and every assertion fails with it.
+
+    >>> import flow_core as flow
+    >>> subscriber = TestSubscriber[int](2)
+    >>> flow.range(3).subscribe(subscriber)
+    >>> subscriber.assert_items(0, 1).assert_not_terminated().request(1)
+    >>> subscriber.assert_result(0, 1, 2)
+    TestSubscriber[on_subscribe() on_next(0) on_next(1) on_next(2) on_complete()]
+
+    Args:
+        request: items to request in ``on_subscribe``; 0 for none yet.
+        fusion: what to ask a `QueueSubscription` for in ``on_subscribe``. When it grants SYNC,
+            `request` polls as many items; `fused` tells what was granted.
+        on_item: called with this subscriber and each item, after it was recorded: to request, to
+            cancel or to raise from within ``on_next``.
+    """
+
+    __test__: ClassVar = False  # no class of tests, whatever its name says to pytest
+
+    __slots__ = (
+        "__weakref__",
+        "_cancelled",
+        "_changed",
+        "_fusion",
+        "_on_item",
+        "_requested",
+        "_running",
+        "_subscription",
+        "completed",
+        "error",
+        "fused",
+        "items",
+        "late",
+        "signals",
+        "violations",
+    )
+
+    def __init__(
+        self,
+        request: int = UNBOUNDED,
+        *,
+        fusion: Fusion = Fusion.NONE,
+        on_item: Callable[[TestSubscriber[T], T], object] | None = None,
+    ) -> None:
+        self.items: list[T] = []
+        self.error: BaseException | None = None
+        self.completed = False
+        self.fused = Fusion.NONE
+        """What was granted."""
+        self.signals: list[Signal] = []
+        """All signals, in order."""
+        self.late: list[Signal] = []
+        """Signals that began after `cancel` had been called; in-flight ones are allowed (§2.8)."""
+        self.violations: list[str] = []
+        self._changed = Condition()
+        self._running: list[SignalName] = []
+        self._requested = request
+        self._fusion = fusion
+        self._on_item = on_item
+        self._cancelled = False
+        self._subscription: Subscription | None = None
+
+    # -- signals
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise NoneItemError("on_subscribe(None): a subscription is needed (§2.13)")
+        self._begin("on_subscribe", None)
+        try:
+            if self._subscription is not None:
+                self._violated("§2.12: a second on_subscribe")
+                subscription.cancel()  # §2.5
+                return
+            self._subscription = subscription
+            if self._cancelled:
+                subscription.cancel()
+                return
+            if self._fusion and isinstance(subscription, QueueSubscription):
+                self.fused = subscription.request_fusion(self._fusion)
+                if self.fused & ~self._fusion:
+                    self._violated(f"F23: asked for {self._fusion!r}, granted {self.fused!r}")
+            if self._requested:
+                self._demand(subscription, self._requested)
+        finally:
+            self._end()
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            self._violated("§2.13: on_next(None)")
+            raise NoneItemError("on_next(None): None is not an item (§2.13)")
+        self._begin("on_next", item)
+        try:
+            if self.fused is Fusion.ASYNC and item is EMPTY:
+                self._poll(UNBOUNDED)
+            else:
+                self._take(item)
+        finally:
+            self._end()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            self._violated("§2.13: on_error(None)")
+            raise NoneItemError("on_error(None): an error is needed (§2.13)")
+        self._begin("on_error", error)
+        self._terminated(error)
+        self._end()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._begin("on_complete", None)
+        self._terminated(None)
+        self._end()
+
+    # -- control
+
+    def request(self, n: int, /) -> None:
+        """Ask for `n` more items; before ``on_subscribe``, remember to. Fused SYNC: poll them."""
+        with self._changed:
+            if n > 0:
+                self._requested = add_demand(self._requested, n)
+            subscription = self._subscription
+        if subscription is not None:
+            self._demand(subscription, n)
+
+    def cancel(self) -> None:
+        """Cancel; before ``on_subscribe``, remember to."""
+        with self._changed:
+            self._cancelled = True
+            subscription = self._subscription
+        if subscription is not None:
+            subscription.cancel()
+
+    # -- what was seen
+
+    @property
+    def subscription(self) -> Subscription:
+        """What ``on_subscribe`` brought."""
+        if self._subscription is None:
+            raise AssertionError("there was no on_subscribe")
+        return self._subscription
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the flow has completed or failed."""
+        return self.completed or self.error is not None
+
+    @property
+    def threads(self) -> set[int]:
+        """The idents of the threads that brought items."""
+        return {signal.thread for signal in self.signals if signal.name == "on_next"}
+
+    def await_terminal(self, timeout_s: float = TIMEOUT_S) -> TestSubscriber[T]:
+        """Wait until the flow has completed or failed."""
+        return self._await(lambda: self.terminated, "no terminal", timeout_s)
+
+    def await_items(self, count: int, timeout_s: float = TIMEOUT_S) -> TestSubscriber[T]:
+        """Wait until there are `count` items, or the flow has ended."""
+        return self._await(
+            lambda: self.terminated or len(self.items) >= count, f"no {count} items", timeout_s
+        )
+
+    # -- assertions
+
+    def assert_rules_kept(self) -> TestSubscriber[T]:
+        """The publisher broke no rule."""
+        if self.violations:
+            self._fail("the publisher broke rules:\n  " + "\n  ".join(self.violations))
+        return self
+
+    def assert_items(self, *items: T) -> TestSubscriber[T]:
+        """Exactly these items have come so far."""
+        if self.items != list(items):
+            self._fail(f"expected the items {list(items)!r}, got {self.items!r}")
+        return self.assert_rules_kept()
+
+    def assert_result(self, *items: T) -> TestSubscriber[T]:
+        """Exactly these items, then completion."""
+        if self.error is not None:
+            self._fail(f"expected the items {list(items)!r} and completion, got an error", self.error)
+        self.assert_items(*items)
+        if not self.completed:
+            self._fail("expected completion, got none yet")
+        return self
+
+    def assert_failure(
+        self, error: BaseException | type[BaseException], *items: T
+    ) -> TestSubscriber[T]:
+        """Exactly these items, then this very error, or one of this class."""
+        if self.error is None:
+            self._fail(f"expected {error!r}, got {'completion' if self.completed else 'no error'}")
+        matches = isinstance(self.error, error) if isinstance(error, type) else self.error is error
+        if not matches:
+            self._fail(f"expected {error!r}, got another error", self.error)
+        return self.assert_items(*items)
+
+    def assert_not_terminated(self) -> TestSubscriber[T]:
+        """The flow goes on."""
+        if self.terminated:
+            self._fail("expected no terminal yet", self.error)
+        return self.assert_rules_kept()
+
+    def assert_silent_after_cancel(self) -> TestSubscriber[T]:
+        """No signal began after `cancel`; sure to hold only where no other thread signals."""
+        if self.late:
+            self._fail(f"expected nothing after cancel(), got {' '.join(map(str, self.late))}")
+        return self.assert_rules_kept()
+
+    def __repr__(self) -> str:
+        seen = [str(signal) for signal in self.signals]
+        if len(seen) > 24:
+            seen[12:-12] = [f"… {len(seen) - 24} more …"]
+        return f"{type(self).__name__}[{' '.join(seen)}]"
+
+    # -- the parts
+
+    def _begin(self, name: SignalName, value: object) -> None:
+        signal = Signal(name, value, get_ident())
+        with self._changed:
+            if self._running:
+                self._violated(f"§1.3: {signal} came while {self._running[-1]} was running")
+            if self._subscription is None and name != "on_subscribe":
+                self._violated(f"§1.9: {signal} came before on_subscribe")
+            if self.terminated:
+                self._violated(f"§1.7: {signal} came after the terminal")
+            if self._cancelled and name != "on_subscribe":
+                self.late.append(signal)
+            self._running.append(name)
+            self.signals.append(signal)
+
+    def _end(self) -> None:
+        with self._changed:
+            self._running.pop()
+            self._changed.notify_all()
+
+    def _take(self, item: T) -> None:
+        self.items.append(item)
+        if len(self.items) > self._requested:
+            self._violated(f"§1.1: item {len(self.items)}, but {self._requested} were requested")
+        if self._on_item is not None:
+            self._on_item(self, item)
+
+    def _terminated(self, error: BaseException | None) -> None:
+        with self._changed:
+            if error is None:
+                self.completed = True
+            else:
+                self.error = error
+            self._changed.notify_all()
+
+    def _demand(self, subscription: Subscription, n: int) -> None:
+        if self.fused is Fusion.SYNC:
+            self._poll(n)
+        else:
+            subscription.request(n)
+
+    def _poll(self, n: int) -> None:
+        """Take up to `n` items out of the fused subscription; SYNC ends with it, too."""
+        subscription = self._subscription
+        if not isinstance(subscription, QueueSubscription) or self.terminated:
+            return
+        polled = 0
+        while polled < n and not self._cancelled:
+            try:
+                nothing_left = subscription.is_empty()
+                item = subscription.poll()
+            except BaseException as error:
+                if is_fatal(error):
+                    raise
+                self._terminated(error)
+                return
+            if item is EMPTY:
+                if self.fused is Fusion.SYNC:
+                    self._terminated(None)
+                return
+            if nothing_left:
+                self._violated(f"F25: is_empty() was True, then poll() gave {item!r}")
+            self._take(item)
+            polled += 1
+
+    def _violated(self, what: str) -> None:
+        self.violations.append(what)
+
+    def _await(
+        self, condition: Callable[[], bool], missing: str, timeout_s: float
+    ) -> TestSubscriber[T]:
+        with self._changed:
+            if not self._changed.wait_for(condition, timeout_s):
+                self._fail(f"{missing} within {timeout_s} s")
+        return self
+
+    def _fail(self, what: str, cause: BaseException | None = None) -> None:
+        raise AssertionError(f"{what}\nseen: {self!r}") from cause
+
+
+class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
+    """A `TestSubscriber` that takes only some items, and says so to an upstream that asks.
+
+    Args:
+        accept: whether an item counts; those that do not are kept in `rejected`.
+        request: see `TestSubscriber`.
+        fusion: see `TestSubscriber`.
+        on_item: see `TestSubscriber`.
+    """
+
+    __slots__ = ("_accept", "offered", "rejected")
+
+    def __init__(
+        self,
+        accept: Callable[[T], object] = lambda _: True,
+        request: int = UNBOUNDED,
+        *,
+        fusion: Fusion = Fusion.NONE,
+        on_item: Callable[[TestSubscriber[T], T], object] | None = None,
+    ) -> None:
+        super().__init__(request, fusion=fusion, on_item=on_item)
+        self._accept = accept
+        self.rejected: list[T] = []
+        self.offered = 0
+        """How many items came by `try_on_next`."""
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`; a rejected item is asked for again (F19)."""
+        if item is None or self._accept(item):
+            super().on_next(item)
+        else:
+            self.rejected.append(item)
+            self.subscription.request(1)
+
+    def try_on_next(self, item: T, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`."""
+        self.offered += 1
+        if item is None or self._accept(item):
+            super().on_next(item)
+            return True
+        self.rejected.append(item)
+        return False

@@ -1,0 +1,1 @@
+"""A package that adds to flows what its authors need."""

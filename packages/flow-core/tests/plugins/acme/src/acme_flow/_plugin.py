@@ -1,0 +1,31 @@
+"""What acme-flow registers."""
+
+from collections.abc import Iterator
+
+from flow_core.plugins import EngineSpec, Kind, OperatorSpec, SourceSpec, hookimpl
+from flow_core.protocols import Fusion
+
+
+@hookimpl
+def flow_operators() -> Iterator[OperatorSpec]:
+    yield OperatorSpec(
+        "every",
+        "acme_flow.operators:every",
+        summary="Each n-th item.",
+        kind=Kind.STAGE,
+        asks=Fusion.SYNC,
+        answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
+    )
+
+
+@hookimpl
+def flow_sources() -> Iterator[SourceSpec]:
+    yield SourceSpec("countdown", "acme_flow.operators:countdown", summary="From n down to 1.")
+
+
+@hookimpl
+def flow_engines() -> Iterator[EngineSpec]:
+    yield EngineSpec(
+        "acme", "acme_flow.engine:open_engine", summary="Tenfold numbers.", options=("master",)
+    )

@@ -1,0 +1,30 @@
+"""An operator and a source."""
+
+from typing import TypeVar
+
+import flow_core
+from flow_core import Flow, Operator, Stage, Template
+
+T = TypeVar("T")
+
+EVERY = Template(
+    "every",
+    params=("n",),
+    state="i = 0",
+    on_item="""
+    i += 1
+    if i % n == 0:
+        EMIT
+    """,
+    ordered=True,
+)
+
+
+def every(n: int) -> Operator[T, Flow[T]]:
+    """Each n-th item."""
+    return flow_core.operators.stage(Stage(EVERY, n))
+
+
+def countdown(start: int) -> Flow[int]:
+    """From `start` down to 1."""
+    return flow_core.range(start, 0, -1)

@@ -1,0 +1,197 @@
+"""What the core says of its own operators and sources is what they do."""
+
+from __future__ import annotations
+
+import io
+import operator as op
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import flow_core as flow
+from flow_core import UNBOUNDED, CoreSubscriber, Flow, Fusion, QueueSubscription, Subscription
+from flow_core.engine import EngineOptions
+from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec
+from flow_core.progress import Display
+from flow_core.protocols import ConditionalSubscriber, Subscriber
+from flow_core.stages import Template, aggregate, effects, filtering, transform
+
+HOST = PluginHost({"FLOW_DISABLE_PLUGINS": "*"})
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "map": (str,),
+    "filter": (bool,),
+    "flat_map_iterable": (lambda n: [n, n],),
+    "take": (3,),
+    "skip": (1,),
+    "take_while": (lambda n: True,),
+    "skip_while": (lambda n: False,),
+    "scan": (op.add,),
+    "reduce": (op.add,),
+    "collect": (list, list.append),
+    "distinct": (str,),
+    "distinct_until_changed": (),
+    "do_on_next": (lambda n: None,),
+    "buffer_with_count": (2,),
+    "progress": ("items",),
+}
+
+SOURCES: dict[str, tuple[Any, ...]] = {
+    "range": (3,),
+    "just": (1,),
+    "from_iterable": ([1, 2],),
+    "from_callable": (lambda: 1,),
+    "defer": (lambda: flow.just(1),),
+    "from_publisher": (flow.just(1).hide().source,),
+    "error": (ValueError("x"),),
+}
+
+
+class Probe(CoreSubscriber[Any]):
+    """Asks for fusion, or requests one item, and notes the answers."""
+
+    def __init__(self, asks: Fusion | None) -> None:
+        self.asks = asks
+        self.answer = Fusion.NONE
+        self.subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        if self.asks is None:
+            subscription.request(1)
+        elif isinstance(subscription, QueueSubscription):
+            self.answer = subscription.request_fusion(self.asks)
+
+    def on_next(self, item: Any, /) -> None: ...
+
+    def on_error(self, error: BaseException, /) -> None: ...
+
+    def on_complete(self) -> None: ...
+
+
+class Upstream:
+    """A publisher that notes what is requested of it and who subscribes, and sends nothing."""
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self.subscriber: Subscriber[Any] | None = None
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        self.subscriber = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int, /) -> None:
+        self.requested = min(self.requested + n, UNBOUNDED)
+
+    def cancel(self) -> None: ...
+
+
+def applied(name: str, upstream: Flow[Any]) -> Flow[Any]:
+    made: Flow[Any] = upstream.pipe(HOST.operator(name)(*ARGUMENTS.get(name, ())))
+    return made
+
+
+def granted(flow: Flow[Any], asks: Fusion) -> Fusion:
+    probe = Probe(asks)
+    flow.subscribe(probe)
+    return probe.answer
+
+
+each_operator = pytest.mark.parametrize("name", sorted(HOST.operators))
+
+
+def spec(name: str) -> OperatorSpec:
+    return HOST.operators[name].spec
+
+
+def test_every_template_of_the_core_is_registered_under_its_name() -> None:
+    templates = {
+        value.name
+        for module in (transform, filtering, aggregate, effects)
+        for value in vars(module).values()
+        if isinstance(value, Template) and value is not filtering.CHECK
+    }
+    stages = {name for name in HOST.operators if spec(name).kind is Kind.STAGE}
+    assert stages == templates
+
+
+def test_every_method_of_flow_that_adds_something_is_registered() -> None:
+    returns_flow = {
+        name
+        for name, method in vars(Flow).items()
+        if not name.startswith("_")
+        and str(getattr(method, "__annotations__", {}).get("return", "")).startswith("Flow[")
+    }
+    assert returns_flow - {"then", "moved"} <= set(HOST.operators)
+
+
+@each_operator
+def test_an_operator_can_be_made_and_says_what_it_does(name: str) -> None:
+    assert isinstance(applied(name, flow.range(5)), Flow)
+    assert len(spec(name).summary) > 10
+    assert "``" not in spec(name).summary
+
+
+@each_operator
+@pytest.mark.checklist("F11", "F39")
+def test_an_operator_grants_the_fusion_that_it_is_said_to(name: str) -> None:
+    made = applied(name, flow.range(5))
+    assert granted(made, Fusion.ANY) == spec(name).answers & Fusion.ANY
+    across = granted(made, Fusion.ANY | Fusion.THREAD_BOUNDARY)
+    if Fusion.THREAD_BOUNDARY in spec(name).answers:
+        assert across & Fusion.SYNC
+    else:
+        assert across is Fusion.NONE
+
+
+@each_operator
+@pytest.mark.checklist("F11")
+def test_an_operator_does_with_demand_what_it_is_said_to(name: str) -> None:
+    upstream = Upstream()
+    applied(name, flow.from_publisher(upstream)).subscribe(Probe(None))
+    expected = {
+        Backpressure.PASS: [1],
+        Backpressure.FULL: range(2, 1000),
+        Backpressure.UNBOUNDED_IN: [UNBOUNDED],
+    }
+    assert upstream.requested in expected[spec(name).backpressure]
+
+
+@each_operator
+@pytest.mark.checklist("F12")
+def test_an_operator_is_conditional_if_it_is_said_to_be(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upstream, probe = Upstream(), Probe(None)
+    screen = Display(lambda: True, lambda: Console(file=io.StringIO(), force_terminal=True))
+    monkeypatch.setattr("flow_core.progress._display", screen)
+    applied(name, flow.from_publisher(upstream)).subscribe(probe)
+    assert probe.subscription is not None
+    probe.subscription.cancel()
+    conditional = isinstance(upstream.subscriber, ConditionalSubscriber)
+    assert conditional == spec(name).conditional
+
+
+@pytest.mark.parametrize("name", sorted(HOST.sources))
+@pytest.mark.checklist("F11", "F55")
+def test_a_source_can_be_made_and_grants_the_fusion_that_it_is_said_to(name: str) -> None:
+    record: SourceSpec = HOST.sources[name].spec
+    made = HOST.source(name)(*SOURCES.get(name, ()))
+    assert isinstance(made, Flow)
+    assert len(record.summary) > 10
+    assert granted(made, Fusion.ANY) == record.answers & Fusion.ANY
+    across = granted(made, Fusion.ANY | Fusion.THREAD_BOUNDARY)
+    assert bool(across) == (Fusion.THREAD_BOUNDARY in record.answers)
+
+
+def test_every_source_function_of_the_core_is_registered() -> None:
+    assert set(HOST.sources) == set(flow.sources.__all__)
+
+
+def test_the_local_engine_leaves_a_flow_where_it_is() -> None:
+    numbers = flow.range(3)
+    with HOST.engine("local")(EngineOptions()) as engine:
+        assert engine.place(numbers) is numbers
+        assert engine.name == "local"
+        assert dict(engine.facts) == {}

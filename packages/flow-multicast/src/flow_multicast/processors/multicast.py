@@ -1,0 +1,808 @@
+"""`MulticastProcessor`: the items of one upstream to many subscribers, in lock-step."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import length_hint
+from threading import Lock
+from types import TracebackType
+from typing import Final, Generic, TypeVar, final
+
+from flow_core import Flow, hooks
+from flow_core.demand import (
+    DEFAULT_PREFETCH,
+    UNBOUNDED,
+    add_demand,
+    bad_request,
+    check_prefetch,
+    replenish_limit,
+)
+from flow_core.errors import (
+    FlowError,
+    MissingBackpressureError,
+    NoneItemError,
+    ProtocolViolationError,
+    throw_if_fatal,
+)
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Empty,
+    Fusion,
+    Processor,
+    QueueSubscription,
+    Subscriber,
+    Subscription,
+)
+from flow_core.serial import SerialDrain
+from flow_core.subscribers import core_subscriber
+from flow_multicast._stored import release_frames
+
+__all__ = ["MulticastProcessor", "MulticastStatistics"]
+
+T = TypeVar("T")
+
+_NEVER: Final = 2 * UNBOUNDED
+"""A position in the sequence of items that is never reached."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MulticastStatistics(Generic[T]):
+    """A look at a `MulticastProcessor` at one moment.
+
+    Args:
+        subscribers: how many it serves now.
+        buffered: items that wait in it.
+        capacity: items that may wait in it; `flow_core.UNBOUNDED` after ``start_unbounded()``.
+        demand: items that may be sent before somebody has to request again: the smallest demand
+            among the subscribers, and 0 without subscribers.
+        held_back_by: the subscribers without demand. Nothing is sent to anybody until each of
+            them has requested, or left.
+        terminated: whether it has ended, and tells every subscriber so.
+    """
+
+    subscribers: int
+    buffered: int
+    capacity: int
+    demand: int
+    held_back_by: tuple[Subscriber[T], ...]
+    terminated: bool
+
+
+def _ignore(item: object) -> None:
+    """What an item is given to when its subscriber has left."""
+
+
+@final
+class _Standalone:
+    """The upstream of a processor that is fed by hand."""
+
+    __slots__ = ()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`; whoever feeds goes by `MulticastProcessor.offer`."""
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+
+
+_STANDALONE: Final = _Standalone()
+
+
+@final
+class _MulticastSubscription(Generic[T]):
+    """One subscriber's place among the others.
+
+    Positions count the items that the processor has sent since it began. In lock-step all
+    subscribers stand at the same position, so that each needs no count of its own (M12): it may
+    get items up to the position ``start + requested``.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_place",
+        "_processor",
+        "announced",
+        "bad",
+        "conditional",
+        "deliver",
+        "downstream",
+        "requested",
+        "start",
+        "subscriber",
+    )
+
+    def __init__(
+        self,
+        processor: MulticastProcessor[T],
+        subscriber: Subscriber[T],
+        downstream: CoreSubscriber[T],
+    ) -> None:
+        self._processor = processor
+        self.subscriber: Subscriber[T] | None = subscriber
+        self.downstream: CoreSubscriber[T] | None = downstream
+        self.conditional = isinstance(downstream, ConditionalSubscriber)
+        self.deliver: Callable[[T], object] = (
+            downstream.try_on_next
+            if isinstance(downstream, ConditionalSubscriber)
+            else downstream.on_next
+        )
+        self._place: tuple[list[Callable[[T], object]], int] | None = None
+        self.requested = 0
+        """All that was ever requested; raised under the processor's lock."""
+        self.start = 0
+        """Where it joined, plus the items it dropped; changed by the drain only."""
+        self.bad: ValueError | None = None
+        self.announced = False
+        """Whether on_subscribe has returned, so that other signals may follow."""
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = None if n.__class__ is int and n > 0 else bad_request(n)
+        if self.downstream is None or self.bad is not None:
+            return
+        processor = self._processor
+        if bad is None:
+            if self.requested == UNBOUNDED:
+                return
+            with processor._lock:
+                self.requested = add_demand(self.requested, n)
+            if self.announced:
+                processor.signal()
+        else:
+            self.bad = bad
+            self.leave()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`. The others get at once what only this one held back (M10)."""
+        if self.downstream is None:
+            return
+        self.release()
+        self.leave()
+
+    def leave(self) -> None:
+        """Ask the drain to take this out. Before it has joined, `subscribe` asks in any case."""
+        self.mute()
+        if self.announced:
+            processor = self._processor
+            processor._changes.append(self)
+            processor.signal()
+
+    def release(self) -> CoreSubscriber[T] | None:
+        """Let go of the subscriber (§3.13); what was let go of, or None if it was before."""
+        downstream, self.downstream = self.downstream, None
+        self.mute()
+        self.subscriber = None
+        return downstream
+
+    def place(self, calls: list[Callable[[T], object]], index: int) -> None:
+        """Say where `deliver` stands among the functions that the drain calls with each item."""
+        # `mute` does the same the other way round: it finds this place, or is seen here.
+        self._place = (calls, index)
+        if self.deliver is _ignore:
+            self.mute()
+
+    def mute(self) -> None:
+        """Send no items any more; a dispatch that is running skips it (M34)."""
+        self.deliver = _ignore
+        place, self._place = self._place, None
+        if place is not None:
+            calls, index = place
+            calls[index] = _ignore
+
+
+@final
+class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
+    """Sends the items of one upstream to all its subscribers, in lock-step.
+
+    An item goes out when every current subscriber has asked for it. So all get the same items in
+    the same order, the slowest sets the pace, and nobody misses an item from its subscription on.
+    Subscribers may come and go at any time. One that leaves no longer holds the others back;
+    without subscribers, items wait for the next one.
+
+    It is fed by being subscribed to a publisher, or by hand:
+
+    >>> import flow_core as flow
+    >>> numbers = MulticastProcessor[int](prefetch=4)
+    >>> squares = numbers.flow.map(lambda n: n * n).subscribe(lambda n: print("square", n))
+    >>> halves = numbers.flow.map(lambda n: n / 2).subscribe(lambda n: print("half", n))
+    >>> flow.range(1, 3).subscribe(numbers)
+    square 1
+    half 0.5
+    square 4
+    half 1.0
+
+    Demand: what all subscribers have in common; an item that a conditional subscriber dropped (a
+    filter did) is not counted against its demand. Upstream: `prefetch` items at first, then 75 %
+    of it whenever so many were sent.
+    Thread: whichever signals; one at a time. No lock is held while a subscriber is called.
+    Fusion: asks its upstream for SYNC or ASYNC, and has no queue of its own then; offers none.
+    Errors: a subscriber that raises is cancelled, and the others are served on.
+    Source: M01-M49, and §2.13, §3.9.
+
+    Args:
+        prefetch: items that may wait here, at least 1. What a publisher sends beyond it fails the
+            flow with `MissingBackpressureError`, after the items that wait.
+        ref_count: whether the processor cancels its upstream and ends when its last subscriber
+            leaves while it has an upstream. If not, it keeps running, and waits for the next one.
+
+    Raises:
+        TypeError: if `prefetch` is not an int.
+        ValueError: if `prefetch` is less than 1.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_calls",
+        "_capacity",
+        "_changes",
+        "_common",
+        "_conditionals",
+        "_direct",
+        "_done",
+        "_error",
+        "_fused",
+        "_holder",
+        "_lines",
+        "_lock",
+        "_members",
+        "_prefetch",
+        "_queue",
+        "_ref_count",
+        "_refill",
+        "_sent",
+        "_stale",
+        "_sync",
+        "_terminated",
+        "_trace",
+        "_upstream",
+    )
+
+    def __init__(self, prefetch: int = DEFAULT_PREFETCH, *, ref_count: bool = False) -> None:
+        super().__init__()
+        self._prefetch = check_prefetch(prefetch)
+        self._capacity = prefetch
+        self._ref_count = ref_count
+        self._lock = Lock()
+        """For sums and for what is set once; never held while calling out."""
+        self._queue: deque[T] = deque()
+        self._upstream: Subscription | None = None
+        self._fused: QueueSubscription[T] | None = None
+        self._sync = False
+        # Written before `_done`, and read only when `_done` is seen (M06).
+        self._error: BaseException | None = None
+        self._done = False
+        self._changes: deque[_MulticastSubscription[T]] = deque()
+        """Subscriptions that want to join or leave. The drain looks at them after every item."""
+
+        # What follows belongs to the drain.
+        self._terminated = False
+        self._trace: TracebackType | None = None
+        self._members: dict[_MulticastSubscription[T], None] = {}
+        self._conditionals = 0
+        self._lines: tuple[_MulticastSubscription[T], ...] = ()
+        """The members as of the last dispatch; `_stale` if some have joined or left since."""
+        self._calls: list[Callable[[T], object]] = []
+        """Their functions. One who leaves puts a function that does nothing in its place."""
+        self._stale = False
+        self._sent = 0
+        """The position: how many items were sent."""
+        self._common = 0
+        """Everybody wants the items up to this position, as far as is known."""
+        self._direct = 0
+        """`on_next` may send items itself up to this position; only without fusion."""
+        self._holder: int | None = None
+        """Who is known to hold the others back: an index into `_lines`."""
+        self._refill = replenish_limit(prefetch)
+        """The position at which to request more of the upstream."""
+
+    def __repr__(self) -> str:
+        counted = ", ref_count=True" if self._ref_count else ""
+        return f"MulticastProcessor(prefetch={self._prefetch}{counted})"
+
+    # -- towards the subscribers
+
+    @property
+    def flow(self) -> Flow[T]:
+        """This processor with the operators of a `Flow`."""
+        return Flow(self)
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """Serve `subscriber` too, from the next item on; or tell it how the flow has ended.
+
+        Raises:
+            NoneItemError: if it is None (§1.9).
+        """
+        downstream = core_subscriber(subscriber)
+        line = _MulticastSubscription(self, subscriber, downstream)
+        # It joins when on_subscribe has returned: a terminal needs no demand, and could come
+        # before it or in the midst of it (§1.9, M20). One that has cancelled there joins and
+        # leaves in one step, and is not kept (M21).
+        try:
+            downstream.on_subscribe(line)
+        except BaseException:
+            line.release()
+            raise
+        line.announced = True
+        self._changes.append(line)
+        self.signal()
+
+    @property
+    def has_subscribers(self) -> bool:
+        """Whether somebody is subscribed now."""
+        return any(line.downstream is not None for line in self._members.copy())
+
+    def statistics(self) -> MulticastStatistics[T]:
+        """Who is served, what waits, and who holds the others back.
+
+        Thread: any; while another thread serves the subscribers, the figures are a moment apart.
+
+        >>> from flow_core.subscribers import CallbackSubscriber
+        >>> numbers = MulticastProcessor[int]()
+        >>> quick, slow = CallbackSubscriber[int](), CallbackSubscriber[int](prefetch=1)
+        >>> for subscriber in (quick, slow):
+        ...     numbers.subscribe(subscriber)
+        >>> numbers.statistics().demand
+        1
+        """
+        sent = self._sent
+        demand = UNBOUNDED
+        count = 0
+        holders: list[Subscriber[T]] = []
+        for line in self._members.copy():
+            subscriber = line.subscriber
+            if subscriber is None:
+                continue
+            count += 1
+            if line.requested == UNBOUNDED:
+                continue
+            left = max(line.start + line.requested - sent, 0)
+            demand = min(demand, left)
+            if left == 0:
+                holders.append(subscriber)
+        return MulticastStatistics(
+            subscribers=count,
+            buffered=len(self._queue),
+            capacity=self._capacity,
+            demand=demand if count else 0,
+            held_back_by=tuple(holders),
+            terminated=self._terminated,
+        )
+
+    # -- by hand
+
+    def start(self) -> None:
+        """Do without an upstream: the processor is fed by `offer`, or by `on_next`.
+
+        It counts as an upstream: with `ref_count`, the processor ends when the last subscriber
+        leaves, and a publisher that it is subscribed to later is cancelled.
+
+        >>> numbers = MulticastProcessor[int](prefetch=2)
+        >>> numbers.start()
+        >>> [numbers.offer(n) for n in (1, 2, 3)]
+        [True, True, False]
+
+        Raises:
+            ProtocolViolationError: if it has an upstream, or was started in the other way.
+        """
+        self._start(self._prefetch)
+
+    def start_unbounded(self) -> None:
+        """As `start`, with room for any number of items: memory grows with the slowest subscriber.
+
+        Raises:
+            ProtocolViolationError: if it has an upstream, or was started in the other way.
+        """
+        self._start(UNBOUNDED)
+
+    def _start(self, capacity: int) -> None:
+        with self._lock:
+            before = self._upstream
+            if before is None:
+                self._upstream = _STANDALONE
+                self._capacity = capacity
+                return
+        if before is not _STANDALONE or self._capacity != capacity:
+            raise ProtocolViolationError(
+                f"{self!r} is fed already, by {before!r}; start a new one, before anything else"
+                if before is not _STANDALONE
+                else f"{self!r} was started already, with another capacity; start it once"
+            )
+
+    def offer(self, item: T) -> bool:
+        """Send `item`, if there is room for it.
+
+        Thread: any; threads that offer at the same time are put in some order.
+
+        Returns:
+            False if `prefetch` items wait already, or if the flow has ended.
+
+        Raises:
+            NoneItemError: if it is None (§2.13).
+        """
+        if item is None:
+            raise _none("offer")
+        queue = self._queue
+        with self._lock:
+            if self._done or self._fused is not None or len(queue) >= self._capacity:
+                return False
+            queue.append(item)
+        self.signal()
+        return True
+
+    # -- signals from the upstream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
+        if subscription is None:
+            raise _none("on_subscribe")
+        with self._lock:
+            accepted = self._upstream is None and not self._done
+            if accepted:
+                self._upstream = subscription
+        if not accepted:
+            subscription.cancel()
+            return
+        # What was fed by hand before comes first, and waits in the queue.
+        if isinstance(subscription, QueueSubscription) and not self._queue:
+            mode = subscription.request_fusion(Fusion.ANY)
+            if mode == Fusion.SYNC:
+                self._refill = _NEVER
+                self._sync = True
+                self._fused = subscription
+                self._done = True
+                self.signal()
+                return
+            if mode == Fusion.ASYNC:
+                self._fused = subscription
+        subscription.request(self._prefetch)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. One call at a time (§1.3); `offer` may be called by many."""
+        if item is None:
+            raise _none("on_next")
+        queue, permit = self._queue, self._permit
+        # The short way of an item that nothing waits before and that everybody is known to want:
+        # under the drain's permit, but not through its queue. Whoever signals meanwhile fails to
+        # get the permit, and has set `_missed` before it tried.
+        if self._fused is None and not queue and permit.pop(0, False):
+            if self._sent < self._direct:
+                try:
+                    self._sent += 1
+                    if self._conditionals:
+                        self._send_conditionally(item)
+                    else:
+                        serving = iter(self._calls)
+                        for deliver in serving:
+                            try:
+                                deliver(item)
+                            except BaseException as error:
+                                self._raised(self._lines[~length_hint(serving)], error)
+                except BaseException as escaped:
+                    self._stop(escaped)
+                    raise
+                finally:
+                    permit[0] = True
+                if self._missed:
+                    self.signal()
+                return
+            permit[0] = True
+        if self._done or self._fused is not None:
+            if item is not EMPTY:  # which says that there is something to poll
+                hooks.drop_item(item)
+        elif len(queue) >= self._capacity:
+            self._overflow(item)
+        else:
+            queue.append(item)
+        self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`: the upstream is over, and the subscribers hear why."""
+        self.on_error(error)
+        return True
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. The items that wait are sent before it (M11)."""
+        if error is None:
+            raise _none("on_error")
+        if self._end(error):
+            self.signal()
+        else:
+            hooks.drop_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`. The items that wait are sent before it (M11)."""
+        if self._end(None):
+            self.signal()
+
+    def _end(self, error: BaseException | None) -> bool:
+        """Accept no more items; whether nobody has said so before (M25)."""
+        with self._lock:
+            if self._done:
+                return False
+            self._error = error
+            self._done = True
+            return True
+
+    def _overflow(self, item: T) -> None:
+        hooks.drop_item(item)
+        now = self.statistics()
+        error = MissingBackpressureError(
+            f"{self!r} got more items than it has asked for, while {now.buffered} wait in it: "
+            f"{len(now.held_back_by)} of its {now.subscribers} subscribers have not requested. Put "
+            "a back-pressure operator before it, or feed it by offer(), which says when it is full"
+        )
+        if self._end(error) and self._upstream is not None:
+            self._upstream.cancel()
+
+    # -- the drain
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        try:
+            self._drain()
+        except BaseException as escaped:
+            self._stop(escaped)
+            raise
+
+    def _drain(self) -> None:
+        changes, queue = self._changes, self._queue
+        item: T | Empty = EMPTY
+        while True:
+            if changes:
+                self._reconcile()
+            if self._terminated:
+                self._terminate()
+                return
+            # `_done` is read before the queue, or the end could overtake the last item (M33).
+            done, fused, sent = self._done, self._fused, self._sent
+            take: Callable[[], T | Empty] = queue.popleft
+            if fused is not None:
+                until = _NEVER
+                take = fused.poll
+            elif queue:
+                until = sent + len(queue)
+            elif done:
+                self._terminate()
+                return
+            else:
+                return
+            if sent >= self._common and not self._everybody_wants(sent):
+                if done and fused is not None and self._exhausted(fused):
+                    self._terminate()
+                return
+            self._direct = min(self._common, self._refill - 1)
+            until = min(until, self._common, self._refill)
+            calls = self._calls
+            while sent < until:
+                try:
+                    item = take()
+                except BaseException as error:
+                    throw_if_fatal(error)
+                    self._fail(error)
+                    return
+                if item is EMPTY:
+                    break
+                self._sent = sent = sent + 1
+                if self._conditionals:
+                    self._send_conditionally(item)
+                else:
+                    serving = iter(calls)
+                    for deliver in serving:
+                        try:
+                            deliver(item)
+                        except BaseException as error:
+                            self._raised(self._lines[~length_hint(serving)], error)
+                # Somebody joined, left, or was cancelled: go on with the others (M32).
+                if changes:
+                    break
+            if item is EMPTY:
+                if done:
+                    self._terminate()
+                return
+            if sent == self._refill:
+                limit = replenish_limit(self._prefetch)
+                self._refill = sent + limit
+                upstream = self._upstream
+                if upstream is not None and not self._done:
+                    try:
+                        upstream.request(limit)
+                    except BaseException as error:  # §3.16
+                        throw_if_fatal(error)
+                        self._fail(error)
+                        return
+
+    def _everybody_wants(self, position: int) -> bool:
+        """Whether all members want the item at `position`, the next one; finds out how far.
+
+        While nothing is sent, demand only grows: those who were found to want the item still do, so
+        that the search goes on from the one who was found to hold it back. Over any number of
+        requests and new members, each item costs one look at every member.
+        """
+        lines, holder = self._lines, self._holder
+        if holder is not None:
+            line = lines[holder]
+            if line.start + line.requested <= position:
+                return False
+        if self._stale:
+            self._lines = lines = tuple(self._members)
+            self._stale = False
+            self._calls = calls = [line.deliver for line in lines]
+            for index, line in enumerate(lines):
+                line.place(calls, index)
+        elif holder is not None:
+            for index in range(holder + 1, len(lines)):
+                line = lines[index]
+                if line.start + line.requested <= position:
+                    self._holder = index
+                    return False
+        self._holder = None
+        wanted = [line.start + line.requested for line in lines]
+        self._common = common = min(wanted, default=position)
+        if common > position:
+            return True
+        if wanted:
+            self._holder = wanted.index(common)
+        return False
+
+    def _reconcile(self) -> None:
+        """Let subscriptions join and leave."""
+        changes, members = self._changes, self._members
+        left = False
+        while changes:
+            line = changes.popleft()
+            if line.start == _NEVER:
+                continue  # has left; two threads said so
+            self._stale = True
+            self._common = self._direct = -1
+            if line.downstream is None or line.bad is not None:
+                left = True
+                line.start = _NEVER  # it holds nobody back
+                if line in members:
+                    del members[line]
+                    self._conditionals -= line.conditional
+                downstream = line.release()
+                if line.bad is not None and downstream is not None:
+                    _signal_error(downstream, line.bad)  # §3.9, serial with on_next (M14)
+            elif self._terminated:
+                self._finish(line, late=True)
+            else:
+                line.start = self._sent
+                members[line] = None
+                self._conditionals += line.conditional
+        if left and self._ref_count and not members and not self._terminated:
+            self._abandon()
+
+    def _send_conditionally(self, item: T) -> None:
+        """Send `item` where some subscribers say whether they used it up."""
+        for line in self._lines:
+            try:
+                if not line.conditional:
+                    line.deliver(item)
+                elif not line.deliver(item):
+                    line.start += 1
+            except BaseException as error:
+                self._raised(line, error)
+
+    def _raised(self, line: _MulticastSubscription[T], error: BaseException) -> None:
+        """A subscriber raised (§2.13): it is cancelled, the others are not its concern (M39)."""
+        downstream = line.release()
+        self._changes.append(line)
+        self._missed = True
+        throw_if_fatal(error)
+        try:
+            handled = downstream is not None and downstream.on_next_raised(error)
+        except BaseException as raised:
+            throw_if_fatal(raised)
+            hooks.drop_error(raised)
+            handled = False
+        if not handled:
+            hooks.drop_error(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """The upstream raised where it should have signalled, as one that is polled does (F46)."""
+        self._error = error
+        self._done = True
+        upstream, fused = self._upstream, self._fused
+        if upstream is not None:
+            upstream.cancel()
+        if fused is not None:
+            fused.clear()
+        self._terminate()
+
+    def _exhausted(self, fused: QueueSubscription[T]) -> bool:
+        """Whether a fused upstream has ended, found out without taking an item (M38)."""
+        try:
+            return bool(self._members) and fused.is_empty()
+        except BaseException as error:
+            throw_if_fatal(error)
+            self._fail(error)
+            return False
+
+    def _stop(self, escaped: BaseException) -> None:
+        """Something fatal passes through: call nobody now, the next drain tells the members."""
+        if self._terminated:
+            return
+        error = FlowError(f"{self!r} was stopped in the midst of its work by {escaped!r}")
+        with self._lock:
+            self._error = self._error or error
+            self._done = True
+        upstream = self._upstream
+        self._direct = -1
+        self._upstream = self._fused = None
+        self._discard()
+        if upstream is not None:
+            upstream.cancel()
+
+    def _abandon(self) -> None:
+        """All have left, and `ref_count` says that this is the end (M40, M42)."""
+        upstream, fused = self._upstream, self._fused
+        if upstream is None:
+            return  # they may come and go until there is one
+        ended = not self._end(None) and not self._sync
+        self._terminated = True
+        self._direct = -1
+        self._upstream = self._fused = None
+        self._discard()
+        if not ended:
+            upstream.cancel()
+        if fused is not None:
+            fused.clear()
+
+    def _terminate(self) -> None:
+        """Tell everybody that it has ended; whoever comes later is told by `_reconcile` (M37)."""
+        first = not self._terminated
+        self._terminated = True
+        self._direct = -1
+        self._upstream = self._fused = None
+        for line in tuple(self._members):
+            self._finish(line)
+        self._members.clear()
+        self._lines = ()
+        self._calls = []
+        self._discard()
+        error = self._error
+        if first and error is not None:
+            release_frames(error)
+            self._trace = error.__traceback__
+
+    def _finish(self, line: _MulticastSubscription[T], *, late: bool = False) -> None:
+        downstream = line.release()
+        error = self._error
+        if downstream is None:
+            return
+        if error is None:
+            _signal_complete(downstream)
+            return
+        if late:
+            error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
+        _signal_error(downstream, error)
+
+    def _discard(self) -> None:
+        queue = self._queue
+        while queue:
+            hooks.drop_item(queue.popleft())
+
+
+def _none(method: str) -> NoneItemError:
+    return NoneItemError(f"MulticastProcessor.{method}(None): None is no signal (§2.13)")
+
+
+def _signal_complete(downstream: CoreSubscriber[T]) -> None:
+    try:
+        downstream.on_complete()
+    except BaseException as raised:
+        throw_if_fatal(raised)
+        hooks.drop_error(raised)
+
+
+def _signal_error(downstream: CoreSubscriber[T], error: BaseException) -> None:
+    try:
+        downstream.on_error(error)
+    except BaseException as raised:
+        throw_if_fatal(raised)
+        hooks.drop_error(raised)

@@ -1,0 +1,15 @@
+"""Flow operators that cross threads, time or several sources.
+
+Each is an argument of `flow_core.Flow.pipe`:
+
+>>> from concurrent.futures import ThreadPoolExecutor
+>>> import flow_core as flow
+>>> from flow_ops import observe_on
+>>> with ThreadPoolExecutor(1) as pool:
+...     print(list(flow.range(3).map(str).pipe(observe_on(pool))))
+['0', '1', '2']
+"""
+
+from flow_ops.threads.observe_on import observe_on
+
+__all__ = ["observe_on"]

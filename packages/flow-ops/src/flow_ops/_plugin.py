@@ -1,0 +1,23 @@
+"""What this package registers; see `flow_core.plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flow_core.plugins import Backpressure, Kind, OperatorSpec, hookimpl
+from flow_core.protocols import Fusion
+
+__all__ = ["flow_operators"]
+
+
+@hookimpl
+def flow_operators() -> Iterator[OperatorSpec]:
+    """The operators of this package."""
+    yield OperatorSpec(
+        "observe_on",
+        "flow_ops.threads.observe_on:observe_on",
+        summary="Everything downstream runs on an executor, with a bounded queue in between.",
+        kind=Kind.BOUNDARY,
+        backpressure=Backpressure.FULL,
+        asks=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
+    )

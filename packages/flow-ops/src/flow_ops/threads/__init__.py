@@ -1,0 +1,1 @@
+"""Operators that move a flow to other threads."""

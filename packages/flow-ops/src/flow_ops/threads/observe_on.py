@@ -1,0 +1,603 @@
+"""`observe_on`: everything downstream runs on an executor."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from itertools import repeat
+from threading import Lock
+from typing import Final, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import (
+    DEFAULT_PREFETCH,
+    UNBOUNDED,
+    add_demand,
+    bad_request,
+    check_prefetch,
+    replenish_limit,
+)
+from flow_core.errors import (
+    MissingBackpressureError,
+    NoneItemError,
+    RejectedExecutionError,
+    throw_if_fatal,
+)
+from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Fusion,
+    Publisher,
+    QueueSubscription,
+    Subscriber,
+    Subscription,
+)
+from flow_core.serial import SerialDrain
+from flow_core.subscribers import core_subscriber
+
+__all__ = ["observe_on"]
+
+T = TypeVar("T")
+
+_BATCH: Final = 1 << 29
+"""Items to poll without looking at the demand, when it is unbounded."""
+
+
+def observe_on(
+    executor: Executor, *, prefetch: int = DEFAULT_PREFETCH, delay_error: bool = True
+) -> Operator[T, Flow[T]]:
+    """Run everything downstream on `executor`: items, the end, and errors.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from threading import current_thread
+    >>> import flow_core as flow
+    >>> pool = ThreadPoolExecutor(1, thread_name_prefix="worker")
+    >>> list(flow.range(2).pipe(observe_on(pool)).map(lambda n: (n, current_thread().name)))
+    [(0, 'worker_0'), (1, 'worker_0')]
+    >>> pool.shutdown()
+
+    The order of items is kept, and they come one at a time, however many threads the executor has.
+    A task is submitted when there is work and none is pending; it goes on while there are items and
+    demand for them.
+
+    Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
+    were delivered; what the downstream requests decides only when they are delivered (O04).
+    Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
+    when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
+    further item follows (O26). With unbounded demand a task may go on as long as the flow, and an
+    event loop does nothing else meanwhile: there, subscribe with a prefetch, or use ``async for``.
+    An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
+    thread that signalled, the upstream's or the requester's; if it took the task and drops it later,
+    on a thread of its own (O30).
+    Fusion: polls an upstream that grants SYNC across threads; conditional towards the downstream.
+    Source: checklist O01-O36.
+
+    Args:
+        executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+            callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
+            It stays open as long as the flow runs.
+        prefetch: items to request ahead, and the most that wait for the executor.
+        delay_error: whether an error of the upstream comes after the items that came before it;
+            otherwise it overtakes the waiting ones, which go to the dropped-items hook (O18).
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with MissingBackpressureError if the upstream
+        sends more than was requested and there is no room (O09).
+
+    Raises:
+        TypeError: if `executor` is none, or `prefetch` no int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    runner = as_runner(executor)
+    check_prefetch(prefetch)
+    frame = sys._getframe(1)
+    site = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    detail = repr(runner)
+    if prefetch != DEFAULT_PREFETCH:
+        detail += f", prefetch={prefetch}"
+    if not delay_error:
+        detail += ", delay_error=False"
+
+    label = f"observe_on({detail}), assembled at {site}"
+
+    def apply(flow: Flow[T]) -> Flow[T]:
+        return Flow(ObserveOnSource(flow, runner, prefetch, delay_error, label))
+
+    return Operator("observe_on", apply, detail)
+
+
+@final
+class ObserveOnSource(Publisher[T]):
+    """`upstream`, received on a runner's threads.
+
+    Args:
+        upstream: where the items come from.
+        runner: where they go on.
+        prefetch: items to request ahead.
+        delay_error: whether waiting items come before an error.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_delay_error", "_label", "_prefetch", "_runner", "_upstream")
+
+    def __init__(
+        self, upstream: Publisher[T], runner: Runner, prefetch: int, delay_error: bool, label: str
+    ) -> None:
+        self._upstream = upstream
+        self._runner = runner
+        self._prefetch = prefetch
+        self._delay_error = delay_error
+        self._label = label
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
+        self._upstream.subscribe(
+            ObserveOnSubscriber(
+                downstream, self._runner, self._prefetch, self._delay_error, self._label
+            )
+        )
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+@final
+class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
+    """The queue between the upstream's thread and the executor's; itself the executor's task.
+
+    Work is published first and then scheduled (`SerialDrain`): whoever takes the permit submits
+    this object, and the task gives the permit back when nothing is left to do. So there is at most
+    one task at a time, started or not.
+
+    Once the flow is over (cancelled, terminal, failed) `_downstream` is None, for good. Drains
+    that happen later only empty the queue; they call nobody and run on any thread.
+
+    Args:
+        downstream: gets the signals.
+        runner: where to drain.
+        prefetch: items to request ahead, and the capacity of the queue.
+        delay_error: whether waiting items come before an error.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = (
+        "_bad",
+        "_consumed",
+        "_delay_error",
+        "_done",
+        "_downstream",
+        "_emitted",
+        "_error",
+        "_fused",
+        "_halt",
+        "_handle",
+        "_label",
+        "_limit",
+        "_lock",
+        "_prefetch",
+        "_queue",
+        "_requested",
+        "_room",
+        "_run",
+        "_runner",
+        "_started",
+        "_upstream",
+    )
+
+    def __init__(
+        self,
+        downstream: CoreSubscriber[T],
+        runner: Runner,
+        prefetch: int,
+        delay_error: bool,
+        label: str,
+    ) -> None:
+        super().__init__()
+        self._downstream: CoreSubscriber[T] | None = downstream
+        self._runner = runner
+        self._prefetch = prefetch
+        self._delay_error = delay_error
+        self._label = label
+        self._limit = replenish_limit(prefetch)
+        self._upstream: Subscription | None = None
+        self._fused: QueueSubscription[T] | None = None
+        self._queue: deque[T] = deque()
+        self._room = prefetch
+        """How many items may wait: `prefetch`, or 0 when none is accepted any more."""
+        self._done = False
+        """The upstream has ended. `_error` was set before, and nothing is queued after."""
+        self._error: BaseException | None = None
+        self._bad: ValueError | None = None
+        self._halt = False
+        """The next item may not be delivered: the drain has to find out why."""
+        self._lock = Lock()
+        """Guards `_requested`, and `_handle` with `_started`. Nothing is called under it."""
+        self._requested = 0
+        self._emitted = 0
+        self._consumed = 0
+        self._run = 0
+        """The number of the run that holds the permit or held it last."""
+        self._started = 0
+        """The last run that has begun on the executor."""
+        self._handle: ScheduledTask | None = None
+        """The task of run `_run`, as long as it has not begun."""
+
+    # -- signals from the upstream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise NoneItemError("on_subscribe(None): a subscription is needed (§2.13)")
+        downstream = self._downstream
+        if self._upstream is not None or downstream is None:
+            subscription.cancel()  # §2.5
+            return
+        self._upstream = subscription
+        if isinstance(subscription, QueueSubscription):
+            granted = subscription.request_fusion(Fusion.SYNC | Fusion.THREAD_BOUNDARY)
+            if granted & Fusion.SYNC:
+                self._fused = subscription
+                self._done = True
+                self._room = 0
+        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        self.try_enter()
+        try:
+            downstream.on_subscribe(self)
+        except BaseException:
+            self._abandon()
+            raise
+        if self._fused is not None:
+            self._submit()  # an empty source completes without demand (O17)
+            return
+        self._missed = False
+        self.leave()
+        # Who signalled before `leave` had published its work, which is looked for here; who signals
+        # after it gets the permit.
+        if self._halt or self._done or (self._queue and self._requested):
+            self._schedule()
+        if not self._halt:
+            subscription.request(self._prefetch)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. Queues; the executor delivers."""
+        if item is None:
+            raise NoneItemError(f"None was sent to {self._label}: it is not an item (§2.13)")
+        queue = self._queue
+        if len(queue) >= self._room:
+            self._refuse(item)
+            return
+        queue.append(item)
+        # No wake-up is lost (O15). `_missed` is set before every attempt to take the permit, and only
+        # the start of a drain clears it. If it is set here, after the append, then a drain has yet to
+        # start, and will find the item: that of the thread which set it, or else that of the
+        # permit's holder, who looks at `_missed` after giving the permit back. If it is not set,
+        # the last drain may have popped for the last time, so signal. (Without a GIL, the deque's
+        # own lock orders the append and the pops, and `_missed` along with them.)
+        if not self._missed:
+            self._schedule()
+
+    def _refuse(self, item: T) -> None:
+        """There is no room for `item`: the flow is over, or the upstream ignores demand (O09)."""
+        hooks.drop_item(item)
+        if self._done or self._halt:
+            return
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.cancel()
+        self.on_error(
+            MissingBackpressureError(
+                f"the upstream of {self._label} sent more than the {self._prefetch} items that "
+                "were requested; put a back-pressure operator after a source that ignores demand"
+            )
+        )
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. Delivered by the executor (O10)."""
+        if error is None:
+            raise NoneItemError(f"on_error(None) was called on {self._label} (§2.13)")
+        if self._done or self._halt:
+            hooks.drop_error(error)
+            return
+        self._room = 0
+        self._error = error
+        self._done = True
+        if not self._delay_error:
+            self._halt = True
+        self._schedule()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`. Delivered by the executor (O10)."""
+        if not (self._done or self._halt):
+            self._room = 0
+            self._done = True
+            self._schedule()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        if self._done or self._halt:
+            return False
+        self.on_error(error)
+        return True
+
+    # -- signals from the downstream
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`. A wrong amount is answered by the executor (§3.9, O12)."""
+        bad = None if n.__class__ is int and n > 0 else bad_request(n)
+        upstream = self._upstream
+        if self._downstream is None or upstream is None:
+            return
+        if bad is not None:
+            self._bad = bad
+            self._room = 0
+            self._halt = True
+            upstream.cancel()
+        elif self._requested == UNBOUNDED:
+            return
+        else:
+            with self._lock:
+                self._requested = add_demand(self._requested, n)
+        self._schedule()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`. A running drain stops before its next item (O22)."""
+        upstream = self._upstream
+        if self._downstream is None:
+            return
+        self._over()
+        if upstream is not None:
+            upstream.cancel()
+        with self._lock:
+            handle, self._handle = self._handle, None
+        if handle is not None and handle.cancel():
+            self.run_entered()  # the permit of the task that will never run is ours now (O27)
+        else:
+            self.signal()
+
+    # -- scheduling
+
+    def _schedule(self) -> None:
+        """Have what was published drained: by a new task, unless one is pending or running."""
+        if self.try_enter():
+            self._submit()
+
+    def _submit(self) -> None:
+        """Give this object, with the permit that was taken, to the executor."""
+        if self._downstream is None:
+            self.run_entered()  # nothing to deliver any more, only to empty (O28)
+            return
+        self._run = run = self._run + 1  # no other thread does this: the permit is held
+        try:
+            handle = self._runner.execute(self, self._reject)
+        except RejectedExecutionError as error:
+            self._reject(error)
+            return
+        except BaseException:
+            # Fatal, or out of a drain that has run inline.
+            self._abandon()
+            raise
+        if self._started >= run:
+            return  # it has begun, so that there is nothing to cancel
+        # The task may begin right now, end, and give the permit back, and a later run may be
+        # pending: the handle is kept only if its own run has not begun. So it never replaces that
+        # of a later run (O25), and it is never kept after its task has begun (O29).
+        with self._lock:
+            cancelled = self._downstream is None
+            if not cancelled and self._started < run:
+                self._handle = handle
+        if cancelled and handle.cancel():
+            self.run_entered()
+
+    def __call__(self) -> None:
+        """The task: runs on the executor."""
+        with self._lock:
+            self._started = self._run
+            self._handle = None
+        self.run_entered()
+
+    def _reject(self, error: RejectedExecutionError) -> None:
+        """The executor refuses or drops the task, which holds the permit: end the flow (O30)."""
+        downstream, upstream = self._downstream, self._upstream
+        lost = self._error
+        self._over()
+        if upstream is not None:
+            upstream.cancel()
+        self.run_entered()
+        if lost is not None:
+            hooks.drop_error(lost)
+        if downstream is not None:
+            downstream.on_error(error)
+
+    def _abandon(self) -> None:
+        """Something fatal came out of a call that was made with the permit."""
+        upstream = self._upstream
+        self._over()
+        if upstream is not None:
+            upstream.cancel()
+        self.run_entered()
+
+    def _over(self) -> None:
+        """Nothing is sent, accepted or submitted any more (O19); lets the subscriber go (§3.13)."""
+        self._downstream = None
+        self._room = 0
+        self._halt = True
+
+    # -- draining, with the permit
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        downstream, upstream = self._downstream, self._upstream
+        if downstream is None or upstream is None:
+            self._discard()
+        elif self._fused is None:
+            self._drain_queue(downstream, upstream)
+        else:
+            self._drain_fused(downstream, upstream, self._fused)
+
+    def _drain_queue(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
+        """Deliver what waits, as far as it is wanted, in batches up to the next replenishing."""
+        emit, conditional = _receiver(downstream)
+        popleft = self._queue.popleft
+        limit = self._limit
+        emitted, consumed = self._emitted, self._consumed
+        ended = empty = False
+        while not (self._halt or empty):
+            done = self._done  # read before the pops: what came before the end is queued by then
+            requested = self._requested
+            batch = limit - consumed
+            if requested != UNBOUNDED:
+                batch = min(batch, requested - emitted)
+                if not batch:
+                    ended = done and not self._queue  # the end needs no demand (O17)
+                    break
+            refused = 0
+            try:
+                for taken in range(batch):  # noqa: B007 - used after the loop
+                    if self._halt:
+                        break
+                    try:
+                        item = popleft()
+                    except IndexError:
+                        empty = True
+                        break
+                    if emit(item) is False:
+                        refused += 1
+                else:
+                    taken = batch
+            except BaseException as error:
+                self._raised(downstream, upstream, error)
+                return
+            emitted += taken - refused if conditional else taken
+            consumed += taken
+            ended = empty and done
+            if consumed == limit:
+                consumed = 0
+                if not (done or self._halt):
+                    try:
+                        upstream.request(limit)
+                    except BaseException as error:
+                        self._failed(downstream, upstream, error)
+                        return
+        self._emitted, self._consumed = emitted, consumed
+        if self._halt:
+            self._stop(downstream)
+        elif ended:
+            self._end(downstream, self._error)
+
+    def _drain_fused(
+        self,
+        downstream: CoreSubscriber[T],
+        upstream: Subscription,
+        source: QueueSubscription[T],
+    ) -> None:
+        """Poll and deliver, as far as it is wanted. The upstream is not requested (F25)."""
+        emit, conditional = _receiver(downstream)
+        poll = source.poll
+        emitted = self._emitted
+        ended = False
+        failure: BaseException | None = None
+        while not (self._halt or ended):
+            batch = _BATCH
+            if self._requested != UNBOUNDED:
+                batch = min(batch, self._requested - emitted)
+                if not batch:
+                    try:
+                        ended = source.is_empty()  # the end needs no demand (O17)
+                    except BaseException as error:
+                        self._failed(downstream, upstream, error)
+                        return
+                    break
+            refused = 0
+            try:
+                for _ in repeat(None, batch):
+                    if self._halt:
+                        break
+                    try:
+                        item = poll()
+                    except BaseException as error:
+                        failure = error  # F46
+                        break
+                    if item is EMPTY:
+                        ended = True
+                        break
+                    if emit(item) is False:
+                        refused += 1
+            except BaseException as error:
+                self._raised(downstream, upstream, error)
+                return
+            if failure is not None:
+                self._failed(downstream, upstream, failure)
+                return
+            emitted += batch - refused if conditional else batch
+        self._emitted = emitted
+        if self._halt:
+            self._stop(downstream)
+        elif ended:
+            self._end(downstream, None)
+
+    def _stop(self, downstream: CoreSubscriber[T]) -> None:
+        """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
+        if self._downstream is None:
+            self._discard()
+            return
+        error = self._bad or self._error
+        self._discard()
+        self._end(downstream, error)
+
+    def _end(self, downstream: CoreSubscriber[T], error: BaseException | None) -> None:
+        self._error = None
+        self._over()
+        if error is None:
+            downstream.on_complete()
+        else:
+            downstream.on_error(error)
+
+    def _raised(
+        self, downstream: CoreSubscriber[T], upstream: Subscription, error: BaseException
+    ) -> None:
+        """The downstream let `error` escape from its on_next (§2.13, O32)."""
+        if self._closed(upstream, error) or not downstream.on_next_raised(error):
+            hooks.drop_error(error)
+
+    def _failed(
+        self, downstream: CoreSubscriber[T], upstream: Subscription, error: BaseException
+    ) -> None:
+        """The upstream let `error` escape while it was polled or requested."""
+        if self._closed(upstream, error):
+            hooks.drop_error(error)
+        else:
+            downstream.on_error(error)
+
+    def _closed(self, upstream: Subscription, error: BaseException) -> bool:
+        """End the flow for `error`, and raise it if it is fatal; whether it was over before."""
+        before = self._downstream is None
+        self._over()
+        upstream.cancel()
+        self._discard()
+        throw_if_fatal(error)
+        return before
+
+    def _discard(self) -> None:
+        """Empty the queue, the upstream's or our own."""
+        fused, self._fused = self._fused, None
+        if fused is not None:
+            fused.clear()
+        while True:
+            try:
+                item = self._queue.popleft()
+            except IndexError:
+                return
+            hooks.drop_item(item)
+
+
+def _receiver(downstream: CoreSubscriber[T]) -> tuple[Callable[[T], object], bool]:
+    """How `downstream` takes an item, and whether False from it means that it has not (F12)."""
+    if isinstance(downstream, ConditionalSubscriber):
+        return downstream.try_on_next, True
+    return downstream.on_next, False

@@ -1,0 +1,543 @@
+"""The driver's end of the channel: batches of all partitions, read only when asked for.
+
+Nothing here has a thread of its own. `BatchReceiver.next_batch` does all the reading, in the
+thread of its caller, and what it does not read stays in the sockets, where it blocks the tasks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from flow_spark._wire import (
+    COUNTS,
+    FRAME,
+    HELLO,
+    MAC_SIZE,
+    MAGIC,
+    NONCE_SIZE,
+    SOCKET_BUFFER,
+    WELCOME,
+    Answer,
+    Kind,
+    Target,
+    sign,
+    tune,
+)
+from flow_spark.errors import ChannelError, PartitionChangedError
+
+__all__ = ["Batch", "BatchReceiver", "Failure", "PartitionResult", "Statistics"]
+
+_BACKLOG: Final = 4096
+_HELLO_SIZE: Final = HELLO.size + MAC_SIZE
+_LONGEST_FRAME: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some items of one partition, still encoded.
+
+    Attributes:
+        partition: which partition they belong to; within it, batches come in order.
+        rows: how many items there are.
+        kind: how `payload` is encoded.
+        payload: the encoded items.
+        schema: the encoded Arrow schema, if `kind` is ARROW.
+    """
+
+    partition: int
+    rows: int
+    kind: Kind
+    payload: bytearray
+    schema: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """What the Spark job itself says about a partition; this alone is believed."""
+
+    partition: int
+    task: int
+    rows: int
+    batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a task sent when a function of the flow raised in it, still pickled."""
+
+    partition: int
+    task: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """A look at a receiver.
+
+    Attributes:
+        connections: tasks that are connected and known.
+        partial: batches of which some bytes have been read; never more than the capacity.
+        batches: batches that `next_batch` has returned.
+        rows: items in these.
+        fenced: attempts that a later one has replaced, or that came too late.
+        rejected: connections that could not prove that they belong to the query.
+    """
+
+    connections: int
+    partial: int
+    batches: int
+    rows: int
+    fenced: int
+    rejected: int
+
+
+class _Broken(Exception):
+    """The peer has closed, or does not speak the protocol."""
+
+
+@final
+class _Connection:
+    """One socket, and how much of the present piece (hello, head or body) has arrived."""
+
+    __slots__ = ("body", "buffer", "filled", "kind", "nonce", "partition", "queued", "rows", "sock")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock: Final = sock
+        self.nonce: Final = secrets.token_bytes(NONCE_SIZE)
+        self.partition: _Partition | None = None
+        self.queued = False
+        self.body = False
+        self.kind = Kind.SCHEMA
+        self.rows = 0
+        self.expect(_HELLO_SIZE)
+
+    def expect(self, size: int) -> None:
+        self.buffer = bytearray(size)
+        self.filled = 0
+
+    def fill(self) -> bool:
+        """Read what is there; True if the present piece is complete."""
+        missing = len(self.buffer) - self.filled
+        with memoryview(self.buffer) as view:
+            while missing:
+                try:
+                    got = self.sock.recv_into(view[self.filled :], missing)
+                except BlockingIOError:
+                    return False
+                except OSError as error:
+                    raise _Broken from error
+                if not got:
+                    raise _Broken
+                self.filled += got
+                missing -= got
+        return True
+
+    def answer(self, data: bytes) -> None:
+        try:
+            self.sock.send(data)
+        except OSError as error:
+            raise _Broken from error
+
+
+@final
+@dataclass(slots=True)
+class _Partition:
+    """What is known of a partition; `task` is the attempt that may send."""
+
+    number: int
+    task: int = -1
+    connection: _Connection | None = None
+    rows: int = 0
+    batches: int = 0
+    schema: bytes = b""
+    failure: Failure | None = None
+    changed: PartitionChangedError | None = None
+
+
+@final
+@dataclass(slots=True)
+class _Outcome:
+    """How the Spark job ended."""
+
+    results: Sequence[PartitionResult] = ()
+    error: BaseException | None = None
+
+
+@final
+class BatchReceiver:
+    """Receives what the tasks of one Spark job push, exactly once even when tasks are retried.
+
+    A partition's items are accepted from one attempt at a time. A later attempt fences the earlier
+    one off and is told how many items to skip, so its partition has to give the same items again;
+    if it gives fewer, that is detected. The end is believed only when the job itself reports the
+    same numbers of items.
+
+    One thread at a time may be in `next_batch`; every other method may be called from any thread.
+
+    Args:
+        host: the address to listen on.
+        advertised: the address that tasks are told, if that is another one.
+        capacity: at most so many batches are being read at a time; further tasks wait unread.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_capacity",
+        "_closed",
+        "_connections",
+        "_fenced",
+        "_listener",
+        "_outcome",
+        "_partial",
+        "_partitions",
+        "_reading",
+        "_ready",
+        "_rejected",
+        "_rows",
+        "_selector",
+        "_waiting",
+        "_wake_in",
+        "_wake_out",
+        "_waking",
+        "target",
+    )
+
+    def __init__(
+        self, host: str = "127.0.0.1", *, advertised: str | None = None, capacity: int = 8
+    ) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1 batch, not {capacity}")
+        self._capacity: Final = capacity
+        self._listener: Final = _listen(host)
+        self.target: Final = Target(advertised or host, int(self._listener.getsockname()[1]))
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._wake_out.setblocking(False)
+        self._waking: Final = threading.Lock()
+        self._selector: Final = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._wake_in, selectors.EVENT_READ)
+        self._reading: Final = threading.Lock()
+        self._closed = False
+        self._outcome: _Outcome | None = None
+        self._connections: Final[set[_Connection]] = set()
+        self._partitions: Final[dict[int, _Partition]] = {}
+        self._ready: Final[deque[_Connection]] = deque()
+        self._waiting: Final[deque[_Connection]] = deque()
+        self._partial = 0
+        self._batches = 0
+        self._rows = 0
+        self._fenced = 0
+        self._rejected = 0
+
+    def next_batch(self, timeout_s: float | None = None) -> Batch | None:
+        """Wait for a batch of any partition; partitions that have some take turns.
+
+        Args:
+            timeout_s: how long to wait, in seconds; None waits for as long as it takes.
+
+        Returns:
+            A batch, or None when there is none any more: the job is complete and everything was
+            delivered, or `cancel` was called.
+
+        Raises:
+            TimeoutError: if nothing came in time.
+            ChannelError: if what arrived is not what the job reports.
+            BaseException: what `fail` was given.
+        """
+        if not self._reading.acquire(blocking=False):
+            raise ChannelError("two threads are in next_batch at once; it has one reader at a time")
+        try:
+            return self._next(timeout_s)
+        finally:
+            self._reading.release()
+            # `cancel` may have found the lock taken a moment ago; then it is up to this thread.
+            if self._closed:
+                self._try_close()
+
+    def finish(self, results: Sequence[PartitionResult]) -> None:
+        """The Spark job has succeeded, and these are its rows."""
+        self._end(_Outcome(results=tuple(results)))
+
+    def fail(self, error: BaseException) -> None:
+        """The Spark job has failed with `error`."""
+        self._end(_Outcome(error=error))
+
+    def cancel(self) -> None:
+        """Stop reading and refuse all tasks. Idempotent."""
+        self._closed = True
+        self._wake()
+        self._try_close()
+
+    def failure(self) -> Failure | None:
+        """What a function of the flow raised in an attempt that no later one has replaced."""
+        for partition in tuple(self._partitions.values()):
+            if partition.failure is not None:
+                return partition.failure
+        return None
+
+    def changed(self) -> PartitionChangedError | None:
+        """The report on a retry that gave fewer items than had been delivered, if there is one."""
+        for partition in tuple(self._partitions.values()):
+            if partition.changed is not None:
+                return partition.changed
+        return None
+
+    def statistics(self) -> Statistics:
+        """Numbers that show what goes on."""
+        return Statistics(
+            connections=len(self._connections),
+            partial=self._partial,
+            batches=self._batches,
+            rows=self._rows,
+            fenced=self._fenced,
+            rejected=self._rejected,
+        )
+
+    def _next(self, timeout_s: float | None) -> Batch | None:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            if self._closed:
+                return None
+            while self._ready:
+                connection = self._ready.popleft()
+                connection.queued = False
+                batch = self._read(connection)
+                if batch is not None:
+                    return batch
+            outcome = self._outcome
+            if outcome is not None:
+                self._closed = True
+                if outcome.error is not None:
+                    raise outcome.error
+                self._verify(outcome.results)
+                return None
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left < 0:
+                raise TimeoutError(f"no batch within {timeout_s} s")
+            self._select(left)
+
+    def _select(self, timeout_s: float | None) -> None:
+        for key, _ in self._selector.select(timeout_s):
+            if key.fileobj is self._listener:
+                self._accept()
+            elif key.fileobj is self._wake_in:
+                with contextlib.suppress(BlockingIOError):
+                    self._wake_in.recv(4096)
+            else:
+                connection: _Connection = key.data
+                if not connection.queued:
+                    connection.queued = True
+                    self._ready.append(connection)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:  # the peer has gone already
+            return
+        sock.setblocking(False)
+        tune(sock)
+        connection = _Connection(sock)
+        self._connections.add(connection)
+        self._selector.register(sock, selectors.EVENT_READ, connection)
+        try:
+            connection.answer(connection.nonce)
+        except _Broken:
+            self._drop(connection)
+
+    def _read(self, connection: _Connection) -> Batch | None:
+        """Read from one task until a batch is complete, nothing more is there, or it must wait."""
+        try:
+            while connection.fill():
+                if connection.partition is None:
+                    self._welcome(connection)
+                elif connection.body:
+                    batch = self._complete(connection, connection.partition)
+                    if batch is not None:
+                        return batch
+                elif not self._begin(connection):
+                    return None
+        except _Broken:
+            self._drop(connection)
+        return None
+
+    def _welcome(self, connection: _Connection) -> None:
+        hello, mac = connection.buffer[: HELLO.size], bytes(connection.buffer[HELLO.size :])
+        magic, query, number, task = HELLO.unpack(hello)
+        expected = sign(self.target.token, connection.nonce, bytes(hello))
+        if not hmac.compare_digest(mac, expected) or (magic, query) != (MAGIC, self.target.query):
+            self._rejected += 1
+            raise _Broken
+        partition = self._partitions.setdefault(number, _Partition(number))
+        if task <= partition.task:
+            self._fenced += 1
+            connection.answer(WELCOME.pack(Answer.FENCED, 0))
+            raise _Broken
+        if partition.connection is not None:
+            self._fenced += 1
+            self._drop(partition.connection)
+        partition.task = task
+        partition.connection = connection
+        partition.batches = 0
+        partition.failure = None
+        connection.partition = partition
+        connection.expect(FRAME.size)
+        connection.answer(WELCOME.pack(Answer.ACCEPTED, partition.rows))
+
+    def _begin(self, connection: _Connection) -> bool:
+        """Take in a frame's head; False if there is no room for its body now."""
+        if self._partial >= self._capacity:
+            # Its head stays as it is, complete; `_free` brings it back.
+            self._selector.unregister(connection.sock)
+            self._waiting.append(connection)
+            return False
+        code, connection.rows, length = FRAME.unpack(connection.buffer)
+        if length > _LONGEST_FRAME:
+            raise _Broken
+        try:
+            connection.kind = Kind(code)
+        except ValueError as error:
+            raise _Broken from error
+        connection.body = True
+        connection.expect(length)
+        self._partial += 1
+        return True
+
+    def _complete(self, connection: _Connection, partition: _Partition) -> Batch | None:
+        kind, rows, payload = connection.kind, connection.rows, connection.buffer
+        self._free(connection)
+        connection.expect(FRAME.size)
+        if kind is Kind.SCHEMA:
+            partition.schema = bytes(payload)
+            return None
+        if kind is Kind.FAILED:
+            partition.failure = Failure(partition.number, partition.task, bytes(payload))
+            connection.answer(bytes([Answer.ACCEPTED]))
+            return None
+        if kind is Kind.END:
+            connection.answer(bytes([self._judge(partition, payload)]))
+            return None
+        partition.rows += rows
+        partition.batches += 1
+        self._rows += rows
+        self._batches += 1
+        return Batch(partition.number, rows, kind, payload, partition.schema)
+
+    def _judge(self, partition: _Partition, payload: bytearray) -> Answer:
+        if len(payload) != COUNTS.size:
+            raise _Broken
+        rows, batches = COUNTS.unpack(payload)
+        if rows < partition.rows:
+            # Not the end of the flow yet: an executor that was killed may have cut the input of
+            # this attempt, and another one may follow. If none does, the job fails.
+            partition.changed = PartitionChangedError(
+                f"partition {partition.number} gave {partition.rows} items at first and {rows} "
+                f"when it was retried (task {partition.task}). A retry resumes where the attempt "
+                "before it stopped, so a partition has to give the same items in the same order "
+                "each time. Make the functions deterministic, or persist the DataFrame first: "
+                "df.persist() or df.write."
+            )
+            return Answer.SHORTER
+        if rows != partition.rows or batches != partition.batches:
+            return Answer.WRONG_COUNTS
+        partition.changed = None
+        return Answer.ACCEPTED
+
+    def _verify(self, results: Sequence[PartitionResult]) -> None:
+        reported = {result.partition: result.rows for result in results}
+        received = {number: part.rows for number, part in self._partitions.items()}
+        wrong = [
+            f"partition {number}: {received.get(number, 0)} items received, "
+            f"{reported.get(number, 0)} reported by the job"
+            for number in sorted(reported.keys() | received.keys())
+            if received.get(number, 0) != reported.get(number, 0)
+        ]
+        if len(reported) != len(results):
+            wrong.append("the job reports a partition twice")
+        if wrong:
+            raise ChannelError(
+                "what arrived is not what the Spark job reports:\n  " + "\n  ".join(wrong)
+            )
+
+    def _free(self, connection: _Connection) -> None:
+        """Give up the place that a body had, and let a task that waits for one go on."""
+        connection.body = False
+        self._partial -= 1
+        if self._waiting:
+            waiting = self._waiting.popleft()
+            self._selector.register(waiting.sock, selectors.EVENT_READ, waiting)
+            # The whole head has been read, so the selector may have nothing to report for it.
+            waiting.queued = True
+            self._ready.append(waiting)
+
+    def _drop(self, connection: _Connection) -> None:
+        if connection not in self._connections:
+            return
+        self._connections.remove(connection)
+        if connection in self._waiting:
+            self._waiting.remove(connection)
+        else:
+            self._selector.unregister(connection.sock)
+        if connection.queued:
+            connection.queued = False
+            self._ready.remove(connection)
+        connection.sock.close()
+        partition = connection.partition
+        if partition is not None and partition.connection is connection:
+            partition.connection = None
+        if connection.body:
+            self._free(connection)
+
+    def _end(self, outcome: _Outcome) -> None:
+        if self._outcome is None:
+            self._outcome = outcome
+        self._wake()
+
+    def _wake(self) -> None:
+        # A full pipe wakes as well as an empty one; a closed one has nobody to wake. The lock keeps
+        # the byte from going to whatever gets the number of a descriptor that is just closed.
+        with self._waking, contextlib.suppress(OSError):
+            self._wake_out.send(b"\0")
+
+    def _try_close(self) -> None:
+        """Close everything, unless a thread is in `next_batch`: then it does so on its way out."""
+        if not self._reading.acquire(blocking=False):
+            return
+        try:
+            for connection in tuple(self._connections):
+                self._drop(connection)
+            if self._selector.get_map() is not None:
+                self._selector.close()
+            self._listener.close()
+            self._wake_in.close()
+            with self._waking:
+                self._wake_out.close()
+        finally:
+            self._reading.release()
+
+
+def _listen(host: str) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        # Before listen: accepted sockets inherit it, and the window is agreed on by then.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,262 @@
+"""Start the JVM that holds a Spark driver, and make sure that it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, final
+
+from flow_spark._java import Java, usable_home
+from flow_spark.errors import SessionStartError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+__all__ = ["DriverJvm", "environment"]
+
+_START_TIMEOUT_S: Final = 120.0
+_STOP_TIMEOUT_S: Final = 5.0
+_KEPT_LINES: Final = 40
+
+_NOISE: Final = (
+    "WARNING: ",
+    "Using Spark's default log4j profile",
+    "Setting default log level to",
+    "To adjust logging level use",
+)
+"""How the lines begin that the JVM itself and Spark's shell print although logging is off."""
+
+_LOG4J: Final = """\
+status = error
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark %p %c{{1}}: %m%n%ex{{short}}
+"""
+
+_REPORTED_ANYWAY: Final = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.scheduler.TaskSchedulerImpl",
+    "org.apache.spark.sql.execution.datasources.v2",
+    "org.apache.spark.util.Utils",
+    "org.apache.spark.api.python",
+    "org.apache.spark.network",
+    "org.sparkproject",
+)
+"""Loggers whose errors reach the user as exceptions."""
+
+
+@final
+class DriverJvm:
+    """One JVM process, its private folder and everything it prints.
+
+    It runs in a process group of its own: Ctrl-C in a terminal does not reach it, and `stop` can
+    end the launcher's shell as well as the JVM. If this process dies without `stop`, the JVM ends
+    by itself, because its standard input is closed.
+    """
+
+    __slots__ = ("_kept", "_process", "_pump", "gateway", "workspace")
+
+    def __init__(self) -> None:
+        self.workspace: Final = Path(tempfile.mkdtemp(prefix="flow-spark-"))
+        self.gateway: JavaGateway | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._pump: threading.Thread | None = None
+        self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
+
+    def start(
+        self, java: Java, conf: Mapping[str, str], variables: Mapping[str, str], log_level: str
+    ) -> None:
+        """Run the JVM and connect to it.
+
+        Args:
+            java: the runtime to use.
+            conf: Spark settings, given to the launcher.
+            variables: environment variables for the JVM and the Python workers below it.
+            log_level: of the JVM's log on stderr: OFF, ERROR, WARN, INFO …
+
+        Raises:
+            SessionStartError: if the JVM ends, or is not ready within two minutes.
+        """
+        from pyspark.find_spark_home import _find_spark_home
+
+        script = Path(_find_spark_home()) / "bin" / "spark-submit"
+        facts = self.workspace / "gateway"
+        log4j = self.workspace / "log4j2.properties"
+        log4j.write_text(_log4j(log_level), encoding="utf-8")
+        command = [str(script)]
+        for key, value in conf.items():
+            command += ["--conf", f"{key}={value}"]
+        command.append("pyspark-shell")
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            env={
+                **os.environ,
+                **variables,
+                "JAVA_HOME": str(usable_home(java, self.workspace)),
+                "SPARK_CONNECT_MODE": "0",
+                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(facts),
+            },
+        )
+        self._process = process
+        output = process.stdout
+        if output is None:  # never, with PIPE; the type cannot say so
+            raise SessionStartError("the JVM's output is not connected")
+        self._pump = threading.Thread(
+            target=self._forward, args=(output,), name="flow-spark-jvm-output", daemon=True
+        )
+        self._pump.start()
+        self._await(process, facts)
+        self._connect(facts)
+
+    def stop(self) -> None:
+        """End the JVM and whatever it started, and remove the private folder. Idempotent."""
+        gateway, self.gateway = self.gateway, None
+        process, self._process = self._process, None
+        try:
+            if gateway is not None:
+                with contextlib.suppress(Exception):
+                    gateway.shutdown()
+            if process is not None:
+                _end(process)
+            pump, self._pump = self._pump, None
+            if pump is not None:
+                pump.join(_STOP_TIMEOUT_S)
+            if process is not None and process.stdout is not None:
+                process.stdout.close()
+        finally:
+            if process is not None:
+                _kill(process)
+            shutil.rmtree(self.workspace, ignore_errors=True)
+
+    def _await(self, process: subprocess.Popen[str], facts: Path) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not facts.is_file():
+            if process.poll() is not None:
+                pump = self._pump
+                if pump is not None:
+                    pump.join(_STOP_TIMEOUT_S)
+                raise SessionStartError(
+                    f"the JVM for Spark ended with code {process.returncode} before it was "
+                    f"ready. It printed:\n{self._printed()}"
+                )
+            if time.monotonic() > deadline:
+                raise SessionStartError(
+                    f"the JVM for Spark was not ready after {_START_TIMEOUT_S:.0f} s. "
+                    f"It printed:\n{self._printed()}"
+                )
+            time.sleep(0.02)
+
+    def _connect(self, facts: Path) -> None:
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.serializers import UTF8Deserializer, read_int
+
+        with facts.open("rb") as stream:
+            port = read_int(stream)
+            secret = UTF8Deserializer().loads(stream)
+        # These two variables are how PySpark itself is told of a JVM that is there already.
+        with environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
+            self.gateway = launch_gateway()
+
+    def _printed(self) -> str:
+        return "".join(self._kept).strip() or "(nothing)"
+
+    def _forward(self, output: IO[str]) -> None:
+        """Pass on what workers and the log print; keep the last lines for error messages."""
+        quiet = _Quiet(sys.stderr)
+        with contextlib.suppress(ValueError, OSError):
+            for line in output:
+                self._kept.append(line)
+                if self.gateway is not None:
+                    quiet.write(line)
+
+
+@final
+class _Quiet:
+    """Leaves out what is printed although nothing is wrong.
+
+    A worker whose task is over before its output was read (after a limit, or on cancel) makes
+    PySpark's daemon print a traceback about the broken pipe.
+    """
+
+    __slots__ = ("_held", "_stream")
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._held: list[str] = []
+
+    def write(self, line: str) -> None:
+        held = self._held
+        if held and line.startswith(" "):
+            held.append(line)
+            return
+        if held:
+            self._held = []
+            ours = [text for text in held if text.lstrip().startswith("File ")]
+            daemon = all("daemon.py" in text for text in ours)
+            if daemon and line.startswith(("BrokenPipeError", "ConnectionResetError")):
+                return
+            self._stream.writelines(held)
+        if line.startswith("Traceback (most recent"):
+            self._held = [line]
+        elif not line.startswith(_NOISE):
+            self._stream.write(line)
+
+
+@contextlib.contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """Set environment variables for the time of a ``with`` block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _log4j(level: str) -> str:
+    lines = [_LOG4J.format(level=level.lower())]
+    if level.upper() in {"ERROR", "FATAL"}:
+        for index, name in enumerate(_REPORTED_ANYWAY):
+            lines.append(f"logger.q{index}.name = {name}\nlogger.q{index}.level = off\n")
+    return "".join(lines)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ask (the end of its standard input makes the JVM exit), wait, then insist."""
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_TIMEOUT_S)
+    _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

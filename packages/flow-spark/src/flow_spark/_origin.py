@@ -1,0 +1,282 @@
+"""Where the rows of a Spark job come from: a DataFrame, a range, or items of the driver."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from flow_core.flow import Flow
+from flow_core.sources.iterables import RangeSource
+from flow_core.stages.compiler import close_iterator
+
+from flow_spark._arrow import ArrowBatch, pa
+from flow_spark._chunks import chunks
+from flow_spark._pickling import ItemSender
+from flow_spark._rows import RowReader
+from flow_spark._schema import ItemSchema
+from flow_spark._task import CHUNK_DDL, CHUNK_SCHEMA, ChunkReader, Reader, to_chunk
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FlowOrigin", "FrameOrigin", "Opened", "Origin"]
+
+_LARGEST_ID: Final = 2**63 - 1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Rows that a job can read.
+
+    Attributes:
+        df: the rows.
+        reader: makes items of them.
+    """
+
+    df: DataFrame
+    reader: Reader
+
+
+class Origin(Protocol):
+    """Where rows come from, when a job needs them."""
+
+    @property
+    @abstractmethod
+    def session(self) -> SparkSession:
+        """The session that the job runs in."""
+
+    @property
+    @abstractmethod
+    def ordered(self) -> bool:
+        """Whether there is one partition, in an order that is declared."""
+
+    @property
+    @abstractmethod
+    def as_(self) -> object:
+        """What the driver makes of rows that no stage has read; see `RowReader`."""
+
+    @property
+    @abstractmethod
+    def item_type(self) -> object:
+        """The type of the items, if it is known; else None."""
+
+    @property
+    @abstractmethod
+    def ways_out(self) -> str:
+        """How a user gets an order."""
+
+    @abstractmethod
+    def opened(self, stopped: Callable[[], bool]) -> AbstractContextManager[Opened | None]:
+        """A context manager that makes the rows, and removes afterwards what it had to make.
+
+        Args:
+            stopped: asked from time to time; when it is true, the rest is left out, and None given.
+        """
+
+    @abstractmethod
+    def kept(self) -> Opened:
+        """Rows that can be read as long as the session is there."""
+
+
+@final
+class FrameOrigin:
+    """The rows of a DataFrame.
+
+    Args:
+        df: the rows.
+        as_: what an item is; see `RowReader`.
+        ordered: whether the order of `df` counts; it is then read as one partition.
+
+    Raises:
+        SchemaMismatchError: if the columns do not fit `as_`.
+        UnsupportedTypeError: if a column has a type that Arrow has not.
+    """
+
+    __slots__ = ("_df", "_reader", "as_", "ordered")
+
+    def __init__(self, df: DataFrame, as_: object = None, *, ordered: bool = False) -> None:
+        reader = RowReader(ItemSchema.of(df.schema).arrow, as_)
+        if len(reader.names) < len(df.columns):
+            df = df.select(*(f"`{name.replace('`', '``')}`" for name in reader.names))
+            reader = RowReader(ItemSchema.of(df.schema).arrow, as_)
+        self._df: Final = df.coalesce(1) if ordered else df
+        self._reader: Final = reader
+        self.as_: Final = as_
+        self.ordered: Final = ordered
+
+    @property
+    def session(self) -> SparkSession:
+        """See `Origin.session`."""
+        return self._df.sparkSession
+
+    @property
+    def item_type(self) -> object:
+        """See `Origin.item_type`."""
+        return self.as_ if isinstance(self.as_, type) else None
+
+    @property
+    def ways_out(self) -> str:
+        """See `Origin.ways_out`."""
+        return (
+            "from_dataframe(df.sort(...), ordered=True) reads the rows in their order, as one "
+            "partition and by one task"
+        )
+
+    @contextmanager
+    def opened(self, stopped: Callable[[], bool]) -> Generator[Opened | None, None, None]:
+        """See `Origin.opened`."""
+        yield None if stopped() else self.kept()
+
+    def kept(self) -> Opened:
+        """See `Origin.kept`."""
+        return Opened(self._df, self._reader)
+
+    def __repr__(self) -> str:
+        return f"from_dataframe({', '.join(self._reader.names)})"
+
+
+@final
+class FlowOrigin:
+    """The items of a flow of the driver.
+
+    A range is made by Spark itself. Other items are taken when the job starts, all of them: they
+    are written to disk in pickled chunks, so that memory stays bounded, and a retried task finds
+    the same ones again.
+
+    Args:
+        flow: gives the items.
+        session: where they go.
+        partitions: into how many parts; None leaves it to Spark.
+    """
+
+    __slots__ = ("_flow", "_partitions", "_session")
+
+    def __init__(self, flow: Flow[Any], session: SparkSession, partitions: int | None) -> None:
+        self._flow: Final = flow
+        self._session: Final = session
+        self._partitions: Final = partitions
+
+    @property
+    def session(self) -> SparkSession:
+        """See `Origin.session`."""
+        return self._session
+
+    @property
+    def ordered(self) -> bool:
+        """See `Origin.ordered`: one partition keeps the order of the flow."""
+        return self._partitions == 1
+
+    @property
+    def as_(self) -> object:
+        """See `Origin.as_`."""
+        return None
+
+    @property
+    def item_type(self) -> object:
+        """See `Origin.item_type`."""
+        return int if self._ints() is not None else None
+
+    @property
+    def ways_out(self) -> str:
+        """See `Origin.ways_out`."""
+        return "on_spark(session, partitions=1) keeps the order, in one partition and one task"
+
+    @contextmanager
+    def opened(self, stopped: Callable[[], bool]) -> Generator[Opened | None, None, None]:
+        """See `Origin.opened`."""
+        if self._ints() is not None or not self._shares_disk():
+            made = self._made(stopped)
+            yield None if stopped() else made
+            return
+        items = _Chunks(self._flow, stopped)
+        folder = Path(tempfile.mkdtemp(prefix="flow-spark-"))
+        try:
+            df = self._spooled(items, folder)
+            yield None if stopped() else self._divided(df, items)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def kept(self) -> Opened:
+        """See `Origin.kept`; runs the flow now, and keeps its items in memory."""
+        return self._made(lambda: False)
+
+    def _made(self, stopped: Callable[[], bool]) -> Opened:
+        ints = self._ints()
+        if ints is not None:
+            df = self._session.range(ints.start, ints.stop, ints.step, self._partitions)
+            return Opened(df, RowReader(ItemSchema.of(df.schema).arrow))
+        items = _Chunks(self._flow, stopped)
+        table = pa.Table.from_batches(list(items), schema=CHUNK_SCHEMA)
+        return self._divided(self._session.createDataFrame(table), items)
+
+    def _divided(self, df: DataFrame, items: _Chunks) -> Opened:
+        if self._partitions is not None:
+            df = df.coalesce(1) if self.ordered else df.repartition(self._partitions)
+        return Opened(df, ChunkReader(tuple(items.sender.classes)))
+
+    def _ints(self) -> range | None:
+        source = self._flow.source
+        if not isinstance(source, RangeSource) or self._flow.stages:
+            return None
+        ints = source.ints
+        return ints if max(abs(ints.start), abs(ints.stop)) < _LARGEST_ID else None
+
+    def _shares_disk(self) -> bool:
+        master = self._session.conf.get("spark.master", "")
+        return str(master).startswith("local")
+
+    def _spooled(self, chunks: _Chunks, folder: Path) -> DataFrame:
+        """One file for each partition (Spark splits or joins them as it likes)."""
+        from pyarrow import parquet
+
+        files = 1 if self.ordered else max(self._partitions or 0, 2)
+        writers = [
+            parquet.ParquetWriter(
+                str(folder / f"{number}.parquet"),
+                CHUNK_SCHEMA,
+                compression="none",
+                use_dictionary=False,
+                write_statistics=False,
+            )
+            for number in range(files)
+        ]
+        try:
+            for writer, chunk in zip(itertools.cycle(writers), chunks, strict=False):
+                writer.write_batch(chunk)
+        finally:
+            for writer in writers:
+                writer.close()
+        return self._session.read.schema(CHUNK_DDL).parquet(folder.as_uri())
+
+    def __repr__(self) -> str:
+        return f"on_spark({self._flow!r})"
+
+
+@final
+class _Chunks:
+    """The items of a flow, pickled, as batches of one row."""
+
+    __slots__ = ("_flow", "_stopped", "sender")
+
+    def __init__(self, flow: Flow[Any], stopped: Callable[[], bool]) -> None:
+        self._flow: Final = flow
+        self._stopped: Final = stopped
+        self.sender: Final = ItemSender()
+
+    def __iter__(self) -> Iterator[ArrowBatch]:
+        items = iter(self._flow)
+        try:
+            for chunk in chunks(items, self.sender):
+                if self._stopped():
+                    return
+                yield to_chunk(chunk.kind, chunk.payload)
+        finally:
+            close_iterator(items)

@@ -1,0 +1,261 @@
+"""The items of a Spark job as a publisher: pulled by whoever iterates, pushed by a thread."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Final, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import add_demand, bad_request
+from flow_core.errors import ProtocolViolationError, is_fatal
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Empty,
+    Fusion,
+    IterableSource,
+    QueueSubscription,
+    Subscriber,
+)
+from flow_core.stages import Program
+from flow_core.stages.compiler import close_iterator
+from flow_core.subscribers.strict import core_subscriber
+
+from flow_spark._job import PushedJob
+from flow_spark._origin import Origin
+
+__all__ = ["JobSource"]
+
+T = TypeVar("T")
+
+_names: Final = itertools.count(1)
+
+
+@final
+class JobSource(IterableSource[T]):
+    """Runs a Spark job for each subscriber.
+
+    Iterating reads in the iterating thread. A subscriber gets its items from a thread of the
+    subscription, which starts the job at the first request.
+
+    Args:
+        origin: the rows.
+        program: the stages that run where the rows are.
+    """
+
+    __slots__ = ("_origin", "_program")
+
+    none_free: ClassVar[bool] = True
+
+    def __init__(self, origin: Origin, program: Program[Any, T]) -> None:
+        self._origin: Final = origin
+        self._program: Final = program
+
+    def iterate(self) -> Iterator[T]:
+        """See `IterableSource.iterate`. Closing the iterator ends the job."""
+        return _flattened(self._job())
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
+        JobSubscription(self._job(), downstream).start()
+
+    def _job(self) -> PushedJob:
+        stages = self._program.stages
+        name = " | ".join(["flow", *(stage.name for stage in stages[:8])])
+        return PushedJob(self._origin, self._program if stages else None, name)
+
+    def __repr__(self) -> str:
+        return f"one mapInArrow over {self._origin!r}"
+
+
+def _flattened(job: Iterable[Iterable[T]]) -> Iterator[T]:
+    batches = iter(job)
+    try:
+        for batch in batches:
+            yield from batch
+    finally:
+        close_iterator(batches)
+
+
+@final
+class JobSubscription(QueueSubscription[T], Generic[T]):
+    """One subscriber's run of a job.
+
+    Demand: exact towards the subscriber; towards the cluster a batch is read when an item of it is
+    wanted, and while nothing is wanted, tasks block.
+    Thread: one of its own, started by the first request, from which all signals come.
+    Fusion: SYNC, if polling happens on an executor (THREAD_BOUNDARY); it blocks while Spark works.
+
+    Args:
+        job: the job, not yet started.
+        downstream: gets the signals.
+    """
+
+    __slots__ = (
+        "_ahead",
+        "_bad",
+        "_cancelled",
+        "_change",
+        "_downstream",
+        "_fused",
+        "_job",
+        "_open",
+        "_requested",
+        "_running",
+    )
+
+    def __init__(self, job: PushedJob, downstream: CoreSubscriber[T]) -> None:
+        self._job: Final = job
+        self._downstream: CoreSubscriber[T] | None = downstream
+        self._change: Final = threading.Condition()
+        self._requested = 0
+        self._bad: ValueError | None = None
+        self._cancelled = self._open = self._running = False
+        self._fused: Iterator[T] | None = None
+        self._ahead: T | Empty = EMPTY
+
+    def start(self) -> None:
+        """Hand this over as the subscription, then serve what was requested meanwhile (§1.9)."""
+        downstream = self._downstream
+        if downstream is None:
+            return
+        try:
+            downstream.on_subscribe(self)
+        except BaseException:
+            self.cancel()
+            raise
+        with self._change:
+            self._open = True
+        self._run_if_needed()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = bad_request(n)
+        with self._change:
+            if self._cancelled:
+                return
+            if bad is None:
+                self._requested = add_demand(self._requested, n)
+            else:
+                self._bad = bad
+                self._cancelled = True
+            self._change.notify()
+        if bad is not None:
+            self._job.cancel()
+        self._run_if_needed()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`. Wakes the thread, or whoever polls, if it waits for Spark."""
+        with self._change:
+            self._cancelled = True
+            self._bad = None
+            self._downstream = None
+            self._change.notify()
+        self._job.cancel()
+
+    def _run_if_needed(self) -> None:
+        with self._change:
+            downstream = self._downstream
+            wanted = self._requested or self._bad is not None
+            if not self._open or self._running or not wanted or downstream is None:
+                return
+            if self._fused is not None:
+                return
+            self._running = True
+        threading.Thread(
+            target=self._emit, args=(downstream,), name=f"flow-spark-{next(_names)}", daemon=True
+        ).start()
+
+    def _emit(self, downstream: CoreSubscriber[T]) -> None:
+        """Everything that the subscriber gets, from one thread (§1.3)."""
+        items = _flattened(self._job)
+        try:
+            self._send(items, downstream)
+        except Exception as error:
+            with self._change:
+                ended, self._cancelled = self._cancelled, True
+                self._downstream = None
+            if not ended:
+                downstream.on_error(error)
+            elif self._bad is None:
+                hooks.drop_error(error)
+        else:
+            with self._change:
+                ended, self._cancelled = self._cancelled, True
+                self._downstream = None
+            if not ended:
+                downstream.on_complete()
+        finally:
+            close_iterator(items)
+            self._job.cancel()
+        bad = self._bad
+        if bad is not None:
+            downstream.on_error(bad)  # §3.9
+
+    def _send(self, items: Iterator[T], downstream: CoreSubscriber[T]) -> None:
+        conditional = isinstance(downstream, ConditionalSubscriber)
+        on_next = (
+            downstream.try_on_next
+            if isinstance(downstream, ConditionalSubscriber)
+            else downstream.on_next
+        )
+        granted = self._granted(0)
+        for item in items:
+            while not granted:
+                granted = self._granted(1)
+            if self._cancelled:
+                return
+            try:
+                used = on_next(item)
+            except BaseException as error:
+                self.cancel()
+                if is_fatal(error):
+                    raise
+                if not downstream.on_next_raised(error):
+                    hooks.drop_error(error)
+                return
+            if used or not conditional:
+                granted -= 1
+
+    def _granted(self, at_least: int) -> int:
+        """Take over the demand that has come; waits for `at_least` one, or for the end."""
+        with self._change:
+            while self._requested < at_least and not self._cancelled:
+                self._change.wait()
+            granted, self._requested = self._requested, 0
+        return granted or at_least
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: SYNC, for whoever polls on an executor."""
+        if self._fused is not None or self._requested:
+            raise ProtocolViolationError(
+                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+            )
+        if not (mode & Fusion.SYNC and mode & Fusion.THREAD_BOUNDARY):
+            return Fusion.NONE
+        self._fused = _flattened(self._job)
+        return Fusion.SYNC
+
+    def poll(self) -> T | Empty:
+        """See `QueueSubscription.poll`. Blocks while Spark works; EMPTY means completed."""
+        ahead = self._ahead
+        if ahead is not EMPTY:
+            self._ahead = EMPTY
+            return ahead
+        fused = self._fused
+        return EMPTY if fused is None else next(fused, EMPTY)
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`; looks one item ahead."""
+        if self._ahead is EMPTY:
+            self._ahead = self.poll()
+        return self._ahead is EMPTY
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`; ends the job."""
+        self._ahead = EMPTY
+        self._job.cancel()

@@ -1,0 +1,174 @@
+"""The task's end of the channel: connect, push batches, block while the driver does not read."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final, final
+
+from flow_spark._wire import (
+    COUNTS,
+    FRAME,
+    HELLO,
+    MAGIC,
+    NONCE_SIZE,
+    SOCKET_BUFFER,
+    WELCOME,
+    Answer,
+    Kind,
+    Target,
+    sign,
+    tune,
+)
+from flow_spark.errors import ChannelError, PartitionChangedError
+
+__all__ = ["Push"]
+
+_CONNECT_ATTEMPTS: Final = 3
+_JOINED: Final = 64 * 1024
+
+
+@final
+class Push:
+    """One attempt at one partition. Everything blocks until the driver reads: that is the demand.
+
+    Attributes:
+        skip: how many items the driver has from earlier attempts; the caller drops these.
+    """
+
+    __slots__ = ("_batches", "_rows", "_socket", "skip")
+
+    def __init__(self, target: Target, partition: int, task: int) -> None:
+        """Connect and say hello; returns once the driver wants items.
+
+        Args:
+            target: where the driver listens.
+            partition: the partition's number.
+            task: the id of the task attempt; among attempts at a partition, a later one is higher.
+
+        Raises:
+            ChannelError: if the driver is gone, or a later attempt has taken over.
+        """
+        self._rows = 0
+        self._batches = 0
+        self._socket: Final = _connect(target)
+        try:
+            nonce = self._read(NONCE_SIZE)
+            hello = HELLO.pack(MAGIC, target.query, partition, task)
+            self._write(hello + sign(target.token, nonce, hello))
+            answer, self.skip = WELCOME.unpack(self._read(WELCOME.size))
+        except BaseException:
+            self._socket.close()
+            raise
+        if answer != Answer.ACCEPTED:
+            self._socket.close()
+            raise ChannelError(
+                f"a later attempt at partition {partition} has taken over from task {task}"
+            )
+
+    def send(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
+        """Send one batch.
+
+        Args:
+            kind: how `payload` is encoded.
+            rows: the number of items in it.
+            payload: the encoded items.
+        """
+        self._frame(kind, rows, payload)
+        self._rows += rows
+        self._batches += 1
+
+    def send_schema(self, payload: bytes | memoryview) -> None:
+        """Send what the following Arrow batches are made of."""
+        self._frame(Kind.SCHEMA, 0, payload)
+
+    def end(self, skipped: int) -> tuple[int, int]:
+        """Say that the partition is complete, and wait until the driver has taken all of it.
+
+        Args:
+            skipped: how many items were dropped at the start; less than `skip` if it ran out.
+
+        Returns:
+            The items of the whole partition, and the batches of this attempt.
+
+        Raises:
+            PartitionChangedError: if earlier attempts delivered more items than there are now.
+            ChannelError: if the driver is gone or has counted differently.
+        """
+        rows = skipped + self._rows
+        self._frame(Kind.END, 0, COUNTS.pack(rows, self._batches))
+        answer = self._read(1)[0]
+        if answer == Answer.SHORTER:
+            raise PartitionChangedError(
+                f"this attempt gave {rows} items, but an earlier one had delivered {self.skip}"
+            )
+        if answer != Answer.ACCEPTED:
+            raise ChannelError(f"the driver has not counted {rows} items in {self._batches} batches")
+        return rows, self._batches
+
+    def fail(self, payload: bytes) -> None:
+        """Send the pickled exception that ended this attempt, and wait until it was taken."""
+        self._frame(Kind.FAILED, 0, payload)
+        self._read(1)
+
+    def close(self) -> None:
+        """Close the connection. Without an `end` before it, the attempt counts as broken."""
+        self._socket.close()
+
+    def _frame(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
+        head = FRAME.pack(kind, rows, len(payload))
+        if len(payload) < _JOINED:
+            self._write(head + payload)
+        else:
+            self._write(head)
+            self._write(payload)
+
+    def _write(self, data: bytes | memoryview) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise _closed() from error
+
+    def _read(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            try:
+                part = self._socket.recv(size - len(parts))
+            except OSError as error:
+                raise _closed() from error
+            if not part:
+                raise _closed()
+            parts += part
+        return bytes(parts)
+
+
+def _connect(target: Target) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        target.host, target.port, type=socket.SOCK_STREAM
+    )[0]
+    for attempt in range(_CONNECT_ATTEMPTS):
+        connection = socket.socket(family, kind, protocol)
+        try:
+            # Before connect: afterwards the window has been agreed on.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
+            tune(connection)
+            connection.connect(address)
+        except TimeoutError:
+            connection.close()
+            if attempt == _CONNECT_ATTEMPTS - 1:
+                raise
+        except OSError as error:
+            connection.close()
+            raise _closed() from error
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise _closed()
+
+
+def _closed() -> ChannelError:
+    return ChannelError(
+        "the driver has closed the channel: the flow was cancelled or has failed, or a later "
+        "attempt at this partition has taken over"
+    )

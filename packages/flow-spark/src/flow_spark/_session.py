@@ -1,0 +1,365 @@
+"""Start a Spark session with settings that suit a flow, and leave nothing behind."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final, final
+
+from flow_spark._gateway import DriverJvm, environment
+from flow_spark._java import find_java
+from flow_spark.errors import SessionConflictError, SessionStartError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["session"]
+
+Setting = str | int | float | bool
+
+_FAST_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+_STOP_TIMEOUT_S: Final = 10.0
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+_lock: Final = threading.RLock()
+
+
+@contextlib.contextmanager
+def session(
+    master: str = "local[*]",
+    *,
+    remote: str | None = None,
+    app_name: str = "flow",
+    existing: SparkSession | None = None,
+    log_level: str = "ERROR",
+    **conf: Setting,
+) -> Iterator[SparkSession]:
+    """A Spark session for the time of a ``with`` block.
+
+    A session that is started here is stopped here, together with its JVM, its Python workers and
+    its temporary folder, however the block ends. A session that the caller made is only passed
+    through. Nested blocks share one session, since a process can hold only one JVM.
+
+    The session's time zone is UTC, whatever the machine says, so that the same flow gives the same
+    rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC, and a naive datetime
+    that is sent to such a column is taken as UTC. Pass ``**{"spark.sql.session.timeZone": …}`` to
+    change that.
+
+    Args:
+        master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` …
+        remote: the address of a Spark Connect server, ``sc://host:port``, instead of a master.
+        app_name: the name that Spark's tools show.
+        existing: a session made elsewhere, to be used and left alone.
+        log_level: how much of the JVM's log goes to stderr: OFF, ERROR, WARN, INFO …
+        conf: Spark settings, over the ones chosen here:
+            ``session(**{"spark.driver.memory": "2g"})``.
+
+    Yields:
+        The session.
+
+    Raises:
+        NoJavaError: if there is no Java runtime for a local driver.
+        SessionStartError: if the JVM or Spark does not start; the text has what they printed.
+        SessionConflictError: if another session, with other settings, runs in this process.
+    """
+    if existing is not None:
+        yield existing
+        return
+    if remote is not None:
+        with _connect(remote, app_name, conf) as connected:
+            yield connected
+        return
+    with _lock:
+        shared = _acquire(master, app_name, log_level, conf)
+    try:
+        yield shared.spark
+    except BaseException as error:
+        _keep_texts(error)
+        raise
+    finally:
+        _release(shared)
+
+
+@final
+class _Shared:
+    """The one session of this process, and how many ``with`` blocks use it."""
+
+    __slots__ = ("_jvm", "_restore_sigint", "conf", "master", "spark", "users")
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        master: str,
+        conf: Mapping[str, Setting],
+        jvm: DriverJvm | None,
+        restore_sigint: Callable[[], None],
+    ) -> None:
+        self.spark: Final = spark
+        self.master: Final = master
+        self.conf: Final = dict(conf)
+        self.users = 1
+        self._jvm: Final = jvm
+        self._restore_sigint: Final = restore_sigint
+
+    def stop(self) -> None:
+        # A KeyboardInterrupt may have cut a conversation with the JVM on this thread in two, so
+        # the JVM is spoken to from a fresh one, which has a connection of its own.
+        farewell = threading.Thread(
+            target=_stop_quietly, args=(self.spark,), name="flow-spark-stop", daemon=True
+        )
+        try:
+            farewell.start()
+            farewell.join(_STOP_TIMEOUT_S)
+        finally:
+            try:
+                if self._jvm is not None:
+                    self._jvm.stop()
+            finally:
+                if self._jvm is not None:
+                    _forget_gateway()
+                self._restore_sigint()
+
+
+_current: _Shared | None = None
+
+
+def _acquire(
+    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]
+) -> _Shared:
+    global _current
+    if _current is not None:
+        _check_compatible(_current, master, conf)
+        _current.users += 1
+        return _current
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        raise SessionConflictError(
+            "a Spark session runs in this process already, and it was not made by "
+            "flow_spark.session(). Pass it: session(existing=spark), or stop it first."
+        )
+    _current = _start(master, app_name, log_level, conf)
+    return _current
+
+
+def _check_compatible(shared: _Shared, master: str, conf: Mapping[str, Setting]) -> None:
+    different = [f"{key}={value}" for key, value in conf.items() if shared.conf.get(key) != value]
+    if master != shared.master:
+        different.insert(0, f"master={master}")
+    if different:
+        raise SessionConflictError(
+            f"a session on {shared.master} is open in this process, and a process can hold only "
+            f"one; these settings differ from it: {', '.join(different)}. Close the outer "
+            "session() first, or ask for the same settings."
+        )
+
+
+def _release(shared: _Shared) -> None:
+    global _current
+    with _lock:
+        shared.users -= 1
+        if shared.users > 0 or _current is not shared:
+            return
+        _current = None
+        shared.stop()
+
+
+@atexit.register
+def _stop_at_exit() -> None:
+    global _current
+    with _lock:
+        shared, _current = _current, None
+        if shared is not None:
+            shared.stop()
+
+
+def _start(
+    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]
+) -> _Shared:
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit runs us: the JVM is its own
+        return _open(None, master, app_name, _settings(master, None, conf), conf)
+    java = find_java()
+    jvm = DriverJvm()
+    try:
+        settings = _settings(master, jvm.workspace, conf)
+        settings["spark.master"] = master
+        settings["spark.app.name"] = app_name
+        jvm.start(java, settings, _variables(master), log_level)
+        return _open(jvm, master, app_name, settings, conf)
+    except BaseException:
+        jvm.stop()
+        _forget_gateway()
+        raise
+
+
+def _open(
+    jvm: DriverJvm | None,
+    master: str,
+    app_name: str,
+    settings: Mapping[str, str],
+    conf: Mapping[str, Setting],
+) -> _Shared:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    restore = _sigint_keeper()
+    gateway = None if jvm is None else jvm.gateway
+    try:
+        with environment(PYSPARK_PYTHON=_worker_python(master)):
+            if gateway is not None:
+                SparkContext._ensure_initialized(gateway=gateway)
+            configured = SparkConf().setMaster(master).setAppName(app_name)
+            for key, value in settings.items():
+                configured.set(key, value)
+            context = SparkContext(conf=configured)
+        if not _same_machine(master):
+            _ship_packages(context)
+        spark = SparkSession(context)
+    except Exception as error:
+        restore()
+        raise SessionStartError(f"Spark did not start on {master}: {_first_line(error)}") from error
+    except BaseException:
+        restore()
+        raise
+    # PySpark's own handler talks to the JVM inside the signal; a plain KeyboardInterrupt unwinds
+    # through our blocks instead, and these cancel the job and stop the session.
+    restore()
+    return _Shared(spark, master, conf, jvm, restore)
+
+
+def _settings(
+    master: str, workspace: Path | None, conf: Mapping[str, Setting]
+) -> dict[str, str]:
+    given = {key: _text(value) for key, value in conf.items()}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # How long a cancelled task may go on inside a user's function before its worker is killed.
+        "spark.python.task.killTimeout": "1s",
+    }
+    if _same_machine(master):
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    options = ""
+    if workspace is not None:
+        options = (
+            f"-Dlog4j2.configurationFile={(workspace / 'log4j2.properties').as_uri()} "
+            f"-Djava.io.tmpdir={workspace}"
+        )
+        settings["spark.sql.warehouse.dir"] = (workspace / "warehouse").as_uri()
+        if _same_machine(master):
+            settings["spark.local.dir"] = str(workspace)
+            options = f"{_FAST_START} {options}"
+    settings.update(given)
+    if options:
+        settings[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
+    return settings
+
+
+def _variables(master: str) -> dict[str, str]:
+    variables = {
+        "PYSPARK_PYTHON": _worker_python(master),
+        "SPARK_LAUNCHER_OPTS": f"{_FAST_START} {os.environ.get('SPARK_LAUNCHER_OPTS', '')}",
+    }
+    if _same_machine(master):
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+        variables["PYTHONPATH"] = os.pathsep.join(_own_paths())
+    return variables
+
+
+def _own_paths() -> list[str]:
+    """What this process added to ``sys.path``: Python workers of this machine need it too."""
+    standard = tuple(
+        os.path.realpath(path)
+        for path in {*sysconfig.get_paths().values(), sys.base_prefix + os.sep + "lib"}
+    )
+    paths: list[str] = []
+    for entry in sys.path:
+        path = os.path.realpath(entry or os.curdir)
+        if os.path.exists(path) and not path.startswith(standard):
+            paths.append(path)
+    return paths
+
+
+def _worker_python(master: str) -> str:
+    if _same_machine(master):
+        return sys.executable
+    return os.environ.get("PYSPARK_PYTHON", sys.executable)
+
+
+def _same_machine(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _text(value: Setting) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sigint_keeper() -> Callable[[], None]:
+    """A function that puts the present SIGINT handler back; a no-op off the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    handler: Callable[[int, FrameType | None], object] | int | None = signal.getsignal(
+        signal.SIGINT
+    )
+
+    def restore() -> None:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
+
+    return restore
+
+
+def _stop_quietly(spark: SparkSession) -> None:
+    with contextlib.suppress(Exception):
+        spark.stop()
+
+
+def _keep_texts(error: BaseException) -> None:
+    """Let PySpark's exceptions be printed when the JVM, which they ask for their text, is gone."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        link = pending.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        pending += [link.__cause__, link.__context__]
+        if isinstance(link, (CapturedException, Py4JError)):
+            with contextlib.suppress(Exception):
+                link.__class__ = _texted(type(link), str(link))
+
+
+def _texted(cls: type[BaseException], text: str) -> type[BaseException]:
+    """`cls` with a fixed text."""
+    members = {"__str__": lambda _: text, "__module__": cls.__module__}
+    return type(cls.__name__, (cls,), members)
+
+
+def _forget_gateway() -> None:
+    """Let PySpark start with a new JVM next time; it has no public way to say so."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,230 @@
+"""What runs on an executor: one function for ``mapInArrow``, around the stages of a flow."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import pickle
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, final
+
+from flow_spark._arrow import ArrowBatch, ArrowSchema, pa
+from flow_spark._chunks import FRAME_BYTES, chunks
+from flow_spark._codec import TaskSender, decode
+from flow_spark._liveness import jvm_is_gone
+from flow_spark._pickling import dump_error
+from flow_spark._push import Push
+from flow_spark._rows import BATCH_ROWS, RowReader, to_batches
+from flow_spark._schema import ItemSchema
+from flow_spark._wire import Kind, Target
+from flow_spark.errors import ChannelError
+
+__all__ = [
+    "CHUNK_DDL",
+    "CHUNK_SCHEMA",
+    "COUNTS_DDL",
+    "ChunkReader",
+    "LoweredTask",
+    "PushTask",
+    "Reader",
+    "RemoteProgram",
+    "to_chunk",
+]
+
+COUNTS_DDL: Final = "partition int, task bigint, rows bigint, batches bigint"
+"""The columns of what a pushing job returns: one row for each partition."""
+
+CHUNK_DDL: Final = "kind int, payload binary"
+"""The columns of a DataFrame of pickled items."""
+
+CHUNK_SCHEMA: Final[ArrowSchema] = pa.schema([("kind", pa.int32()), ("payload", pa.binary())])
+
+_COUNTS: Final[ArrowSchema] = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("task", pa.int64()),
+        ("rows", pa.int64()),
+        ("batches", pa.int64()),
+    ]
+)
+
+
+class RemoteProgram(Protocol):
+    """Stages as one function over the items of a partition; `flow_core.stages.Program` is one."""
+
+    @abstractmethod
+    def iterate(self, source: Iterator[Any], /) -> Iterator[Any]:
+        """The items that come of those of `source`."""
+
+
+class Reader(Protocol):
+    """Makes items of Arrow batches. Picklable."""
+
+    @abstractmethod
+    def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
+        """The items of `batch`, in its order."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ChunkReader:
+    """Reads items that were pickled by the driver or by another task.
+
+    Attributes:
+        needs: whatever has to be unpickled before the items can be: their classes, if a worker
+            could not import them.
+    """
+
+    needs: tuple[object, ...] = ()
+
+    def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
+        """See `Reader`."""
+        kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
+        return itertools.chain.from_iterable(map(decode, map(Kind, kinds), payloads))
+
+
+def to_chunk(kind: Kind, payload: bytes) -> ArrowBatch:
+    """One row for a `ChunkReader`."""
+    row: ArrowBatch = pa.record_batch([[int(kind)], [payload]], schema=CHUNK_SCHEMA)
+    return row
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PushTask:
+    """Runs the stages and pushes what comes out to the driver.
+
+    Attributes:
+        reader: the pickled `Reader`.
+        program: the pickled `RemoteProgram`; None sends the rows as they are.
+        target: where the driver listens.
+    """
+
+    reader: bytes
+    program: bytes | None
+    target: Target
+
+    def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        """The function for ``mapInArrow``; gives one batch of one row."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is None:
+            raise ChannelError("this function runs in a Spark task only")
+        partition, task = context.partitionId(), context.taskAttemptId()
+        with closing(Push(self.target, partition, task)) as push:
+            rows, sent = self._run(_Input(batches), push)
+        counts: ArrowBatch = pa.record_batch([[partition], [task], [rows], [sent]], schema=_COUNTS)
+        yield counts
+
+    def _run(self, batches: _Input, push: Push) -> tuple[int, int]:
+        try:
+            reader: Reader = pickle.loads(self.reader)
+            if self.program is None and isinstance(reader, RowReader):
+                skipped = _push_arrow(iter(batches), reader, push)
+            else:
+                skipped = _push_items(_items(reader, self.program, batches), push)
+        except ChannelError:
+            raise
+        except Exception as error:
+            # What the executor's end has caused says nothing about the flow.
+            if not batches.lost:
+                push.fail(dump_error(error))
+            raise
+        return push.end(skipped)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LoweredTask:
+    """Runs the stages and leaves what comes out on the cluster.
+
+    Attributes:
+        reader: the pickled `Reader`.
+        program: the pickled `RemoteProgram`; None leaves items as they are.
+        schema: the columns that items become; None for pickled chunks.
+    """
+
+    reader: bytes
+    program: bytes | None
+    schema: ItemSchema | None
+
+    def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        """The function for ``mapInArrow``."""
+        items = _items(pickle.loads(self.reader), self.program, _Input(batches))
+        if self.schema is not None:
+            return to_batches(items, self.schema, BATCH_ROWS)
+        return (to_chunk(chunk.kind, chunk.payload) for chunk in chunks(items, TaskSender()))
+
+
+class _InputLostError(Exception):
+    """The executor is gone, and the input of this task was cut."""
+
+
+@final
+class _Input:
+    """The batches of a partition; knows whether an error came from there."""
+
+    __slots__ = ("_batches", "lost")
+
+    def __init__(self, batches: Iterator[ArrowBatch]) -> None:
+        self._batches = batches
+        self.lost = False
+
+    def __iter__(self) -> Iterator[ArrowBatch]:
+        try:
+            yield from self._batches
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self.lost = True
+            raise
+        if jvm_is_gone():
+            self.lost = True
+            raise _InputLostError("the executor of this task has gone; its input may be cut")
+
+
+def _items(reader: Reader, program: bytes | None, batches: Iterable[ArrowBatch]) -> Iterator[Any]:
+    source = itertools.chain.from_iterable(map(reader, batches))
+    if program is None:
+        return source
+    loaded: RemoteProgram = pickle.loads(program)
+    return loaded.iterate(source)
+
+
+def _push_items(items: Iterator[Any], push: Push) -> int:
+    skipped = _skip(items, push.skip)
+    for chunk in chunks(items, TaskSender()):
+        push.send(chunk.kind, chunk.rows, chunk.payload)
+    return skipped
+
+
+def _skip(items: Iterator[Any], count: int) -> int:
+    """Drop what earlier attempts have delivered; how much there was of it."""
+    dropped = itertools.count()
+    collections.deque(zip(itertools.islice(items, count), dropped, strict=False), maxlen=0)
+    return next(dropped)
+
+
+def _push_arrow(batches: Iterator[ArrowBatch], reader: RowReader, push: Push) -> int:
+    """Send Spark's own batches, with the columns that are wanted, cut to a bounded size."""
+    skipped = 0
+    known = False
+    for whole in batches:
+        batch = whole.select(list(reader.names))
+        if not known:
+            push.send_schema(memoryview(batch.schema.serialize()))
+            known = True
+        if skipped < push.skip:
+            start = min(push.skip - skipped, batch.num_rows)
+            skipped += start
+            batch = batch.slice(start)
+        rows = batch.num_rows
+        step = max(1, rows * FRAME_BYTES // max(batch.nbytes, 1))
+        for start in range(0, rows, step):
+            part = batch.slice(start, step)
+            push.send(Kind.ARROW, part.num_rows, memoryview(part.serialize()))
+    return skipped

@@ -1,0 +1,87 @@
+"""What type the items of a flow have, as far as its stages say."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+from flow_core.stages import UNSET, Stage
+from flow_core.stages.aggregate import COLLECT, COUNT, REDUCE, TO_LIST
+from flow_core.stages.transform import (
+    BUFFER_WITH_COUNT,
+    BUFFER_WITH_COUNT_SKIP,
+    FLAT_MAP_ITERABLE,
+    MAP,
+    PAIRWISE,
+    SCAN,
+)
+
+__all__ = ["item_type"]
+
+_KEEP: typing.Final = frozenset(
+    {
+        "distinct",
+        "distinct_until_changed",
+        "do_on_next",
+        "filter",
+        "skip",
+        "skip_while",
+        "take",
+        "take_while",
+    }
+)
+"""Names of stages that pass items on as they are."""
+
+
+def item_type(stages: tuple[Stage[Any, Any], ...], source: object) -> object:
+    """The type of what comes out of `stages`, or None if nothing says it.
+
+    Args:
+        stages: what follows the source.
+        source: the type of the source's items, or None.
+    """
+    if not stages:
+        return source
+    *before, last = stages
+    template = last.template
+    if template is MAP:
+        return _returned(last.args[0])
+    if template is FLAT_MAP_ITERABLE:
+        return _element(_returned(last.args[0]))
+    if template is COUNT:
+        return int
+    if template is COLLECT:
+        return _returned(last.args[0])
+    if template in (REDUCE, SCAN) and last.args[1] is not UNSET:
+        return _returned(last.args[0]) or _kind(last.args[1])
+    inner = item_type(tuple(before), source)
+    if inner is None:
+        return None
+    if template is PAIRWISE:
+        return tuple[inner, inner]  # type: ignore[valid-type]  # made at run time
+    if template in (TO_LIST, BUFFER_WITH_COUNT, BUFFER_WITH_COUNT_SKIP):
+        return list[inner]  # type: ignore[valid-type]  # made at run time
+    return inner if template.name in _KEEP or template in (REDUCE, SCAN) else None
+
+
+def _returned(function: object) -> object:
+    """The return type that `function` declares, or None."""
+    if isinstance(function, type):
+        return function
+    try:
+        return typing.get_type_hints(function, include_extras=True).get("return")
+    except Exception:  # annotations may name anything, even what does not exist
+        return None
+
+
+def _element(hint: object) -> object:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(origin, type) and issubclass(origin, Iterable) and parts:
+        return parts[0]
+    return str if hint is str else None
+
+
+def _kind(value: object) -> object:
+    """The type of a seed, if that says enough."""
+    return type(value) if isinstance(value, (bool, int, float, str, bytes)) else None

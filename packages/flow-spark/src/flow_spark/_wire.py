@@ -1,0 +1,100 @@
+"""What a task and the driver say to each other, byte by byte.
+
+A connection begins with a challenge: the driver sends a nonce, the task answers with who it is and
+a MAC over both, so that the token itself never travels. Then the driver says how many items of the
+partition it has already (they are to be skipped), and frames follow, each with its kind, its number
+of items and its length. ``END`` and ``FAILED`` are answered with one byte.
+
+The end of a partition is a frame, never the end of the stream: a killed executor closes its sockets
+just as a finished one does.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import hmac
+import secrets
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = [
+    "COUNTS",
+    "FRAME",
+    "HELLO",
+    "MAC_SIZE",
+    "MAGIC",
+    "NONCE_SIZE",
+    "SOCKET_BUFFER",
+    "WELCOME",
+    "Answer",
+    "Kind",
+    "Target",
+    "sign",
+    "tune",
+]
+
+MAGIC: Final = b"FLOWSPK1"
+NONCE_SIZE: Final = 16
+MAC_SIZE: Final = hashlib.sha256().digest_size
+
+HELLO: Final = struct.Struct(">8s16sIQ")
+"""Magic, query, partition, task attempt; a MAC follows."""
+
+WELCOME: Final = struct.Struct(">BQ")
+"""An `Answer`, and how many items to skip."""
+
+FRAME: Final = struct.Struct(">BIQ")
+"""A `Kind`, the number of items, the number of bytes that follow."""
+
+COUNTS: Final = struct.Struct(">QQ")
+"""The body of ``END``: all items of the partition, and the batches this attempt sent."""
+
+SOCKET_BUFFER: Final = 128 * 1024
+"""Bytes in each direction's kernel buffer: what a task may be ahead of the driver's reading."""
+
+
+class Kind(enum.IntEnum):
+    """What a frame holds."""
+
+    SCHEMA = 1
+    ARROW = 2
+    PICKLE = 3
+    RECORDS = 4
+    END = 5
+    FAILED = 6
+
+
+class Answer(enum.IntEnum):
+    """What the driver thinks of a hello, an end or a failure."""
+
+    ACCEPTED = 1
+    FENCED = 2
+    SHORTER = 3
+    WRONG_COUNTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the tasks of one query connect to, and how they prove that they belong to it."""
+
+    host: str
+    port: int
+    query: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    token: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+
+def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
+    """The MAC that belongs behind `hello`."""
+    return hmac.new(token, nonce + hello, hashlib.sha256).digest()
+
+
+def tune(sock: socket.socket) -> None:
+    """Send small frames at once, and notice within a minute when the other machine has vanished."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,66 @@
+"""Spark as the place where a flow runs: what ``flow run --on spark`` uses."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+from flow_core.engine import Engine, EngineOptions
+from flow_core.flow import Flow
+
+from flow_spark._session import session
+from flow_spark._sources import on_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkEngine", "spark_engine"]
+
+T = TypeVar("T")
+
+
+@final
+class SparkEngine(Engine):
+    """An open Spark session, to which flows can be moved.
+
+    Args:
+        spark: the session.
+        master: what it runs on.
+    """
+
+    __slots__ = ("_master", "spark")
+
+    def __init__(self, spark: SparkSession, master: str) -> None:
+        self.spark: Final = spark
+        self._master: Final = master
+
+    @property
+    def name(self) -> str:
+        """See `Engine.name`."""
+        return "spark"
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """See `Engine.facts`."""
+        return {"master": self._master, "version": self.spark.version}
+
+    def place(self, flow: Flow[T], /) -> Flow[T]:
+        """See `Engine.place`: the first source moves, and the stages behind it are absorbed."""
+        return flow.moved(lambda source: source.pipe(on_spark(self.spark)))
+
+
+@contextmanager
+def spark_engine(options: EngineOptions) -> Generator[Engine, None, None]:
+    """Open a session for the time of a ``with`` block.
+
+    Args:
+        options: ``master`` (``local[*]`` if there is none), ``remote`` and ``name``.
+
+    Raises:
+        NoJavaError: if there is no Java runtime for a local driver.
+        SessionStartError: if Spark does not start.
+    """
+    master = options.master or "local[*]"
+    with session(master, remote=options.remote, app_name=options.name) as spark:
+        yield SparkEngine(spark, options.remote or master)

@@ -1,0 +1,111 @@
+"""What can go wrong between a flow and Spark, each as a class of its own below `FlowError`."""
+
+from __future__ import annotations
+
+from flow_core.errors import FlowError
+
+__all__ = [
+    "ChannelError",
+    "NoJavaError",
+    "NotPicklableError",
+    "OrderedOperatorError",
+    "PartitionChangedError",
+    "RemoteError",
+    "RemoteTracebackError",
+    "SchemaMismatchError",
+    "SessionConflictError",
+    "SessionStartError",
+    "SparkJobError",
+    "UnsupportedTypeError",
+]
+
+
+class NoJavaError(FlowError, RuntimeError):
+    """No Java runtime that Spark can use was found; the text lists what was looked at."""
+
+
+class SessionStartError(FlowError, RuntimeError):
+    """The JVM or the Spark session in it did not start; the text ends with what it printed."""
+
+
+class SessionConflictError(FlowError, RuntimeError):
+    """A session with other settings runs in this process, which can hold only one."""
+
+
+class NotPicklableError(FlowError, TypeError):
+    """Something that has to run on Spark cannot be sent there; the text names the culprit."""
+
+
+class OrderedOperatorError(FlowError):
+    """A stage depends on the order of all items, and on a cluster there is none; has ways out."""
+
+
+class SchemaMismatchError(FlowError, TypeError):
+    """An item does not fit the schema; the text names the item and the field.
+
+    Attributes:
+        item_index: the position of the item, counted from 0 within its source or partition.
+        field: the name of the column.
+    """
+
+    def __init__(self, message: str, *, item_index: int = -1, field: str = "") -> None:
+        super().__init__(message)
+        self.item_index = item_index
+        self.field = field
+
+
+class UnsupportedTypeError(FlowError, TypeError):
+    """A Python or Arrow type that has no counterpart in a Spark schema."""
+
+
+class ChannelError(FlowError, RuntimeError):
+    """The channel between the tasks and the driver is broken or closed."""
+
+
+class PartitionChangedError(ChannelError):
+    """A retried partition gave fewer items than its first attempt had delivered.
+
+    A retry resumes where the attempt before it stopped, so a partition has to give the same
+    items in the same order each time.
+    """
+
+
+class SparkJobError(FlowError, RuntimeError):
+    """The Spark job behind a flow failed, and not because a function of the flow raised."""
+
+
+class RemoteError(FlowError, RuntimeError):
+    """Stands for an exception of a task that cannot itself be pickled.
+
+    Attributes:
+        type_name: the qualified name of the original class.
+        message: the text of the original.
+        traceback_text: where it was raised, as printed on the executor.
+    """
+
+    def __init__(self, type_name: str, message: str, traceback_text: str) -> None:
+        super().__init__(
+            f"{type_name}: {message}\n(a function raised this on Spark; the original exception "
+            "object cannot be pickled, so this one stands for it)"
+        )
+        self.type_name = type_name
+        self.message = message
+        self.traceback_text = traceback_text
+
+    def __reduce__(self) -> tuple[type[RemoteError], tuple[str, str, str]]:
+        """Pickle by the three facts."""
+        return RemoteError, (self.type_name, self.message, self.traceback_text)
+
+
+class RemoteTracebackError(FlowError):
+    """The cause of an exception that came from a task: its traceback there, as text."""
+
+    def __init__(self, partition: int, task: int, text: str) -> None:
+        super().__init__(f"raised on Spark in partition {partition} (task {task})\n\n{text}")
+        self.partition = partition
+        self.task = task
+        self.text = text
+
+    def __reduce__(self) -> tuple[type[RemoteTracebackError], tuple[int, int, str]]:
+        """Pickle by the three facts."""
+        return RemoteTracebackError, (self.partition, self.task, self.text)

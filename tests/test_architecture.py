@@ -1,0 +1,170 @@
+"""The shape of the repository: which way imports point, and what every package has."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
+IMPORT_NAMES = {package.name.replace("-", "_") for package in PACKAGES}
+
+each_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+
+
+class Import(NamedTuple):
+    """One imported name: the dotted path, and the place of the statement."""
+
+    path: str
+    where: str
+
+    @property
+    def parts(self) -> list[str]:
+        return self.path.split(".")
+
+
+def project(package: Path) -> dict[str, Any]:
+    text = (package / "pyproject.toml").read_text("utf-8")
+    table: dict[str, Any] = tomllib.loads(text)["project"]
+    return table
+
+
+def source(package: Path) -> Path:
+    return package / "src" / package.name.replace("-", "_")
+
+
+def imports_of(file: Path, source_root: Path) -> Iterator[Import]:
+    """Yield every name that a file imports, wherever the statement stands, as an absolute path."""
+    module = file.relative_to(source_root).with_suffix("").parts
+    for node in ast.walk(ast.parse(file.read_text("utf-8"), str(file))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            anchor = module[: len(module) - node.level] if node.level else ()
+            base = [*anchor, *filter(None, [node.module])]
+            names = [".".join([*base, alias.name]) for alias in node.names]
+        else:
+            continue
+        for name in names:
+            yield Import(name, f"{file.relative_to(ROOT)}:{node.lineno}")
+
+
+def imports_in(package: Path) -> list[Import]:
+    files = sorted(source(package).rglob("*.py"))
+    assert files, f"{source(package)} holds no Python"
+    return [found for file in files for found in imports_of(file, package / "src")]
+
+
+def siblings_imported(package: Path) -> list[Import]:
+    others = IMPORT_NAMES - {source(package).name}
+    return [found for found in imports_in(package) if found.parts[0] in others]
+
+
+@each_package
+def test_a_package_imports_only_the_siblings_that_it_declares(package: Path) -> None:
+    declared = {
+        re.split(r"[^\w-]", requirement, maxsplit=1)[0].replace("-", "_")
+        for requirement in project(package)["dependencies"]
+    }
+    assert [found for found in siblings_imported(package) if found.parts[0] not in declared] == []
+
+
+@each_package
+def test_a_package_imports_only_what_is_public_in_its_siblings(package: Path) -> None:
+    private = [
+        found
+        for found in siblings_imported(package)
+        if any(re.match(r"_(?!_)", part) for part in found.parts)
+    ]
+    assert private == []
+
+
+def test_the_core_imports_no_sibling() -> None:
+    assert siblings_imported(ROOT / "packages" / "flow-core") == []
+
+
+def test_the_protocols_import_nothing_of_the_core() -> None:
+    core = source(ROOT / "packages" / "flow-core")
+    files = [*core.glob("protocols.py"), *core.glob("protocols/**/*.py")]
+    assert files, "flow_core.protocols is gone"
+    inward = [
+        found
+        for file in files
+        for found in imports_of(file, core.parent)
+        if found.parts[0] == "flow_core" and found.parts[:2] != ["flow_core", "protocols"]
+    ]
+    assert inward == []
+
+
+@each_package
+def test_a_package_has_types_licence_readme_changelog_tests_and_version(package: Path) -> None:
+    needed = ["LICENSE", "README.md", "CHANGELOG.md"]
+    assert [name for name in needed if not (package / name).read_text("utf-8").strip()] == []
+    assert (source(package) / "py.typed").is_file()
+    assert list(package.glob("tests/**/test_*.py"))
+    assert list(package.glob("typing_tests/*.py"))
+    assert re.fullmatch(r"\d+\.\d+\.\d+", project(package)["version"])
+    assert (package / "LICENSE").read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")
+
+
+@each_package
+def test_a_package_registers_one_plugin_module_that_exists(package: Path) -> None:
+    plugins = project(package)["entry-points"]["flow"]
+    assert len(plugins) == 1
+    for module in plugins.values():
+        path = package.joinpath("src", *module.split("."))
+        assert path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def test_the_settings_of_the_type_checkers_know_every_package() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    sources = {f"packages/{package.name}/src" for package in PACKAGES}
+    assert set(tools["pyright"]["extraPaths"]) == sources
+    assert {path.partition("/")[2] for path in tools["mypy"]["mypy_path"]} == sources
+
+
+def files_of_the_repository() -> list[Path]:
+    """Return what git tracks or would track; outside of git, what is not hidden or ignored."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode == 0:
+        found = [ROOT / name for name in listing.stdout.split("\0") if name]
+    else:
+        found = [
+            path
+            for path in ROOT.rglob("*")
+            if not any(
+                part.startswith(".") or part == "__pycache__"
+                for part in path.relative_to(ROOT).parts
+            )
+        ]
+    return [path for path in found if path.is_file()]
+
+
+def test_no_file_names_a_place_on_somebodys_machine() -> None:
+    places = "home|root|tmp|Users|work|opt|mnt"
+    machine_path = re.compile(rf"(?<![\w.~>)}}\]/-])/(?:{places})/[\w.]|\b[A-Z]:\\Users\b")
+    found = []
+    for path in files_of_the_repository():
+        try:
+            lines = path.read_text("utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue  # a picture, or other data
+        found += [
+            f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+            for number, line in enumerate(lines, 1)
+            if machine_path.search(line)
+        ]
+    assert found == []
