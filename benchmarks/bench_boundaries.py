@@ -10,11 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import flow_core as flow
-import reactivex
 from flow_multicast import MulticastProcessor
 from flow_ops import observe_on
-from reactivex import operators as rx
-from reactivex.scheduler import ThreadPoolScheduler
 from rounds import Case, compare
 
 HOPS = 200_000
@@ -93,7 +90,9 @@ def hop_by_observe_on(prefetch: int) -> Callable[[], int]:
             total += n
 
         with ThreadPoolExecutor(1) as pool:
-            flow.range(HOPS).hide().pipe(observe_on(pool, prefetch=prefetch)).subscribe(on_next).wait()
+            flow.range(HOPS).hide().pipe(observe_on(pool, prefetch=prefetch)).subscribe(
+                on_next
+            ).wait()
         return total
 
     return run
@@ -109,23 +108,6 @@ def hop_fused() -> int:
     with ThreadPoolExecutor(1) as pool:
         flow.range(HOPS).pipe(observe_on(pool)).subscribe(on_next).wait()
     return total
-
-
-def hop_in_reactivex() -> int:
-    total = 0
-    done = threading.Event()
-
-    def on_next(n: int) -> None:
-        nonlocal total
-        total += n
-
-    scheduler = ThreadPoolScheduler(1)
-    reactivex.range(HOPS // 10).pipe(rx.observe_on(scheduler)).subscribe(
-        on_next, on_completed=done.set
-    )
-    done.wait()
-    scheduler.executor.shutdown()
-    return sum(range(HOPS))  # a tenth of the items: see `main`
 
 
 def shared_by_loop(subscribers: int) -> Callable[[], int]:
@@ -158,7 +140,7 @@ def shared_by_processor(subscribers: int) -> Callable[[], int]:
             return on_next
 
         processor: MulticastProcessor[int] = MulticastProcessor(128)
-        published = flow.from_publisher(processor)
+        published = processor.flow
         for index in range(subscribers):
             published.subscribe(callback(index))
         flow.range(SHARED * 16 // subscribers).subscribe(processor)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import flow_core as flow
 import reactivex
 from reactivex import operators as rx
+
+import flow_core as flow
 from rounds import Case, compare
 
 ITEMS = 1_000_000
@@ -60,9 +61,9 @@ def hidden() -> int:
 
 def reactive_x() -> int:
     seen: list[int] = []
-    reactivex.range(ITEMS).pipe(
-        rx.map(increment), rx.filter(is_even), rx.reduce(add, 0)
-    ).subscribe(seen.append)
+    reactivex.range(ITEMS).pipe(rx.map(increment), rx.filter(is_even), rx.reduce(add, 0)).subscribe(
+        seen.append
+    )
     return seen[0]
 
 
@@ -109,9 +110,10 @@ def long_chain(stages: int) -> None:
     def loop() -> int:
         total = 0
         for n in range(200):
+            y = n
             for _ in range(stages):
-                n = increment(n)
-            total += n
+                y = increment(y)
+            total += y
         return total
 
     def flowed() -> int:
@@ -132,20 +134,21 @@ def one_element() -> None:
     """Assemble, subscribe and complete a flow of one item."""
     runs = 20_000
     seen: list[int] = []
+    on_next = seen.append
 
     def loop() -> int:
         for _ in range(runs):
-            seen.append(increment(1))
+            on_next(increment(1))
         return runs
 
     def flowed() -> int:
         for _ in range(runs):
-            flow.just(1).map(increment).subscribe(seen.append)
+            flow.just(1).map(increment).subscribe(on_next)
         return runs
 
     def reactive() -> int:
         for _ in range(runs):
-            reactivex.just(1).pipe(rx.map(increment)).subscribe(seen.append)
+            reactivex.just(1).pipe(rx.map(increment)).subscribe(on_next)
         return runs
 
     compare(

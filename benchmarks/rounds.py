@@ -1,4 +1,4 @@
-"""Cases that are timed in turn, round by round, so that a machine that slows down slows all of them.
+"""Cases that are timed in turn, round by round: a machine that slows down slows all of them.
 
 A figure is the median over the rounds; what is compared is a ratio to the case that is the floor.
 """

@@ -209,7 +209,7 @@ def report(flights: flow.Flow[Delay]) -> Report:
     """Run `flights` once, crossing to a thread pool, for three consumers in lock-step."""
     with ThreadPoolExecutor(1, thread_name_prefix="consumers") as pool:
         shared = MulticastProcessor[Delay](ref_count=True)
-        published = flow.from_publisher(shared)
+        published = shared.flow
         carriers = published.collect(dict[str, Punctuality], tally_carrier).to_future()
         worst = published.collect(list[tuple[int, str]], keep_worst).to_future()
         hours = published.collect(dict[tuple[str, int], Mean], tally_hour).to_future()

@@ -9,8 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import flow_core as flow
 import pytest
+
+import flow_core as flow
 from flow_core import hooks
 from flow_core.protocols import (
     ConditionalSubscriber,
@@ -257,7 +258,7 @@ class Source:
 
     @property
     def flow(self) -> flow.Flow[Any]:
-        return flow.from_publisher(self)
+        return flow.Flow(self)
 
 
 class FusedSource(QueueSubscription[Any]):
@@ -301,7 +302,7 @@ class FusedSource(QueueSubscription[Any]):
 
     @property
     def flow(self) -> flow.Flow[Any]:
-        return flow.from_publisher(self)
+        return flow.Flow(self)
 
 
 class PacedSource:
@@ -334,7 +335,7 @@ class PacedSource:
 
     @property
     def flow(self) -> flow.Flow[int]:
-        return flow.from_publisher(self)
+        return flow.Flow(self)
 
 
 # --- subscribers

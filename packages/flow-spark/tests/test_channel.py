@@ -445,9 +445,7 @@ def test_cancel_wakes_the_reader_and_fails_the_tasks(receiver: BatchReceiver) ->
     assert reader.result(TIMEOUT_S) >= 1
     assert isinstance(producer.exception(TIMEOUT_S), ChannelError)
     assert receiver.statistics().connections == 0
-    assert isinstance(
-        background(lambda: Push(target, 1, 11)).exception(TIMEOUT_S), ChannelError
-    )
+    assert isinstance(background(lambda: Push(target, 1, 11)).exception(TIMEOUT_S), ChannelError)
 
 
 def test_cancel_before_any_reading_turns_tasks_away(receiver: BatchReceiver) -> None:

@@ -72,7 +72,8 @@ class Runner(Protocol):
                 the executor would keep it in a future, and to whoever runs it otherwise.
             on_dropped: called if the executor takes the task and drops it later, as
                 ``shutdown(cancel_futures=True)`` does; on a thread of its own, because
-                executors hold their lock while they drop tasks.
+                executors hold their lock while they drop tasks. Without it the error goes to the
+                dropped-errors hook.
 
         Returns:
             The handle to cancel it with.
@@ -155,14 +156,19 @@ class ScheduledTask:
             _, on_dropped = self._pending.pop()
         except IndexError:
             return
-        if on_dropped is None:
-            return
-        error = RejectedExecutionError(
-            f"{self._executor} took a task and dropped it without running it, mostly because it "
-            "was shut down with cancel_futures=True; end the flows that use an executor first"
+        cause = None if future.cancelled() else future.exception()
+        why = (
+            "as shutdown(cancel_futures=True) does"
+            if cause is None
+            else f"because of {type(cause).__name__}: {cause}"
         )
-        error.__cause__ = None if future.cancelled() else future.exception()
-        Thread(target=on_dropped, args=(error,), name="flow-dropped-task", daemon=True).start()
+        error = RejectedExecutionError(
+            f"{self._executor} took a task and dropped it without running it, {why}; end the flows "
+            "that use an executor before it is shut down, and use one that runs tasks in threads"
+        )
+        error.__cause__ = cause
+        tell = on_dropped or hooks.drop_error
+        Thread(target=tell, args=(error,), name="flow-dropped-task", daemon=True).start()
 
 
 def _refusal(executor: str, error: BaseException) -> RejectedExecutionError:

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar, cast, final, overload
 from typing_extensions import TypeIs
 
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
-from flow_core.errors import NoItemError, NoneItemError, TooManyItemsError
+from flow_core.errors import NoItemError, NoneItemError, TooManyItemsError, throw_if_fatal
 from flow_core.operator import Operator
 from flow_core.protocols import (
     CallableSource,
@@ -208,7 +208,7 @@ class Flow(Publisher[T_co], Generic[T_co]):
         program = self._program
         if program is None:
             stages = self.stages
-            if isinstance(source, IterableSource) and not source.none_free:
+            if not getattr(source, "none_free", True):
                 check: _AnyStage = Stage(filtering.CHECK)
                 stages = (check, *stages)
             program = self._program = Program(stages)
@@ -284,7 +284,8 @@ class Flow(Publisher[T_co], Generic[T_co]):
                 items = iter(() if item is None else (item,))
             elif isinstance(source, IterableSource) and not hasattr(source, "subscribe"):
                 items = source.iterate()
-        except Exception as error:
+        except BaseException as error:
+            throw_if_fatal(error)
             _fail(subscriber, error)
             return
         if items is not None:
@@ -583,10 +584,10 @@ def _is_deferred(source: object) -> TypeIs[DeferredSource[Any]]:  # Any: of the 
     return isinstance(source, DeferredSource)
 
 
-def _fail(subscriber: CoreSubscriber[T], error: Exception) -> None:
-    from flow_core.sources.calls import ErrorSource
+def _fail(subscriber: CoreSubscriber[T], error: BaseException) -> None:
+    from flow_core.sources.calls import fail
 
-    ErrorSource[T](error).subscribe(subscriber)
+    fail(subscriber, error)
 
 
 def _closing(iterator: Iterator[T]) -> Iterator[T]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from flow_core.flow import Flow
 from flow_core.operator import Operator
+from flow_core.stages import filtering, transform
 from flow_core.stages.template import Stage
 
 __all__ = ["filter", "flat_map_iterable", "map", "stage"]
@@ -34,20 +35,20 @@ def stage(made: Stage[T, R]) -> Operator[T, Flow[R]]:
     >>> list(flow.range(10).pipe(every(3)))
     [2, 5, 8]
     """
-    located: Stage[Any, R] = made.located(2)  # Any: T, which Operator's slot takes
-    return Operator(made.name, lambda flow: flow._then(located), repr(made))
+    # It is assembled where pipe() is called, which calls Operator.apply, which calls this.
+    return Operator(made.name, lambda flow: flow._then(made.located(4)), repr(made))
 
 
 def map(mapper: Callable[[T], R]) -> Operator[T, Flow[R]]:
     """`Flow.map` as an operator."""
-    return Operator("map", lambda flow: flow.map(mapper))
+    return stage(Stage(transform.MAP, mapper))
 
 
 def filter(predicate: Callable[[T], object]) -> Operator[T, Flow[T]]:
     """`Flow.filter` as an operator."""
-    return Operator("filter", lambda flow: flow.filter(predicate))
+    return stage(Stage(filtering.FILTER, predicate))
 
 
 def flat_map_iterable(mapper: Callable[[T], Iterable[R]]) -> Operator[T, Flow[R]]:
     """`Flow.flat_map_iterable` as an operator."""
-    return Operator("flat_map_iterable", lambda flow: flow.flat_map_iterable(mapper))
+    return stage(Stage(transform.FLAT_MAP_ITERABLE, mapper))

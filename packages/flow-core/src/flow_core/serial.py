@@ -22,6 +22,9 @@ class SerialDrain:
     * If it fails, the holder gives the permit back later, and re-reads `_missed` after that: it
       either sees the flag, or had cleared it after the work was published and before draining.
 
+    Only a drain that starts clears `_missed`. A signaller that reads True after it has published
+    may thus leave it at that: a drain that starts later sees its work. (`leave` keeps the flag.)
+
     A `drain` that raises gives the permit back, so that the object stays usable.
     """
 

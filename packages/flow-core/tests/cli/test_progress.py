@@ -18,6 +18,7 @@ from rich.console import Console
 import flow_core as flow
 from flow_core import CoreSubscriber, Flow, Fusion, QueueSubscription, Subscription
 from flow_core.progress import Display, counting, progress
+from flow_core.testing import assert_result
 
 
 class Screen:
@@ -147,6 +148,20 @@ def test_an_item_that_a_filter_behind_drops_costs_no_request(screen: Screen) -> 
     dropped.subscribe(seen.append, prefetch=1)
     assert seen == [4, 5]
     assert "6 rows" in screen.last
+
+
+@pytest.mark.checklist("F11")
+def test_every_form_of_a_flow_is_the_same_with_a_bar(screen: Screen) -> None:
+    assert_result(lambda: flow.range(7).pipe(progress("n")), list(range(7)))
+    assert_result(
+        lambda: flow.range(7).map(lambda n: n + 1).pipe(progress("n")).filter(lambda n: n % 2),
+        [1, 3, 5, 7],
+    )
+    assert_result(
+        lambda: flow.range(9).map(lambda n: 6 // (3 - n)).pipe(progress("n")),
+        [2, 3, 6],
+        ZeroDivisionError,
+    )
 
 
 @pytest.mark.checklist("F39")

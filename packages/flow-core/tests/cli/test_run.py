@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Run = Callable[..., object]
+from flow_core.testing import Drops
 
 NUMBERS = """
     import flow_core as flow
@@ -439,6 +438,30 @@ def test_causes_and_groups_are_told(flow, write) -> None:
     assert "| OSError: b" in done.err
 
 
+def test_a_traceback_inside_a_message_is_cut_to_its_place(flow, write) -> None:
+    write(
+        "jobs.py",
+        """
+        import traceback
+
+        def fails():
+            return 1 / 0
+
+        def main():
+            try:
+                fails()
+            except ZeroDivisionError as error:
+                text = traceback.format_exc()
+                raise error from RuntimeError(f"on worker 7:\\n{text}(end)")
+        """,
+    )
+    err = flow("run", "jobs.py:main").err
+    assert "caused by RuntimeError: on worker 7:" in err
+    assert "Traceback" not in err
+    assert "there at jobs.py:5, in fails: return 1 / 0" in err
+    assert "Traceback" in flow("run", "jobs.py:main", "--debug").err
+
+
 @pytest.mark.parametrize("how", ["--debug", "FLOW_DEBUG"])
 def test_a_traceback_is_shown_when_it_is_asked_for(
     flow, write, monkeypatch: pytest.MonkeyPatch, how: str
@@ -453,7 +476,7 @@ def test_a_traceback_is_shown_when_it_is_asked_for(
 
 
 def test_a_flow_that_fails_without_anybody_to_tell_fails_the_command(
-    flow, write, caplog: pytest.LogCaptureFixture
+    flow, write, caplog: pytest.LogCaptureFixture, drops: Drops
 ) -> None:
     write(
         "jobs.py",
@@ -470,9 +493,10 @@ def test_a_flow_that_fails_without_anybody_to_tell_fails_the_command(
     assert "flow run: ZeroDivisionError" in done.err
     assert "in stage 1 of 1" in done.err
     assert not caplog.records
+    assert len(drops.take_errors()) == 1
 
 
-def test_other_errors_that_nobody_gets_are_notes(flow, write) -> None:
+def test_other_errors_that_nobody_gets_are_notes(flow, write, drops: Drops) -> None:
     write(
         "jobs.py",
         """
@@ -487,6 +511,7 @@ def test_other_errors_that_nobody_gets_are_notes(flow, write) -> None:
     assert done.code == 0
     assert done.err.count("note: an error that no subscriber could receive: ValueError") == 5
     assert "and 3 more" in done.err
+    assert len(drops.take_errors()) == 8
 
 
 def test_the_users_own_exit_code_is_kept(flow, write) -> None:

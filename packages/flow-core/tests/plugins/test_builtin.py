@@ -149,7 +149,7 @@ def test_an_operator_grants_the_fusion_that_it_is_said_to(name: str) -> None:
 @pytest.mark.checklist("F11")
 def test_an_operator_does_with_demand_what_it_is_said_to(name: str) -> None:
     upstream = Upstream()
-    applied(name, flow.from_publisher(upstream)).subscribe(Probe(None))
+    applied(name, Flow(upstream)).subscribe(Probe(None))
     expected = {
         Backpressure.PASS: [1],
         Backpressure.FULL: range(2, 1000),
@@ -166,7 +166,7 @@ def test_an_operator_is_conditional_if_it_is_said_to_be(
     upstream, probe = Upstream(), Probe(None)
     screen = Display(lambda: True, lambda: Console(file=io.StringIO(), force_terminal=True))
     monkeypatch.setattr("flow_core.progress._display", screen)
-    applied(name, flow.from_publisher(upstream)).subscribe(probe)
+    applied(name, Flow(upstream)).subscribe(probe)
     assert probe.subscription is not None
     probe.subscription.cancel()
     conditional = isinstance(upstream.subscriber, ConditionalSubscriber)

@@ -7,8 +7,9 @@ import gc
 import threading
 import weakref
 
-import flow_core as flow
 import pytest
+
+import flow_core as flow
 from flow_ops import observe_on
 
 
@@ -178,6 +179,19 @@ def test_no_finished_future_is_kept(pool, record, source):
         assert [ref() for ref in refs] == [None] * len(refs)
     finally:
         gc.enable()
+
+
+@pytest.mark.checklist("O29")
+def test_a_handle_is_kept_only_until_its_task_begins(steps, record, source):
+    seen = record()
+    source.flow.pipe(observe_on(steps)).subscribe(seen)
+    operator = source.subscriber
+    during = []
+    seen.on_item = lambda _: during.append(operator._handle)
+    source.send(1)
+    assert operator._handle is not None
+    steps.run()
+    assert (during, operator._handle) == ([None], None)
 
 
 def test_cancel_lets_the_subscriber_go(place, record, source):

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import flow_core as flow
 import pytest
+
+import flow_core as flow
 from flow_core import Flow, Operator
 from flow_core.serial import SerialDrain
 from flow_ops import observe_on
@@ -240,7 +241,7 @@ def test_tasks_are_submitted_only_when_none_is_pending_or_running(steps, record,
     assert steps.submitted == 2
 
 
-@pytest.mark.checklist("O06", "O14")
+@pytest.mark.checklist("O06", "O07", "O14")
 def test_serialisation_is_the_primitive_of_the_core():
     assert issubclass(ObserveOnSubscriber, SerialDrain)
 
@@ -257,6 +258,29 @@ def test_items_that_came_just_before_the_end_are_not_lost(steps, record, source)
 
     seen.on_item = finish
     source.flow.pipe(observe_on(steps)).subscribe(seen)
+    source.send(1)
+    steps.run()
+    assert seen.wait().items == [1, 2]
+
+
+@pytest.mark.checklist("O15", "O16")
+def test_an_item_and_the_end_that_come_as_the_queue_is_found_empty_are_not_lost(
+    steps, record, source
+):
+    source.flow.pipe(observe_on(steps)).subscribe(seen := record())
+    operator = source.subscriber
+    late = [2]
+
+    class Racing(type(operator._queue)):
+        def popleft(self):
+            try:
+                return super().popleft()
+            finally:
+                if len(self) == 0 and seen.items == [1] and late:
+                    source.send(late.pop())
+                    source.complete()
+
+    operator._queue = Racing()
     source.send(1)
     steps.run()
     assert seen.wait().items == [1, 2]

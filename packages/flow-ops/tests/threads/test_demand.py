@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 
-import flow_core as flow
 import pytest
+
+import flow_core as flow
 from flow_core import MissingBackpressureError
 from flow_ops import observe_on
 
@@ -248,9 +249,7 @@ def test_an_item_that_a_conditional_downstream_drops_costs_no_demand(
 def test_a_downstream_that_returns_false_from_on_next_is_not_conditional(steps, record, source):
     """Only `try_on_next` answers; what a user's function returns has no meaning."""
     items = []
-    source.flow.pipe(observe_on(steps)).subscribe(
-        lambda item: bool(items.append(item)), prefetch=2
-    )
+    source.flow.pipe(observe_on(steps)).subscribe(lambda item: bool(items.append(item)), prefetch=2)
     source.send(1, 2, 3, 4, 5)
     steps.run()
     assert items == [1, 2, 3, 4, 5]

@@ -9,8 +9,9 @@ import threading
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 
-import flow_core as flow
 import pytest
+
+import flow_core as flow
 from flow_core import RejectedExecutionError
 from flow_core.executors import as_runner
 from flow_ops import observe_on

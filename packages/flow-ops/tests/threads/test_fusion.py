@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 
-import flow_core as flow
 import pytest
+
+import flow_core as flow
 from flow_core import Fusion
 from flow_ops import observe_on
 

@@ -7,9 +7,11 @@
 285
 """
 
-from flow_spark._session import session
-from flow_spark._sinks import to_dataframe
-from flow_spark._sources import from_dataframe, on_spark
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from flow_spark.errors import (
     ChannelError,
     NoJavaError,
@@ -24,6 +26,11 @@ from flow_spark.errors import (
     SparkJobError,
     UnsupportedTypeError,
 )
+
+if TYPE_CHECKING:
+    from flow_spark._session import session
+    from flow_spark._sinks import to_dataframe
+    from flow_spark._sources import from_dataframe, on_spark
 
 __all__ = [
     "ChannelError",
@@ -43,3 +50,23 @@ __all__ = [
     "session",
     "to_dataframe",
 ]
+
+_LAZY = {
+    "from_dataframe": "flow_spark._sources",
+    "on_spark": "flow_spark._sources",
+    "session": "flow_spark._session",
+    "to_dataframe": "flow_spark._sinks",
+}
+"""Imported when they are used: PySpark and pyarrow take half a second."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol, cast
 
 import pyarrow
 
-__all__ = ["ArrowArray", "ArrowBatch", "ArrowField", "ArrowSchema", "ArrowType", "pa"]
-
-pa: Final[Any] = pyarrow  # Any: an untyped module; what it makes is given a type where it is used
+__all__ = ["ArrowArray", "ArrowBatch", "ArrowField", "ArrowSchema", "ArrowTable", "ArrowType", "pa"]
 
 
 class ArrowType(Protocol):
@@ -19,26 +17,32 @@ class ArrowType(Protocol):
     @property
     def tz(self) -> str | None:
         """Of a timestamp."""
+        ...
 
     @property
     def key_type(self) -> ArrowType:
         """Of a map."""
+        ...
 
     @property
     def item_type(self) -> ArrowType:
         """Of a map."""
+        ...
 
     @property
     def value_type(self) -> ArrowType:
         """Of a list."""
+        ...
 
     @property
     def num_fields(self) -> int:
         """Of a struct."""
+        ...
 
     @abstractmethod
     def field(self, index: int, /) -> ArrowField:
         """Of a struct."""
+        ...
 
 
 class ArrowField(Protocol):
@@ -47,14 +51,17 @@ class ArrowField(Protocol):
     @property
     def name(self) -> str:
         """The name of the column."""
+        ...
 
     @property
     def type(self) -> ArrowType:
         """The type of its values."""
+        ...
 
     @property
     def nullable(self) -> bool:
         """Whether there may be nulls."""
+        ...
 
 
 class ArrowSchema(Protocol):
@@ -63,14 +70,17 @@ class ArrowSchema(Protocol):
     @property
     def names(self) -> list[str]:
         """The names of the columns."""
+        ...
 
     @abstractmethod
     def field(self, name: str, /) -> ArrowField:
         """The column of that name."""
+        ...
 
     @abstractmethod
     def serialize(self) -> bytes:
         """As an IPC message; a buffer."""
+        ...
 
     @abstractmethod
     def __iter__(self) -> Iterator[ArrowField]: ...
@@ -82,18 +92,22 @@ class ArrowArray(Protocol):
     @property
     def type(self) -> ArrowType:
         """The type of its values."""
+        ...
 
     @property
     def null_count(self) -> int:
         """How many nulls there are; counted once and remembered."""
+        ...
 
     @abstractmethod
     def to_pylist(self) -> list[Any]:  # Any: values of whatever type
         """The values as Python objects."""
+        ...
 
     @abstractmethod
     def cast(self, target: ArrowType, /) -> ArrowArray:
         """The values as another type."""
+        ...
 
 
 class ArrowBatch(Protocol):
@@ -102,27 +116,106 @@ class ArrowBatch(Protocol):
     @property
     def schema(self) -> ArrowSchema:
         """Names and types of the columns."""
+        ...
 
     @property
     def num_rows(self) -> int:
         """How many rows there are."""
+        ...
 
     @property
     def nbytes(self) -> int:
         """How many bytes the values take; of a slice, only its own."""
+        ...
 
     @abstractmethod
     def column(self, name: str | int, /) -> ArrowArray:
         """The column of that name or position."""
+        ...
 
     @abstractmethod
     def select(self, names: list[str], /) -> ArrowBatch:
         """Some of the columns, without copying."""
+        ...
 
     @abstractmethod
     def slice(self, offset: int, length: int | None = None, /) -> ArrowBatch:
         """Some of the rows, without copying."""
+        ...
 
     @abstractmethod
     def serialize(self) -> bytes:
         """As an IPC message without the schema; a buffer."""
+        ...
+
+
+class ArrowTable(Protocol):
+    """A ``pyarrow.Table``."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        ...
+
+
+class _Types(Protocol):
+    def is_map(self, kind: ArrowType, /) -> bool: ...
+    def is_list(self, kind: ArrowType, /) -> bool: ...
+    def is_large_list(self, kind: ArrowType, /) -> bool: ...
+    def is_struct(self, kind: ArrowType, /) -> bool: ...
+    def is_integer(self, kind: ArrowType, /) -> bool: ...
+    def is_date(self, kind: ArrowType, /) -> bool: ...
+    def is_temporal(self, kind: ArrowType, /) -> bool: ...
+    def is_timestamp(self, kind: ArrowType, /) -> bool: ...
+
+
+class _Ipc(Protocol):
+    def read_schema(self, message: object, /) -> ArrowSchema: ...
+    def read_record_batch(self, message: object, schema: ArrowSchema, /) -> ArrowBatch: ...
+
+
+class _RecordBatches(Protocol):
+    def from_arrays(self, arrays: list[ArrowArray], *, schema: ArrowSchema) -> ArrowBatch: ...
+
+
+class _Tables(Protocol):
+    def from_batches(self, batches: Iterable[ArrowBatch], schema: ArrowSchema) -> ArrowTable: ...
+
+
+class _Arrow(Protocol):
+    """The module, as far as it is used."""
+
+    @property
+    def types(self) -> _Types: ...
+    @property
+    def ipc(self) -> _Ipc: ...
+    @property
+    def RecordBatch(self) -> _RecordBatches: ...  # noqa: N802 - its name
+    @property
+    def Table(self) -> _Tables: ...  # noqa: N802 - its name
+    @property
+    def Schema(self) -> type: ...  # noqa: N802 - its name
+    @property
+    def ArrowException(self) -> type[Exception]: ...  # noqa: N802 - its name
+
+    def bool_(self) -> ArrowType: ...
+    def int32(self) -> ArrowType: ...
+    def int64(self) -> ArrowType: ...
+    def float64(self) -> ArrowType: ...
+    def string(self) -> ArrowType: ...
+    def binary(self) -> ArrowType: ...
+    def date32(self) -> ArrowType: ...
+    def decimal128(self, precision: int, scale: int) -> ArrowType: ...
+    def timestamp(self, unit: str, tz: str | None = None) -> ArrowType: ...
+    def duration(self, unit: str) -> ArrowType: ...
+    def list_(self, value: ArrowField | ArrowType) -> ArrowType: ...
+    def map_(self, key: ArrowType, item: ArrowField | ArrowType) -> ArrowType: ...
+    def struct(self, fields: Sequence[ArrowField]) -> ArrowType: ...
+    def field(self, name: str, kind: ArrowType, nullable: bool = True) -> ArrowField: ...
+    def schema(self, fields: Sequence[ArrowField | tuple[str, ArrowType]]) -> ArrowSchema: ...
+    def array(self, values: Sequence[Any], kind: ArrowType) -> ArrowArray: ...
+    def record_batch(self, columns: list[list[Any]], *, schema: ArrowSchema) -> ArrowBatch: ...
+    def py_buffer(self, data: object) -> object: ...
+
+
+pa: Final[_Arrow] = cast("Any", pyarrow)  # Any: the module has no types; these are its own

@@ -101,7 +101,7 @@ class Statistics:
     rejected: int
 
 
-class _Broken(Exception):
+class _BrokenError(Exception):
     """The peer has closed, or does not speak the protocol."""
 
 
@@ -135,9 +135,9 @@ class _Connection:
                 except BlockingIOError:
                     return False
                 except OSError as error:
-                    raise _Broken from error
+                    raise _BrokenError from error
                 if not got:
-                    raise _Broken
+                    raise _BrokenError
                 self.filled += got
                 missing -= got
         return True
@@ -146,7 +146,7 @@ class _Connection:
         try:
             self.sock.send(data)
         except OSError as error:
-            raise _Broken from error
+            raise _BrokenError from error
 
 
 @final
@@ -352,7 +352,7 @@ class BatchReceiver:
         self._selector.register(sock, selectors.EVENT_READ, connection)
         try:
             connection.answer(connection.nonce)
-        except _Broken:
+        except _BrokenError:
             self._drop(connection)
 
     def _read(self, connection: _Connection) -> Batch | None:
@@ -367,7 +367,7 @@ class BatchReceiver:
                         return batch
                 elif not self._begin(connection):
                     return None
-        except _Broken:
+        except _BrokenError:
             self._drop(connection)
         return None
 
@@ -377,12 +377,12 @@ class BatchReceiver:
         expected = sign(self.target.token, connection.nonce, bytes(hello))
         if not hmac.compare_digest(mac, expected) or (magic, query) != (MAGIC, self.target.query):
             self._rejected += 1
-            raise _Broken
+            raise _BrokenError
         partition = self._partitions.setdefault(number, _Partition(number))
         if task <= partition.task:
             self._fenced += 1
             connection.answer(WELCOME.pack(Answer.FENCED, 0))
-            raise _Broken
+            raise _BrokenError
         if partition.connection is not None:
             self._fenced += 1
             self._drop(partition.connection)
@@ -403,11 +403,11 @@ class BatchReceiver:
             return False
         code, connection.rows, length = FRAME.unpack(connection.buffer)
         if length > _LONGEST_FRAME:
-            raise _Broken
+            raise _BrokenError
         try:
             connection.kind = Kind(code)
         except ValueError as error:
-            raise _Broken from error
+            raise _BrokenError from error
         connection.body = True
         connection.expect(length)
         self._partial += 1
@@ -435,7 +435,7 @@ class BatchReceiver:
 
     def _judge(self, partition: _Partition, payload: bytearray) -> Answer:
         if len(payload) != COUNTS.size:
-            raise _Broken
+            raise _BrokenError
         rows, batches = COUNTS.unpack(payload)
         if rows < partition.rows:
             # Not the end of the flow yet: an executor that was killed may have cut the input of

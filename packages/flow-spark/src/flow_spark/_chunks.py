@@ -17,6 +17,7 @@ FRAME_BYTES: Final = 512 * 1024
 
 _FIRST_ROWS: Final = 64
 _MOST_ROWS: Final = 8192
+_MOST_AT_ONCE: Final = 64
 _PATIENCE_S: Final = 0.05
 
 
@@ -39,34 +40,42 @@ def chunks(items: Iterator[Any], sender: Sender) -> Iterator[Chunk]:
         NotPicklableError: if an item cannot be pickled.
     """
     size = _FIRST_ROWS
+    step = 1
     while True:
         chunk: list[Any] = []
         failed: Exception | None = None
-        begun = time.monotonic()
-        try:
-            chunk.extend(itertools.islice(items, size))
-        except Exception as error:  # what was taken before it is in the chunk
-            failed = error
-        waited = time.monotonic() - begun
+        begun = now = time.monotonic()
+        while len(chunk) < size and now - begun < _PATIENCE_S:
+            before, since = len(chunk), now
+            try:
+                chunk.extend(itertools.islice(items, min(step, size - before)))
+            except Exception as error:  # what was taken before it is in the chunk
+                failed = error
+                break
+            if len(chunk) == before:
+                break
+            now = time.monotonic()
+            # The clock is not asked for each item, but often enough to notice that items are slow.
+            step = min(2 * step, _MOST_AT_ONCE) if now - since < _PATIENCE_S / 8 else 1
         if chunk:
-            whole = Chunk(*_encoded(chunk, sender))
+            whole = _encoded(chunk, sender)
             large = len(whole.payload)
             if large <= 2 * FRAME_BYTES or len(chunk) == 1:
                 yield whole
             else:
                 part = max(1, len(chunk) * FRAME_BYTES // large)
                 for start in range(0, len(chunk), part):
-                    yield Chunk(*_encoded(chunk[start : start + part], sender))
-            if large > FRAME_BYTES or waited > _PATIENCE_S:
+                    yield _encoded(chunk[start : start + part], sender)
+            if large > FRAME_BYTES:
                 size = max(1, size // 2)
-            elif size < _MOST_ROWS and large < FRAME_BYTES // 2 and waited < _PATIENCE_S / 4:
-                size *= 2
+            elif len(chunk) == size and large < FRAME_BYTES // 2:
+                size = min(2 * size, _MOST_ROWS)
         if failed is not None:
             raise failed
         if not chunk:
             return
 
 
-def _encoded(items: list[Any], sender: Sender) -> tuple[Kind, int, bytes]:
+def _encoded(items: list[Any], sender: Sender) -> Chunk:
     kind, payload = encode(items, sender)
-    return kind, len(items), payload
+    return Chunk(kind, len(items), payload)

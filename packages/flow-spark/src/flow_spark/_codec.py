@@ -13,16 +13,17 @@ import functools
 import itertools
 import operator
 import pickle
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, cast, final
 
 from flow_spark._arrow import ArrowSchema, pa
 from flow_spark._channel import Batch
-from flow_spark._pickling import ClassReference, class_reference, dump_items, find_class
+from flow_spark._pickling import ClassReference, find_class
 from flow_spark._rows import RowReader
 from flow_spark._wire import Kind
 
-__all__ = ["Decoder", "Sender", "TaskSender", "decode", "encode"]
+__all__ = ["Decoder", "Sender", "decode", "encode"]
 
 # Any: items of any type.
 _Rows = list[tuple[Any, ...]]
@@ -31,26 +32,13 @@ _Rows = list[tuple[Any, ...]]
 class Sender(Protocol):
     """How classes are named to the other side, and how everything else is pickled."""
 
+    @abstractmethod
     def reference(self, cls: type, /) -> ClassReference | None:
         """What `find_class` finds `cls` by over there; None if nothing does."""
 
+    @abstractmethod
     def dump(self, items: list[Any], /) -> bytes:
         """Pickle a list."""
-
-
-@final
-class TaskSender:
-    """The `Sender` of a task, to the driver."""
-
-    __slots__ = ()
-
-    def reference(self, cls: type, /) -> ClassReference | None:
-        """See `Sender.reference`."""
-        return class_reference(cls)
-
-    def dump(self, items: list[Any], /) -> bytes:
-        """See `Sender.dump`."""
-        return dump_items(items)
 
 
 def encode(items: list[Any], sender: Sender) -> tuple[Kind, bytes]:
@@ -165,12 +153,11 @@ def _slots(cls: type) -> list[str]:
 def _put_together(reference: ClassReference, names: tuple[str, ...], rows: _Rows) -> Iterable[Any]:
     cls = find_class(reference)
     if not names:
-        return map(functools.partial(tuple.__new__, cls), rows)
+        make: Callable[[type, tuple[Any, ...]], Any] = cast("Any", tuple).__new__
+        return map(functools.partial(make, cls), rows)
     items: list[Any] = list(map(object.__new__, itertools.repeat(cls, len(rows))))
     # As unpickling does, without __init__ and for frozen classes too; in columns, since then
     # no Python code runs per item.
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
-        collections.deque(
-            map(object.__setattr__, items, itertools.repeat(name), column), maxlen=0
-        )
+        collections.deque(map(object.__setattr__, items, itertools.repeat(name), column), maxlen=0)
     return items

@@ -6,15 +6,16 @@ import contextlib
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, final
+from typing import IO, TYPE_CHECKING, Any, Final, cast, final
 
 from flow_spark._java import Java, usable_home
 from flow_spark.errors import SessionStartError
@@ -168,15 +169,15 @@ class DriverJvm:
             time.sleep(0.02)
 
     def _connect(self, facts: Path) -> None:
-        from pyspark.java_gateway import launch_gateway
-        from pyspark.serializers import UTF8Deserializer, read_int
+        from pyspark import java_gateway
 
-        with facts.open("rb") as stream:
-            port = read_int(stream)
-            secret = UTF8Deserializer().loads(stream)
+        written = facts.read_bytes()
+        port, length = struct.unpack_from(">ii", written)
+        secret = written[8 : 8 + length].decode()
+        launch: Callable[[], JavaGateway] = cast("Any", java_gateway).launch_gateway  # untyped
         # These two variables are how PySpark itself is told of a JVM that is there already.
         with environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
-            self.gateway = launch_gateway()
+            self.gateway = launch()
 
     def _printed(self) -> str:
         return "".join(self._kept).strip() or "(nothing)"
@@ -224,7 +225,7 @@ class _Quiet:
 
 
 @contextlib.contextmanager
-def environment(**variables: str) -> Iterator[None]:
+def environment(**variables: str) -> Generator[None, None, None]:
     """Set environment variables for the time of a ``with`` block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

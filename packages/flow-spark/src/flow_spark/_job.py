@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 
 from flow_spark._channel import BatchReceiver, PartitionResult, Statistics
 from flow_spark._codec import Decoder
+from flow_spark._failures import load_error
+from flow_spark._frames import is_connect, map_in_arrow
 from flow_spark._origin import Origin
-from flow_spark._pickling import dumps, load_error
+from flow_spark._pickling import dumps
 from flow_spark._schema import ItemSchema
 from flow_spark._task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
 from flow_spark.errors import SparkJobError
@@ -107,10 +109,10 @@ class PushedJob:
 
     def _start(self) -> BatchReceiver | None:
         with self._lock:
-            if self._cancelled:
-                return None
             if self._receiver is not None:
                 raise SparkJobError("a job runs once; make a new one to run it again")
+            if self._cancelled:
+                return None
             bind, advertised = self._cluster.addresses()
             receiver = self._receiver = BatchReceiver(bind, advertised=advertised)
         # A daemon: a process that is told to exit must not wait for a cluster.
@@ -126,7 +128,7 @@ class PushedJob:
                 if opened is None:
                     return
                 task = PushTask(_dumped(opened.reader), self._program, receiver.target)
-                counts = opened.df.mapInArrow(task, COUNTS_DDL)
+                counts = map_in_arrow(opened.df, task, COUNTS_DDL)
                 rows = self._cluster.collect(counts, self._tag, self._name)
             receiver.finish([PartitionResult(*row) for row in rows])
         except BaseException as error:  # a thread has nobody to propagate to
@@ -172,7 +174,7 @@ def lowered(
     """
     pickled = None if program is None else dumps(program, _STAGES)
     task = LoweredTask(_dumped(reader), pickled, schema)
-    return df.mapInArrow(task, CHUNK_DDL if schema is None else schema.spark())
+    return map_in_arrow(df, task, CHUNK_DDL if schema is None else schema.spark())
 
 
 def _dumped(reader: Reader) -> bytes:
@@ -254,7 +256,7 @@ class _Connect:
 
 
 def _cluster(session: SparkSession) -> _Cluster:
-    if type(session).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(session):
         return _Connect(session)
     return _Classic(session)
 

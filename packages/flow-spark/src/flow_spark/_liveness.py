@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+from pathlib import Path
 from typing import Final
 
 __all__ = ["jvm_is_gone"]
@@ -36,7 +37,7 @@ def jvm_is_gone() -> bool:
 
 def _descriptors() -> list[int]:
     try:
-        return [int(name) for name in os.listdir("/proc/self/fd")]
+        return [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
     except OSError:
         return list(range(3, _HIGHEST))
 

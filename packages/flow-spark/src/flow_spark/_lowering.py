@@ -18,7 +18,6 @@ from flow_core.stages import UNSET, Stage, Template
 from flow_core.stages.aggregate import COLLECT, COUNT, REDUCE
 from flow_core.stages.effects import DO_ON_NEXT
 from flow_core.stages.filtering import DISTINCT, DISTINCT_BY, TAKE
-
 from flow_spark.errors import OrderedOperatorError
 
 __all__ = ["Split", "split"]

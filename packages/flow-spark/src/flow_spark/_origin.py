@@ -10,14 +10,14 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
 from flow_core.flow import Flow
 from flow_core.sources.iterables import RangeSource
 from flow_core.stages.compiler import close_iterator
-
 from flow_spark._arrow import ArrowBatch, pa
 from flow_spark._chunks import chunks
+from flow_spark._frames import frame_of, is_connect
 from flow_spark._pickling import ItemSender
 from flow_spark._rows import RowReader
 from flow_spark._schema import ItemSchema
@@ -215,7 +215,7 @@ class FlowOrigin:
             return Opened(df, RowReader(ItemSchema.of(df.schema).arrow))
         items = _Chunks(self._flow, stopped)
         table = pa.Table.from_batches(list(items), schema=CHUNK_SCHEMA)
-        return self._divided(self._session.createDataFrame(table), items)
+        return self._divided(frame_of(self._session, table), items)
 
     def _divided(self, df: DataFrame, items: _Chunks) -> Opened:
         if self._partitions is not None:
@@ -230,13 +230,15 @@ class FlowOrigin:
         return ints if max(abs(ints.start), abs(ints.stop)) < _LARGEST_ID else None
 
     def _shares_disk(self) -> bool:
-        master = self._session.conf.get("spark.master", "")
-        return str(master).startswith("local")
+        if is_connect(self._session):
+            return False
+        return str(self._session.conf.get("spark.master", "")).startswith("local")
 
     def _spooled(self, chunks: _Chunks, folder: Path) -> DataFrame:
         """One file for each partition (Spark splits or joins them as it likes)."""
-        from pyarrow import parquet
+        from pyarrow import parquet as untyped
 
+        parquet = cast("Any", untyped)  # Any: the module has no types
         files = 1 if self.ordered else max(self._partitions or 0, 2)
         writers = [
             parquet.ParquetWriter(

@@ -20,10 +20,11 @@ from flow_core.protocols import (
     QueueSubscription,
     Subscriber,
 )
+from flow_core.sources.calls import ErrorSource
 from flow_core.stages import Program
 from flow_core.stages.compiler import close_iterator
+from flow_core.subscribers.blocking import check_may_block
 from flow_core.subscribers.strict import core_subscriber
-
 from flow_spark._job import PushedJob
 from flow_spark._origin import Origin
 
@@ -55,13 +56,24 @@ class JobSource(IterableSource[T]):
         self._program: Final = program
 
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`. Closing the iterator ends the job."""
+        """See `IterableSource.iterate`. Closing the iterator ends the job.
+
+        Raises:
+            BlockingInEventLoopError: in the thread of a running event loop.
+            NotPicklableError: if the stages cannot be sent to the cluster.
+        """
+        check_may_block("iterating over a Spark job")
         return _flattened(self._job())
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        JobSubscription(self._job(), downstream).start()
+        try:
+            job = self._job()
+        except Exception as error:
+            ErrorSource[T](error).subscribe(downstream)  # §1.9: subscribing does not raise
+            return
+        JobSubscription(job, downstream).start()
 
     def _job(self) -> PushedJob:
         stages = self._program.stages

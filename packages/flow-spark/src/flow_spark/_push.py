@@ -102,7 +102,9 @@ class Push:
                 f"this attempt gave {rows} items, but an earlier one had delivered {self.skip}"
             )
         if answer != Answer.ACCEPTED:
-            raise ChannelError(f"the driver has not counted {rows} items in {self._batches} batches")
+            raise ChannelError(
+                f"the driver has counted other than {rows} items, {self._batches} batches"
+            )
         return rows, self._batches
 
     def fail(self, payload: bytes) -> None:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import decimal
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Union, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, final
+
+from typing_extensions import TypeIs
 
 from flow_spark._arrow import ArrowField, ArrowSchema, ArrowType, pa
+from flow_spark._frames import arrow_schema, spark_schema
+from flow_spark._shapes import TypeHint, is_class, name_of, record_fields
 from flow_spark.errors import UnsupportedTypeError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["ItemSchema", "TypeHint", "is_namedtuple", "record_fields", "schema_of"]
-
-TypeHint = object
-"""What may stand in an annotation; `typing` has no better name for it."""
+__all__ = ["ItemSchema", "schema_of"]
 
 DECIMAL_PRECISION: Final = 38
 DECIMAL_SCALE: Final = 18
@@ -67,7 +67,7 @@ class ItemSchema:
         """
         if isinstance(given, ItemSchema):
             return given
-        if isinstance(given, pa.Schema):
+        if _is_arrow(given):
             return ItemSchema(given)
         from pyspark.sql.types import DataType, StructType
 
@@ -86,16 +86,10 @@ class ItemSchema:
 
     def spark(self) -> StructType:
         """The same as Spark says it."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         try:
-            return from_arrow_schema(self.arrow, prefer_timestamp_ntz=True)
+            return spark_schema(self.arrow)
         except Exception as error:
             raise UnsupportedTypeError(f"Spark has no type for a column of {self}") from error
-
-    def ddl(self) -> str:
-        """The same as text, for people and for Spark."""
-        return self.spark().toDDL()
 
     def __str__(self) -> str:
         return ", ".join(f"{field.name}: {field.type}" for field in self.arrow)
@@ -114,8 +108,9 @@ def schema_of(hint: TypeHint) -> ItemSchema:
     True
 
     Args:
-        hint: a dataclass, NamedTuple or TypedDict, whose fields become columns; ``tuple[int, str]``,
-            whose columns are ``_1``, ``_2``; or a plain type, which becomes the column ``value``.
+        hint: a dataclass, NamedTuple or TypedDict, whose fields become columns;
+            ``tuple[int, str]``, whose columns are ``_1``, ``_2``; or a plain type, which becomes
+            the column ``value``.
 
     Raises:
         UnsupportedTypeError: if a type in it has no counterpart in Spark; the text says where.
@@ -137,33 +132,6 @@ def schema_of(hint: TypeHint) -> ItemSchema:
     return ItemSchema(pa.schema(columns), hint)
 
 
-def record_fields(hint: TypeHint) -> list[tuple[str, TypeHint]] | None:
-    """Names and types of the fields of a dataclass, NamedTuple or TypedDict; None for the rest."""
-    if not isinstance(hint, type):
-        return None
-    if dataclasses.is_dataclass(hint):
-        names = [field.name for field in dataclasses.fields(hint)]
-    elif is_namedtuple(hint):
-        names = list(hint._fields)  # type: ignore[attr-defined]  # is_namedtuple has seen it
-    elif typing.is_typeddict(hint):
-        names = list(hint.__annotations__)
-    else:
-        return None
-    hints = typing.get_type_hints(hint, include_extras=False)
-    missing = [name for name in names if name not in hints]
-    if missing:
-        raise UnsupportedTypeError(
-            f"{hint.__qualname__} does not say the types of {', '.join(missing)}; use "
-            "typing.NamedTuple or a dataclass, or give a schema"
-        )
-    return [(name, hints[name]) for name in names]
-
-
-def is_namedtuple(cls: type) -> bool:
-    """Whether `cls` is what ``NamedTuple`` or ``namedtuple`` makes."""
-    return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
-
-
 def _field(name: str, hint: TypeHint, where: str) -> ArrowField:
     inner, optional = _unwrap(hint)
     return pa.field(name, _arrow(inner, where), nullable=optional)
@@ -171,7 +139,7 @@ def _field(name: str, hint: TypeHint, where: str) -> ArrowField:
 
 def _arrow(hint: TypeHint, where: str) -> ArrowType:
     inner, _ = _unwrap(hint)
-    found = _SCALARS.get(inner) if isinstance(inner, type) else None
+    found = _SCALARS.get(inner) if is_class(inner) else None
     if found is not None:
         return found
     fields = record_fields(inner)
@@ -179,7 +147,7 @@ def _arrow(hint: TypeHint, where: str) -> ArrowType:
         return pa.struct([_field(name, part, f"{where}.{name}") for name, part in fields])
     origin, parts = typing.get_origin(inner), typing.get_args(inner)
     if origin is Literal:
-        kinds = {type(value) for value in parts}
+        kinds: set[type[Any]] = {type(value) for value in parts}
         if len(kinds) == 1:
             return _arrow(kinds.pop(), where)
     elif origin is tuple:
@@ -197,8 +165,8 @@ def _arrow(hint: TypeHint, where: str) -> ArrowType:
     elif isinstance(origin, type) and issubclass(origin, (Sequence, Iterable)):
         return _list(parts[0], where)
     raise UnsupportedTypeError(
-        f"{where}: {_name(inner)} has no counterpart in a Spark schema; use one of "
-        f"{', '.join(_name(kind) for kind in _SCALARS)}, lists and dicts of them, dataclasses, "
+        f"{where}: {name_of(inner)} has no counterpart in a Spark schema; use one of "
+        f"{', '.join(name_of(kind) for kind in _SCALARS)}, lists and dicts of them, dataclasses, "
         "NamedTuples, or give a schema"
     )
 
@@ -229,22 +197,19 @@ def _unwrap(hint: TypeHint) -> tuple[TypeHint, bool]:
         elif isinstance(hint, typing.NewType):
             hint = hint.__supertype__
         elif hasattr(hint, "__value__"):  # type X = ..., since Python 3.12
-            hint = hint.__value__
+            hint = getattr(hint, "__value__", None)
         else:
             return hint, optional
 
 
 def _spark_to_arrow(struct: StructType) -> ArrowSchema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     try:
-        schema: ArrowSchema = to_arrow_schema(struct, timezone="UTC")
+        return arrow_schema(struct)
     except Exception as error:
         raise UnsupportedTypeError(
             f"a column of {struct.simpleString()} cannot be sent as Arrow: {error}"
         ) from error
-    return schema
 
 
-def _name(hint: TypeHint) -> str:
-    return hint.__name__ if isinstance(hint, type) else str(hint)
+def _is_arrow(given: object) -> TypeIs[ArrowSchema]:
+    return isinstance(given, pa.Schema)

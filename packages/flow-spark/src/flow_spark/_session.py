@@ -7,15 +7,18 @@ import contextlib
 import os
 import signal
 import sys
-import sysconfig
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
+from urllib.parse import urlsplit
 
 from flow_spark._gateway import DriverJvm, environment
 from flow_spark._java import find_java
+from flow_spark._modules import own_paths
+from flow_spark._shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ def session(
     existing: SparkSession | None = None,
     log_level: str = "ERROR",
     **conf: Setting,
-) -> Iterator[SparkSession]:
+) -> Generator[SparkSession, None, None]:
     """A Spark session for the time of a ``with`` block.
 
     A session that is started here is stopped here, together with its JVM, its Python workers and
@@ -88,6 +91,35 @@ def session(
         _release(shared)
 
 
+@contextlib.contextmanager
+def _connect(
+    remote: str, app_name: str, conf: Mapping[str, Setting]
+) -> Generator[SparkSession, None, None]:
+    """A client of a Spark Connect server; its session ends with the block, the server does not."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote(remote).appName(app_name)
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
+    for key, value in conf.items():
+        builder = builder.config(key, _text(value))
+    # PySpark makes this process a client for good; only for as long as the block lasts is enough.
+    with environment(SPARK_CONNECT_MODE_ENABLED="1"), tempfile.TemporaryDirectory() as folder:
+        try:
+            spark = builder.create()
+        except Exception as error:
+            raise SessionStartError(f"no session at {remote}: {_first_line(error)}") from error
+        try:
+            if not _is_loopback(remote):
+                spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _is_loopback(remote: str) -> bool:
+    return urlsplit(remote).hostname in {"localhost", "127.0.0.1", "::1"}
+
+
 @final
 class _Shared:
     """The one session of this process, and how many ``with`` blocks use it."""
@@ -131,9 +163,7 @@ class _Shared:
 _current: _Shared | None = None
 
 
-def _acquire(
-    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]
-) -> _Shared:
+def _acquire(master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]) -> _Shared:
     global _current
     if _current is not None:
         _check_compatible(_current, master, conf)
@@ -181,9 +211,7 @@ def _stop_at_exit() -> None:
             shared.stop()
 
 
-def _start(
-    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]
-) -> _Shared:
+def _start(master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]) -> _Shared:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit runs us: the JVM is its own
         return _open(None, master, app_name, _settings(master, None, conf), conf)
     java = find_java()
@@ -220,8 +248,8 @@ def _open(
             for key, value in settings.items():
                 configured.set(key, value)
             context = SparkContext(conf=configured)
-        if not _same_machine(master):
-            _ship_packages(context)
+        if jvm is not None and not _same_machine(master):
+            context.addPyFile(str(packed(jvm.workspace)))
         spark = SparkSession(context)
     except Exception as error:
         restore()
@@ -235,9 +263,7 @@ def _open(
     return _Shared(spark, master, conf, jvm, restore)
 
 
-def _settings(
-    master: str, workspace: Path | None, conf: Mapping[str, Setting]
-) -> dict[str, str]:
+def _settings(master: str, workspace: Path | None, conf: Mapping[str, Setting]) -> dict[str, str]:
     given = {key: _text(value) for key, value in conf.items()}
     settings = {
         "spark.ui.enabled": "false",
@@ -247,6 +273,7 @@ def _settings(
         "spark.python.task.killTimeout": "1s",
     }
     if _same_machine(master):
+        settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(own_paths())
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
     options = ""
@@ -272,22 +299,8 @@ def _variables(master: str) -> dict[str, str]:
     }
     if _same_machine(master):
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
-        variables["PYTHONPATH"] = os.pathsep.join(_own_paths())
+        variables["PYTHONPATH"] = os.pathsep.join(own_paths())
     return variables
-
-
-def _own_paths() -> list[str]:
-    """What this process added to ``sys.path``: Python workers of this machine need it too."""
-    standard = tuple(
-        os.path.realpath(path)
-        for path in {*sysconfig.get_paths().values(), sys.base_prefix + os.sep + "lib"}
-    )
-    paths: list[str] = []
-    for entry in sys.path:
-        path = os.path.realpath(entry or os.curdir)
-        if os.path.exists(path) and not path.startswith(standard):
-            paths.append(path)
-    return paths
 
 
 def _worker_python(master: str) -> str:
@@ -339,13 +352,17 @@ def _keep_texts(error: BaseException) -> None:
         pending += [link.__cause__, link.__context__]
         if isinstance(link, (CapturedException, Py4JError)):
             with contextlib.suppress(Exception):
-                link.__class__ = _texted(type(link), str(link))
+                # Any: the class of an object changes to a subclass of it, which no type can say.
+                cast("Any", link).__class__ = _texted(type(link), str(link))
 
 
 def _texted(cls: type[BaseException], text: str) -> type[BaseException]:
     """`cls` with a fixed text."""
-    members = {"__str__": lambda _: text, "__module__": cls.__module__}
-    return type(cls.__name__, (cls,), members)
+
+    def fixed(_: BaseException) -> str:
+        return text
+
+    return type(cls.__name__, (cls,), {"__str__": fixed, "__module__": cls.__module__})
 
 
 def _forget_gateway() -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
-
 from flow_spark._arrow import pa
+from flow_spark._columns import to_batches
+from flow_spark._frames import frame_of
 from flow_spark._job import lowered
-from flow_spark._rows import to_batches
 from flow_spark._schema import ItemSchema
-from flow_spark._sources import SparkSource
+from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark._task import ChunkReader
 from flow_spark._types import item_type
 from flow_spark.errors import SessionConflictError, UnsupportedTypeError
@@ -28,8 +28,8 @@ def to_dataframe(
 ) -> Operator[Any, DataFrame]:
     """End a flow as a Spark DataFrame.
 
-    If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages run
-    when it is counted, written or joined. A flow of this process is run at once, to its end.
+    If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
+    run when it is counted, written or joined. A flow of this process is run at once, to its end.
 
     >>> import flow_core as flow
     >>> odd = flow.range(10).pipe(on_spark(session)).filter(lambda n: n % 2)  # doctest: +SKIP
@@ -58,12 +58,11 @@ def to_dataframe(
 
 def _apply(flow: Flow[Any], session: SparkSession | None, schema: object) -> DataFrame:
     source = flow.source
-    if isinstance(source, SparkSource):
+    if is_on_spark(source):
         return _on_spark(source, flow, schema)
     columns = _schema(flow, None, schema)
     table = pa.Table.from_batches(list(to_batches(flow, columns)), schema=columns.arrow)
-    frame: DataFrame = _session(session).createDataFrame(table, schema=columns.spark())
-    return frame
+    return frame_of(_session(session), table, columns.spark())
 
 
 def _on_spark(source: SparkSource[Any], flow: Flow[Any], schema: object) -> DataFrame:
@@ -79,7 +78,7 @@ def _on_spark(source: SparkSource[Any], flow: Flow[Any], schema: object) -> Data
     remote = Program[Any, Any](parts.remote)
     partial = lowered(opened.df, opened.reader, remote, None).repartition(1)
     reader = ChunkReader((remote, opened.reader))
-    return lowered(partial, reader, Program(parts.local), columns)
+    return lowered(partial, reader, Program[Any, Any](parts.local), columns)
 
 
 def _schema(flow: Flow[Any], source: object, given: object) -> ItemSchema:

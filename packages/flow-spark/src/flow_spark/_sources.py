@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final, overload
 
+from typing_extensions import TypeIs
+
 from flow_core.flow import AbsorbingSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Program, Stage
-
 from flow_spark._lowering import Split, split
 from flow_spark._origin import FlowOrigin, FrameOrigin, Origin
 from flow_spark._publisher import JobSource
@@ -16,7 +17,7 @@ from flow_spark._publisher import JobSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkSource", "from_dataframe", "on_spark"]
+__all__ = ["SparkSource", "from_dataframe", "is_on_spark", "on_spark"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,6 +57,11 @@ class SparkSource(AbsorbingSource[T]):
 
     def __repr__(self) -> str:
         return repr(self.origin)
+
+
+def is_on_spark(source: object) -> TypeIs[SparkSource[Any]]:  # Any: items of any type
+    """Whether the items of `source` are on a cluster."""
+    return isinstance(source, SparkSource)
 
 
 @overload
@@ -118,9 +124,8 @@ def on_spark(session: SparkSession, *, partitions: int | None = None) -> Operato
         raise ValueError(f"partitions must be at least 1, not {partitions}")
     detail = "session" if partitions is None else f"session, partitions={partitions}"
 
-
     def apply(flow: Flow[T]) -> Flow[T]:
-        if isinstance(flow.source, SparkSource):
+        if is_on_spark(flow.source):
             return flow  # its items are there already
         return Flow(SparkSource[T](FlowOrigin(flow, session, partitions)))
 

@@ -13,11 +13,13 @@ from typing import Any, Final, Protocol, final
 
 from flow_spark._arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark._chunks import FRAME_BYTES, chunks
-from flow_spark._codec import TaskSender, decode
+from flow_spark._codec import decode
+from flow_spark._columns import BATCH_ROWS, to_batches
+from flow_spark._failures import dump_error
 from flow_spark._liveness import jvm_is_gone
-from flow_spark._pickling import dump_error
+from flow_spark._pickling import TaskSender
 from flow_spark._push import Push
-from flow_spark._rows import BATCH_ROWS, RowReader, to_batches
+from flow_spark._rows import RowReader
 from flow_spark._schema import ItemSchema
 from flow_spark._wire import Kind, Target
 from flow_spark.errors import ChannelError
@@ -88,8 +90,7 @@ class ChunkReader:
 
 def to_chunk(kind: Kind, payload: bytes) -> ArrowBatch:
     """One row for a `ChunkReader`."""
-    row: ArrowBatch = pa.record_batch([[int(kind)], [payload]], schema=CHUNK_SCHEMA)
-    return row
+    return pa.record_batch([[int(kind)], [payload]], schema=CHUNK_SCHEMA)
 
 
 @final
@@ -117,8 +118,7 @@ class PushTask:
         partition, task = context.partitionId(), context.taskAttemptId()
         with closing(Push(self.target, partition, task)) as push:
             rows, sent = self._run(_Input(batches), push)
-        counts: ArrowBatch = pa.record_batch([[partition], [task], [rows], [sent]], schema=_COUNTS)
-        yield counts
+        yield pa.record_batch([[partition], [task], [rows], [sent]], schema=_COUNTS)
 
     def _run(self, batches: _Input, push: Push) -> tuple[int, int]:
         try:

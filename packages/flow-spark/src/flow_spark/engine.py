@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from flow_core.engine import Engine, EngineOptions
 from flow_core.flow import Flow
-
 from flow_spark._session import session
 from flow_spark._sources import on_spark
 

@@ -5,28 +5,30 @@ from __future__ import annotations
 import difflib
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Final, cast
 
-import flow_core
 from flow_core.errors import FlowError
 from flow_core.flow import Flow
 from flow_core.plugins import OperatorSpec, plugin_host
 
 __all__ = ["UsageError", "describe_error", "did_you_mean", "unknown_operator", "where_raised"]
 
-_OWN: Final = str(Path(flow_core.__file__).resolve().parent) + os.sep
 _FOREIGN: Final = tuple(
     os.path.realpath(path) + os.sep
     for name, path in sysconfig.get_paths().items()
     if name in {"stdlib", "platstdlib", "purelib", "platlib"}
 )
 _MOST_LINKS: Final = 8
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_FRAME: Final = re.compile(r' *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)')
 
 
 class UsageError(FlowError):
@@ -43,7 +45,7 @@ def describe_error(error: BaseException, *, where: bool = True) -> list[str]:
     """What failed, where in the user's code, its notes, and its causes; one line each."""
     lines: list[str] = []
     for depth, link in enumerate(_chain(error)):
-        text = f"{type(link).__name__}: {link}".rstrip(": ").splitlines()
+        text = _without_traceback(f"{type(link).__name__}: {link}".rstrip(": ").splitlines())
         lines.append(f"caused by {text[0]}" if depth else text[0])
         lines += [f"  {line}" for line in text[1:]]
         place = where_raised(link) if where else None
@@ -54,6 +56,23 @@ def describe_error(error: BaseException, *, where: bool = True) -> list[str]:
         for part in _parts(link):
             lines += [f"  | {line}" for line in describe_error(part, where=where)]
     return lines
+
+
+def _without_traceback(text: list[str]) -> list[str]:
+    """A message without the traceback that is part of it, such as one from another process.
+
+    What is left of that is the last line in the user's own code.
+    """
+    begin = next((i for i, line in enumerate(text) if line.strip() == _TRACEBACK), None)
+    if begin is None:
+        return text
+    places: list[str] = []
+    for line, following in pairwise(text[begin:]):
+        frame = _FRAME.match(line)
+        if frame is not None and _is_users(frame["file"]):
+            where = f"{_short(frame['file'])}:{frame['line']}, in {frame['name']}"
+            places.append(f"there at {where}: {following.strip()}")
+    return [*filter(None, text[:begin]), *places[-1:]]
 
 
 def where_raised(error: BaseException) -> str | None:
@@ -137,7 +156,14 @@ def _is_users(file: str) -> bool:
     if file.startswith("<"):
         return False
     path = os.path.realpath(file)
-    return not path.startswith((_OWN, *_FOREIGN)) and "site-packages" not in path
+    return not path.startswith((*_own_folders(), *_FOREIGN)) and "site-packages" not in path
+
+
+def _own_folders() -> Iterator[str]:
+    """The folders of the core and of the packages that plug into it."""
+    for name in _packages():
+        for folder in getattr(sys.modules.get(name), "__path__", ()):
+            yield os.path.realpath(folder) + os.sep
 
 
 def _short(file: str) -> str:

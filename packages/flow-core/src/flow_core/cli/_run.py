@@ -27,6 +27,7 @@ __all__ = ["explain_target", "run_target"]
 _FLUSH_S: Final = 0.05
 _FLUSH_LINES: Final = 512
 _MOST_NOTES: Final = 5
+_WIDE: Final = 1000
 
 _AnyFlow = Flow[Any]  # Any: whatever the items of a user's flow are
 
@@ -259,4 +260,5 @@ def _note(text: str) -> None:
 def _console() -> Any:  # Any: rich's Console, which is imported only where something is drawn
     from rich.console import Console
 
-    return Console(soft_wrap=True, highlight=False)
+    # Nothing is cut off where nobody watches.
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)

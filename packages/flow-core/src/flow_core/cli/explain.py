@@ -35,14 +35,14 @@ def explain(flow: _AnyFlow, *, source: bool = False) -> str:
     """A drawing of `flow`, as plain text. Nothing of the flow runs.
 
     >>> import flow_core
-    >>> print(explain(flow_core.range(4).map(str).hide().count()))
+    >>> print(explain(flow_core.range(4).map(str).hide().count()))  # doctest: +ELLIPSIS
     flow
     ├── source range(0, 4): an iterator
     ├── loop 1, pushed: map
-    │   └── map(str)
+    │   └── map(str)  ...
     ├── boundary hide(): passes demand on; no fusion
     └── loop 2, fed: count; requests everything at once
-        └── count()
+        └── count()  ...
 
     Args:
         flow: any flow.
@@ -200,8 +200,9 @@ def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, An
     """The program of a loop, the form it takes, and that form in words."""
     source = run.flow.source
     synchronous = isinstance(source, (IterableSource, DeferredSource))
-    program: Program[Any, Any] = Program(stages)
-    if isinstance(source, IterableSource):
+    if isinstance(source, (AbsorbingSource, DeferredSource)):
+        program: Program[Any, Any] = Program(stages)
+    else:
         program = run.flow._compiled()[1]  # with the check for None, if the source needs it
     if not synchronous:
         return program, Form.FEED, "fed"

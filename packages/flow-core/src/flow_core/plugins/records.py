@@ -163,7 +163,7 @@ class EngineSpec(Spec):
     """Somewhere to run flows: its target is ``(options: EngineOptions) -> ContextManager[Engine]``.
 
     Args:
-        options: the names of the `EngineOptions` that it heeds; others are refused.
+        options: which of ``master`` and ``remote`` it heeds; the user is refused the other.
     """
 
     category: ClassVar[str] = "engine"

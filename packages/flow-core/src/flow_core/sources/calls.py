@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Never, TypeVar, final
+from typing import Any, ClassVar, Generic, Never, TypeVar, final
 
 from flow_core.demand import bad_request
+from flow_core.errors import throw_if_fatal
 from flow_core.flow import DeferredSource, Flow
 from flow_core.protocols import CallableSource, CoreSubscriber, Publisher, Subscriber
+from flow_core.serial import SerialDrain
 from flow_core.stages.template import describe
 from flow_core.subscribers.strict import core_subscriber
 
@@ -54,8 +56,9 @@ class FactorySource(DeferredSource[T]):
         downstream = core_subscriber(subscriber)
         try:
             flow = self.resolve()
-        except Exception as raised:
-            ErrorSource[T](raised).subscribe(downstream)
+        except BaseException as raised:
+            throw_if_fatal(raised)
+            fail(downstream, raised)
             return
         flow.subscribe(downstream)
 
@@ -64,31 +67,56 @@ class FactorySource(DeferredSource[T]):
 
 
 @final
-class _Idle:
+class _Idle(SerialDrain):
     """A subscription that has no items to give. It still checks what is requested (§3.9)."""
 
-    __slots__ = ("_downstream",)
+    __slots__ = ("_downstream", "_error")
 
-    def __init__(self, downstream: CoreSubscriber[Any]) -> None:  # Any: no item is ever sent
+    def __init__(
+        self,
+        downstream: CoreSubscriber[Any],  # Any: no item is ever sent
+        error: BaseException | None = None,
+    ) -> None:
+        super().__init__()
         self._downstream: CoreSubscriber[Any] | None = downstream
+        self._error = error
+
+    def start(self) -> None:
+        """Hand this over as the subscription, then signal the error, if there is one (§1.9)."""
+        downstream = self._downstream
+        # The permit is held, so that nothing is signalled before on_subscribe has returned.
+        if downstream is not None and self.try_enter():
+            try:
+                downstream.on_subscribe(self)
+            except BaseException:
+                self._downstream = None
+                self.leave()
+                raise
+            self.run_entered()
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
         bad = bad_request(n)
-        downstream = self.release()
-        if bad is None:
-            self._downstream = downstream
-        elif downstream is not None:
-            downstream.on_error(bad)
+        if bad is not None and self._error is None:
+            self._error = bad
+            self.signal()
 
     def cancel(self) -> None:
         """See `Subscription.cancel`."""
         self._downstream = None
 
-    def release(self) -> CoreSubscriber[Any] | None:
-        """Take the subscriber out, to send it a terminal; None if it has cancelled."""
-        downstream, self._downstream = self._downstream, None
-        return downstream
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        error = self._error
+        if error is not None:
+            downstream, self._downstream = self._downstream, None
+            if downstream is not None:
+                downstream.on_error(error)
+
+
+def fail(downstream: CoreSubscriber[Any], error: BaseException) -> None:  # Any: see _Idle
+    """Give `downstream` a subscription, and `error`."""
+    _Idle(downstream, error).start()
 
 
 @final
@@ -103,18 +131,22 @@ class ErrorSource(Generic[T]):
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        idle = _Idle(downstream)
-        downstream.on_subscribe(idle)
-        if idle.release() is None:
-            return
-        if isinstance(self._error, BaseException):
-            downstream.on_error(self._error)
-            return
         try:
-            made = self._error()
-        except Exception as raised:
-            made = raised
-        downstream.on_error(made)
+            error = self._make()
+        except BaseException as raised:
+            error = raised
+        throw_if_fatal(error)
+        fail(downstream, error)
+
+    def _make(self) -> BaseException:
+        error = self._error
+        if isinstance(error, BaseException):
+            # The frames that it passed for other subscribers are not this one's affair (X14).
+            return error.with_traceback(None)
+        made = error()
+        if not isinstance(made, BaseException):
+            raise TypeError(f"{self!r} gave {made!r}, not an exception")
+        return made
 
     def __repr__(self) -> str:
         return f"error({describe(self._error)})"
@@ -129,10 +161,30 @@ class NeverSource(Generic[T]):
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        downstream.on_subscribe(_Idle(downstream))
+        _Idle(downstream).start()
 
     def __repr__(self) -> str:
         return "never()"
+
+
+@final
+class ForeignSource(Generic[T]):
+    """A publisher that need not know the rules: what it sends is looked at before all stages."""
+
+    __slots__ = ("_publisher",)
+
+    none_free: ClassVar[bool] = False
+    """See `IterableSource.none_free`."""
+
+    def __init__(self, publisher: Publisher[T]) -> None:
+        self._publisher = publisher
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._publisher.subscribe(core_subscriber(subscriber))
+
+    def __repr__(self) -> str:
+        return f"from_publisher({describe(self._publisher)})"
 
 
 def from_callable(function: Callable[[], T | None]) -> Flow[T]:
@@ -174,7 +226,10 @@ def never() -> Flow[Never]:
 def from_publisher(publisher: Publisher[T] | Flow[T]) -> Flow[T]:
     """Any Reactive Streams publisher, with the operators of a `Flow`.
 
+    A publisher that sends None, or signals after a terminal or a cancel, does not get through.
+    ``Flow(publisher)`` is for one that is known to keep the rules.
+
     Args:
         publisher: whatever has ``subscribe(subscriber)``; a Flow is returned as it is.
     """
-    return publisher if isinstance(publisher, Flow) else Flow(publisher)
+    return publisher if isinstance(publisher, Flow) else Flow(ForeignSource(publisher))

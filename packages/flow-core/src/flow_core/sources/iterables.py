@@ -111,7 +111,8 @@ def from_iterable(items: Iterable[T]) -> Flow[T]:
             generator is closed when its subscriber cancels (X09).
 
     Returns:
-        A flow with back-pressure: an item is taken only when it can be delivered. Fusion: SYNC.
+        A flow with back-pressure: an item is taken only when it can be delivered. Fusion: SYNC,
+        also across threads: the iterator then runs in the thread that polls it.
     """
     return Flow(ItemsSource(items))
 

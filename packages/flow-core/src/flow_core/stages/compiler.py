@@ -54,7 +54,7 @@ _MAX_LOOPS: Final = 8
 _MAX_STAGES: Final = 1000
 _MAX_CACHED: Final = 512
 
-_EXACT_HINT: Final = frozenset(
+_PLAIN: Final = frozenset(
     type(iterator)
     for iterator in (iter([]), iter(()), iter(range(0)), iter(range(2**70)), iter(""), iter(b""))
 )
@@ -195,14 +195,14 @@ class Program(Generic[T_contra, R_co]):
             items = loop(items, _closer(items), part.stages, part.args)
         return items
 
-    def poll(self, source: Iterator[T_contra], gate: Gate) -> Generator[R_co, None, None]:
+    def poll(self, source: Iterator[T_contra], gate: Gate) -> GeneratorType[R_co, None, None]:
         """As `iterate`, but the loop ends soon when ``gate.cancelled`` is set."""
         items: Iterator[Any] = source  # Any: between segments
         for part in self.segments:
             loop = _compiled(Form.POLL, part.stages).loop
             items = loop(items, _closer(items), gate, part.stages, part.args)
         # `segments` is never empty, so that the last loop made a generator.
-        return cast("Generator[R_co, None, None]", items)
+        return cast("GeneratorType[R_co, None, None]", items)
 
     def push(
         self,
@@ -247,7 +247,8 @@ class Program(Generic[T_contra, R_co]):
         if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
             # PEP 479: if it was the loop that turned it into a RuntimeError, only the cause passed.
             traces.insert(0, error.__cause__.__traceback__)
-        for trace in traces:
+        for start in traces:
+            trace = start
             for part in reversed(self.segments):
                 owner, trace = _owner(trace, part.stages)
                 if owner == _TAIL:
@@ -260,7 +261,7 @@ class Program(Generic[T_contra, R_co]):
 
 def exhausted(iterator: object) -> bool:
     """Whether it is certain, without asking for an item, that `iterator` has no more."""
-    return type(iterator) in _EXACT_HINT and length_hint(iterator, 1) == 0
+    return type(iterator) in _PLAIN and length_hint(iterator, 1) == 0
 
 
 def close_iterator(iterator: object) -> None:
@@ -406,6 +407,8 @@ class _Generator:
             self._pause(3, "it")
             self._ends(2)
             if not self._pushes:
+                if _TAIL not in out.owners:  # no stage emits, but a generator it must be
+                    out.put(2, "yield from ()")
                 out.put(1, "except Exception as error:")
                 out.put(2, "annotate(error, stages)")
                 out.put(2, "raise")

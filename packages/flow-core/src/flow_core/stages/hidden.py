@@ -55,19 +55,21 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
-        downstream, self._downstream = self._downstream, None
+        downstream = self._release()
         if downstream is not None:
             downstream.on_error(error)
+        else:
+            hooks.drop_error(error)
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
-        downstream, self._downstream = self._downstream, None
+        downstream = self._release()
         if downstream is not None:
             downstream.on_complete()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`."""
-        downstream, self._downstream = self._downstream, None
+        downstream = self._release()
         return downstream is not None and downstream.on_next_raised(error)
 
     def request(self, n: int, /) -> None:
@@ -77,10 +79,15 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
 
     def cancel(self) -> None:
         """See `Subscription.cancel`."""
-        self._downstream = None
-        self.on_next = hooks.drop_item  # lets go of the subscriber (§3.13)
+        self._release()
         if self._upstream is not None:
             self._upstream.cancel()
+
+    def _release(self) -> CoreSubscriber[Any] | None:
+        """Let go of the subscriber (§3.13), and return it."""
+        downstream, self._downstream = self._downstream, None
+        self.on_next = hooks.drop_item
+        return downstream
 
 
 def _hidden(downstream: CoreSubscriber[T]) -> CoreSubscriber[T]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from threading import Lock
+from types import GeneratorType
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import ProtocolViolationError, is_fatal
+from flow_core.errors import ProtocolViolationError, is_fatal, throw_if_fatal
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -71,7 +72,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         self._granted = 0
         self._bad: ValueError | None = None
         self._loop: Generator[int, int, None] | None = None
-        self._fused: Iterator[R] | None = None
+        self._fused: GeneratorType[R, None, None] | None = None
         self._ahead: R | Empty = EMPTY
 
     def start(self) -> None:
@@ -149,8 +150,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             return
         # Cancelled, by the subscriber or for a bad request (§3.9).
         self._release()
-        if self._bad is not None:
-            downstream.on_error(self._bad)
+        bad = self._bad
+        if bad is not None:
+            downstream.on_error(bad)
 
     def _grant(self, wanted: int) -> int:
         if self._requested == UNBOUNDED:
@@ -160,17 +162,15 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         return grant
 
     def _failed(self, downstream: CoreSubscriber[R], error: BaseException) -> None:
-        cancelled = self._gate.cancelled
+        left = self._gate.cancelled and self._bad is None
         self._gate.cancelled = True
         self._release()
         if is_fatal(error):
             raise error
-        if self._program.blame(error) is Raised.DOWNSTREAM:
-            if not downstream.on_next_raised(error):
-                hooks.drop_error(error)
-        elif cancelled:
+        by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
+        if left or (by_downstream and not downstream.on_next_raised(error)):
             hooks.drop_error(error)
-        else:
+        elif not by_downstream:
             downstream.on_error(error)
 
     def _release(self) -> None:
@@ -180,10 +180,10 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         try:
             if loop is not None:
                 loop.close()
-            if self._fused is not None:
-                self.clear()
-            close_iterator(self._source)
+            if self._fused is None or self._close_fused():
+                close_iterator(self._source)
         except Exception as error:  # a `finally` of the user's generator
+            throw_if_fatal(error)
             hooks.drop_error(error)
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
@@ -206,7 +206,17 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             self._ahead = EMPTY
             return ahead
         fused = self._fused
-        return EMPTY if fused is None else next(fused, EMPTY)
+        if fused is None or self._gate.cancelled:
+            return EMPTY
+        try:
+            item = next(fused, EMPTY)
+        except ValueError:
+            if self._gate.cancelled and fused.gi_running:
+                return EMPTY  # cancelled by another thread, which closes the loop right now
+            raise
+        if self._gate.cancelled:
+            self._release()  # who cancelled could not close the loop while it ran
+        return item
 
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`. Looks one item ahead when that calls no user code."""
@@ -219,11 +229,19 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
 
     def clear(self) -> None:
         """See `QueueSubscription.clear`."""
-        self._ahead = EMPTY
+        if self._fused is not None:
+            self._gate.cancelled = True
+            self._close_fused()
+
+    def _close_fused(self) -> bool:
+        """Close the polled loop. False if it runs right now: then `poll` closes it afterwards."""
         fused = self._fused
-        if isinstance(fused, Generator):
-            try:
+        self._ahead = EMPTY
+        try:
+            if fused is not None:
                 fused.close()
-            except ValueError:
-                # Another thread polls right now: the loop sees the gate and ends there.
-                self._gate.cancelled = True
+        except ValueError:
+            if fused is None or not fused.gi_running:
+                raise  # by a `finally` of the user's generator
+            return False
+        return True

@@ -401,19 +401,15 @@ class StageSubscriber(
             downstream.on_complete()
 
     def _raised(self, error: BaseException) -> None:
-        cancelled = self._gate.cancelled
         if self._upstream is not None and not self._done:
             self._upstream.cancel()
         downstream = self._release()
         if is_fatal(error):
             raise error
-        by = self._program.blame(error)
-        if downstream is None or (cancelled and by is Raised.DOWNSTREAM):
+        by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
+        if downstream is None or (by_downstream and not downstream.on_next_raised(error)):
             hooks.drop_error(error)
-        elif by is Raised.DOWNSTREAM:
-            if not downstream.on_next_raised(error):
-                hooks.drop_error(error)
-        else:
+        elif not by_downstream:
             downstream.on_error(error)
 
     def _cancelled(self) -> None:

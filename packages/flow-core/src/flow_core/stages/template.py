@@ -12,6 +12,7 @@ import builtins
 import sys
 import textwrap
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from types import CodeType
 from typing import Any, Final, Generic, TypeVar, final
 
@@ -172,15 +173,23 @@ class Stage(Generic[T_contra, R_co]):
     __slots__ = ("args", "site", "template")
 
     def __init__(self, template: Template, *args: object) -> None:
+        if len(args) != len(template.params):
+            raise TypeError(
+                f"the stage {template.name!r} takes {len(template.params)} arguments "
+                f"({', '.join(template.params)}), not {len(args)}"
+            )
         self.template = template
         self.args = args
         self.site: tuple[CodeType, int] | tuple[str, int] | None = None
 
     def located(self, depth: int = 2) -> Stage[T_contra, R_co]:
-        """This stage, knowing that it was assembled `depth` frames up."""
-        frame = sys._getframe(depth)
-        self.site = (frame.f_code, frame.f_lasti)
-        return self
+        """The same stage, knowing that it was assembled `depth` frames up."""
+        frame = sys._getframe(1)
+        for _ in range(depth - 1):
+            frame = frame.f_back or frame
+        made: Stage[T_contra, R_co] = Stage(self.template, *self.args)
+        made.site = (frame.f_code, frame.f_lasti)
+        return made
 
     @property
     def name(self) -> str:
@@ -245,8 +254,10 @@ def _render(template: Template) -> Rendered:
     on_item = _parse(template, template.on_item)
     on_end = _parse(template, template.on_end)
     for name in template.params:
-        if not name.isidentifier() or name in _GLOBALS or name in _MARKERS:
+        if not name.isidentifier() or iskeyword(name) or name in _GLOBALS or name in _MARKERS:
             raise TemplateError(f"{template.name}: {name!r} cannot be the name of a parameter")
+    if template.at_most and template.at_most not in template.params:
+        raise TemplateError(f"{template.name}: at_most={template.at_most!r} is no parameter")
     private = set(template.params)
     for tree in (state, on_item, on_end):
         private |= {
@@ -263,8 +274,10 @@ def _render(template: Template) -> Rendered:
         for node in ast.walk(tree)
     )
     renamed = [_Rename(template, private).visit(tree) for tree in (state, on_item, on_end)]
-    shape, end_shape = _Shape(template), _Shape(template)
+    _Shape(template, "state", frozenset()).visit(renamed[0])
+    shape = _Shape(template, "on_item", _MARKERS)
     shape.visit(renamed[1])
+    end_shape = _Shape(template, "on_end", _MARKERS - {"STOP"})
     end_shape.visit(renamed[2])
     if shape.emits > 1 or end_shape.emits > 1:
         raise TemplateError(
@@ -274,13 +287,13 @@ def _render(template: Template) -> Rendered:
     texts = [list(_lines(tree.body, 0)) for tree in renamed]
     return Rendered(
         state=tuple(text for _, text in texts[0]),
-        on_item=tuple(texts[1]),
+        on_item=tuple(texts[1] or [(0, "pass")]),
         on_end=tuple(texts[2]),
         expands=shape.looped,
         drops=shape.emits == 0 or not shape.always,
         absorbs=shape.emits == 0,
         emits_at_end=end_shape.emits > 0,
-        stops=shape.stops or end_shape.stops,
+        stops=shape.stops,
         calls_user_code=calls,
         nesting=max((depth for text in texts[1:] for depth, _ in text), default=0),
         loops=max(shape.nested_loops, end_shape.nested_loops),
@@ -317,8 +330,10 @@ class _Rename(ast.NodeTransformer):
 class _Shape(ast.NodeVisitor):
     """Find out how often a template emits, by where its EMIT stands."""
 
-    def __init__(self, template: Template) -> None:
+    def __init__(self, template: Template, text: str, markers: frozenset[str]) -> None:
         self._template = template
+        self._text = text
+        self._markers = markers
         self._depth = 0
         self._loops = 0
         self.nested_loops = 0
@@ -328,7 +343,7 @@ class _Shape(ast.NodeVisitor):
         self.stops = False
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        if not isinstance(node.value, ast.Name):
+        if not isinstance(node.value, ast.Name) or node.value.id not in self._markers:
             self.generic_visit(node)
         elif node.value.id == "EMIT":
             self.emits += 1
@@ -336,6 +351,15 @@ class _Shape(ast.NodeVisitor):
             self.looped = self.looped or self._loops > 0
         elif node.value.id == "STOP":
             self.stops = True
+
+    def visit_Name(self, node: ast.Name) -> None:
+        marker = node.id.removesuffix(SLOT)
+        if marker in _MARKERS:
+            raise TemplateError(
+                f"the template of {self._template.name!r} cannot have {marker} at this place of "
+                f"{self._text}: it is a statement of its own, and "
+                f"{' or '.join(sorted(self._markers)) or 'none of that kind'} may stand there"
+            )
 
     def visit_If(self, node: ast.If) -> None:
         self._depth += 1
@@ -353,7 +377,9 @@ class _Shape(ast.NodeVisitor):
         self._depth -= 1
 
     def visit(self, node: ast.AST) -> None:
-        if isinstance(node, _REFUSED):
+        if isinstance(node, _REFUSED) or (
+            isinstance(node, ast.stmt) and not isinstance(node, _ALLOWED)
+        ):
             raise TemplateError(
                 f"the template of {self._template.name!r} uses {type(node).__name__}: "
                 "only assignments, calls, if and for may stand in a template"
@@ -361,18 +387,18 @@ class _Shape(ast.NodeVisitor):
         super().visit(node)
 
 
-_REFUSED: Final = (
-    ast.While,
-    ast.Try,
-    ast.With,
-    ast.FunctionDef,
-    ast.Lambda,
-    ast.Return,
-    ast.Continue,
-    ast.Break,
-    ast.Yield,
-    ast.YieldFrom,
-    ast.Await,
+_REFUSED: Final = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await)
+_ALLOWED: Final = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.Assert,
+    ast.Delete,
+    ast.Expr,
+    ast.For,
+    ast.If,
+    ast.Pass,
+    ast.Raise,
 )
 
 
@@ -390,7 +416,7 @@ def _lines(body: list[ast.stmt], depth: int) -> list[tuple[int, str]]:
             target, over = ast.unparse(statement.target), ast.unparse(statement.iter)
             inner = _lines(statement.body, depth + 1)
             if any(text in ("EMIT", "STOP") for _, text in inner):
-                name = f"it{depth}{SLOT}"
+                name = f"{SLOT}it{depth}"  # no name of the template's own looks like that
                 lines.append((depth, f"{name} = iter({over})"))
                 lines.append((depth, f"for {target} in {name}:"))
                 lines += [*inner, (depth + 1, f"PAUSE {name}"), (depth, "LEAVE")]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Generic, TypeVar, final
 
 from flow_core.demand import UNBOUNDED, replenish_limit
-from flow_core.errors import MissingBackpressureError, NoItemError, TooManyItemsError
+from flow_core.errors import MissingBackpressureError, NoItemError, TooManyItemsError, none_given
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
 __all__ = ["LoopSubscriber", "await_single", "iterate_async"]
@@ -93,10 +93,14 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
         if self._cancelled:
             return
         if len(self._queue) >= self._prefetch and self._prefetch != UNBOUNDED:
-            self.cancel()
+            self._cancelled = True  # what waits still comes before the error
+            if self._subscription is not None:
+                self._subscription.cancel()
             self.on_error(
                 MissingBackpressureError(
                     f"the flow sent more than the {self._prefetch} items that were requested"
@@ -135,8 +139,12 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
                 await waiter
             self._waiter = None
         if not queue:
-            if self._error is not None:
-                raise self._error
+            error, self._error = self._error, None
+            try:
+                if error is not None:
+                    raise error
+            finally:
+                del error  # or it would be part of a cycle, with the frame in its traceback
             return None
         item = queue.popleft()
         self._consumed += 1

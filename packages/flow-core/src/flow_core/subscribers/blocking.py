@@ -9,7 +9,7 @@ from threading import Condition
 from typing import Generic, TypeVar, final
 
 from flow_core.demand import replenish_limit
-from flow_core.errors import BlockingInEventLoopError, MissingBackpressureError
+from flow_core.errors import BlockingInEventLoopError, MissingBackpressureError, none_given
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
 __all__ = ["check_may_block", "iterate_blocking"]
@@ -79,10 +79,14 @@ class _QueueSubscriber(CoreSubscriber[T], Generic[T]):
         subscription.request(self._prefetch)
 
     def on_next(self, item: T, /) -> None:
+        if item is None:
+            raise none_given("on_next")
         if self._cancelled:
             return
         if len(self._queue) >= self._prefetch:
-            self.cancel()
+            self._cancelled = True  # what waits still comes before the error
+            if self._subscription is not None:
+                self._subscription.cancel()
             self.on_error(
                 MissingBackpressureError(
                     f"the flow sent more than the {self._prefetch} items that were requested"
@@ -112,8 +116,12 @@ class _QueueSubscriber(CoreSubscriber[T], Generic[T]):
                 while not queue and not self._done:
                     self._ready.wait()
         if not queue:
-            if self._error is not None:
-                raise self._error
+            error, self._error = self._error, None
+            try:
+                if error is not None:
+                    raise error
+            finally:
+                del error  # or it would be part of a cycle, with the frame in its traceback
             return None
         item = queue.popleft()
         self._consumed += 1

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event
+from threading import Event, Lock
 from types import TracebackType
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
-from flow_core.errors import OnErrorNotImplementedError, throw_if_fatal
+from flow_core.errors import OnErrorNotImplementedError, none_given, throw_if_fatal
 from flow_core.protocols import CoreSubscriber, Subscription
+from flow_core.subscribers.blocking import check_may_block
 
 __all__ = ["CallbackSubscriber"]
 
 T = TypeVar("T")
+
+
+_waiting: Final = Lock()
+"""Held while a subscriber gets its event, so that all who wait get the same."""
 
 
 def _ignore(_: object) -> None:
@@ -71,6 +76,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise none_given("on_subscribe")
         if self._subscription is not None or self._ended:
             subscription.cancel()  # §2.5, or disposed before it began
             return
@@ -87,7 +94,12 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
                 subscription.request(self._limit)
 
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
+        """See `Subscriber.on_error`. Once it has ended or was disposed, the error is dropped."""
+        if error is None:
+            raise none_given("on_error")
+        if self._ended:
+            hooks.drop_error(error)
+            return
         self._subscription = None
         if self._on_error is None:
             missing = OnErrorNotImplementedError(
@@ -107,6 +119,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
+        if self._ended:
+            return
         self._subscription = None
         try:
             if self._on_complete is not None:
@@ -139,13 +153,20 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
         Returns:
             False if `timeout_s` seconds passed before.
+
+        Raises:
+            BlockingInEventLoopError: if it had to wait in the thread of a running event loop.
         """
-        event = self._event = self._event or Event()
+        if not self._ended and timeout_s != 0:
+            check_may_block("waiting for the end of this flow")
+        with _waiting:
+            event = self._event = self._event or Event()
         # The flag is set before the event is looked for, and looked at after the event is there.
         return self._ended or event.wait(timeout_s)
 
     def _end(self) -> None:
         self._ended = True
+        self.on_next = hooks.drop_item  # the method bound to this object would keep it alive
         if self._event is not None:
             self._event.set()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Generic, TypeVar, final
 
-from flow_core.errors import NoItemError, TooManyItemsError
+from flow_core import hooks
+from flow_core.errors import NoItemError, TooManyItemsError, none_given
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
 __all__ = ["single_future"]
@@ -31,17 +32,20 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
         future.add_done_callback(self._resolved)
 
     def _resolved(self, future: Future[T]) -> None:
-        if future.cancelled() and self._subscription is not None:
-            self._subscription.cancel()
+        subscription, self._subscription = self._subscription, None
+        if future.cancelled() and subscription is not None:
+            subscription.cancel()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        if self._subscription is not None or self._future.cancelled():
+        if self._subscription is not None or self._future.done():
             subscription.cancel()
             return
         self._subscription = subscription
         subscription.request(2)
 
     def on_next(self, item: T, /) -> None:
+        if item is None:
+            raise none_given("on_next")
         if self._item is None:
             self._item = item
             return
@@ -50,11 +54,13 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
         self.on_error(TooManyItemsError("the flow has more than the one item of its future"))
 
     def on_error(self, error: BaseException, /) -> None:
-        if self._future.set_running_or_notify_cancel():
+        if not self._future.done() and self._future.set_running_or_notify_cancel():
             self._future.set_exception(error)
+        else:
+            hooks.drop_error(error)
 
     def on_complete(self) -> None:
         if self._item is None:
             self.on_error(NoItemError("the flow completed without an item for its future"))
-        elif self._future.set_running_or_notify_cancel():
+        elif not self._future.done() and self._future.set_running_or_notify_cancel():
             self._future.set_result(self._item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.errors import NoneItemError, is_fatal
+from flow_core.errors import NoneItemError, is_fatal, none_given
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
 
 __all__ = ["StrictSubscriber", "core_subscriber"]
@@ -51,6 +51,8 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise none_given("on_subscribe")
         if self._subscription is not None:
             subscription.cancel()  # §2.5
             return
@@ -64,7 +66,10 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
         if self._done:
+            hooks.drop_item(item)
             return
         try:
             self._subscriber.on_next(item)
@@ -76,6 +81,8 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
         if self._done:
             hooks.drop_error(error)
             return

@@ -4,7 +4,7 @@ from flow_core.testing.cases import STAGE_CASES, StageCase
 from flow_core.testing.drops import Drops, recorded_drops
 from flow_core.testing.publisher import TestPublisher, Violation
 from flow_core.testing.races import race
-from flow_core.testing.results import DOWNSTREAMS, UPSTREAMS, Form, assert_result
+from flow_core.testing.results import DOWNSTREAMS, UPSTREAMS, Downstream, Upstream, assert_result
 from flow_core.testing.subscriber import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
@@ -18,12 +18,13 @@ __all__ = [
     "TIMEOUT_S",
     "UPSTREAMS",
     "ConditionalTestSubscriber",
+    "Downstream",
     "Drops",
-    "Form",
     "Signal",
     "StageCase",
     "TestPublisher",
     "TestSubscriber",
+    "Upstream",
     "Violation",
     "assert_result",
     "race",

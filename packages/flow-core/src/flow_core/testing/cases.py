@@ -1,7 +1,7 @@
 """Every stage with examples and what they must give, as plain Python does it.
 
 The table is what makes tests general: a test that is parametrised over `STAGE_CASES` covers every
-stage, on every engine that can run stages, and a stage that is missing here fails the tests of the core.
+stage, on every engine that can run stages; a stage that is missing here fails the core's tests.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import accumulate, dropwhile, takewhile
+from itertools import accumulate, dropwhile, pairwise, takewhile
 from typing import Any, Final, final
 
 from flow_core.flow import Flow
@@ -67,6 +67,18 @@ def _add(a: int, b: int) -> int:
     return a + b
 
 
+def _near(a: int, b: int) -> bool:
+    return abs(a - b) <= 2
+
+
+def _new_list() -> list[int]:
+    return []
+
+
+def _append(items: list[int], item: int) -> None:
+    items.append(item)
+
+
 def _generated(n: int) -> Iterator[int]:
     for i in range(n % 4):
         yield n + i
@@ -110,7 +122,9 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
         lambda f: f.flat_map_iterable(_generated),
         lambda s: [n + i for n in s for i in range(n % 4)],
     ),
-    StageCase("flat_map_iterable nothing", lambda f: f.flat_map_iterable(lambda _: ()), lambda _: []),
+    StageCase(
+        "flat_map_iterable nothing", lambda f: f.flat_map_iterable(lambda _: ()), lambda _: []
+    ),
     StageCase("take", lambda f: f.take(3), lambda s: s[:3]),
     StageCase("take 0", lambda f: f.take(0), lambda _: []),
     StageCase("take 1", lambda f: f.take(1), lambda s: s[:1]),
@@ -135,8 +149,10 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
         lambda s: list(accumulate(s, initial=100))[1:],
     ),
     StageCase("reduce", lambda f: f.reduce(_add), lambda s: [sum(s)] if s else []),
-    StageCase("reduce with a seed", lambda f: f.reduce(_add, 100), lambda s: [reduce(_add, s, 100)]),
-    StageCase("collect", lambda f: f.collect(list, list.append), lambda s: [s], nested=True),
+    StageCase(
+        "reduce with a seed", lambda f: f.reduce(_add, 100), lambda s: [reduce(_add, s, 100)]
+    ),
+    StageCase("collect", lambda f: f.collect(_new_list, _append), lambda s: [s], nested=True),
     StageCase("to_list", lambda f: f.to_list(), lambda s: [s], nested=True),
     StageCase("count", lambda f: f.count(), lambda s: [len(s)]),
     StageCase("distinct", lambda f: f.distinct(), lambda s: _distinct(s, lambda n: n)),
@@ -157,14 +173,14 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
     ),
     StageCase(
         "distinct_until_changed, nearly the same",
-        lambda f: f.distinct_until_changed(same=lambda a, b: abs(a - b) <= 2),
+        lambda f: f.distinct_until_changed(same=_near),
         _growing,
     ),
     StageCase("do_on_next", lambda f: f.do_on_next(lambda _: None), lambda s: s),
     StageCase(
         "pairwise",
         lambda f: f.pairwise(),
-        lambda s: list(zip(s, s[1:], strict=False)),
+        lambda s: list(pairwise(s)),
         nested=True,
     ),
     StageCase(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Condition, get_ident
-from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast
 
 from flow_core.demand import UNBOUNDED, add_demand
 from flow_core.errors import NoneItemError, is_fatal
@@ -120,8 +120,9 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             if self._cancelled:
                 subscription.cancel()
                 return
-            if self._fusion and isinstance(subscription, QueueSubscription):
-                self.fused = subscription.request_fusion(self._fusion)
+            queue = self._queue
+            if self._fusion and queue is not None:
+                self.fused = queue.request_fusion(self._fusion)
                 if self.fused & ~self._fusion:
                     self._violated(f"F23: asked for {self._fusion!r}, granted {self.fused!r}")
             if self._requested:
@@ -223,7 +224,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     def assert_result(self, *items: T) -> TestSubscriber[T]:
         """Exactly these items, then completion."""
         if self.error is not None:
-            self._fail(f"expected the items {list(items)!r} and completion, got an error", self.error)
+            self._fail(f"expected {list(items)!r} and completion, got an error", self.error)
         self.assert_items(*items)
         if not self.completed:
             self._fail("expected completion, got none yet")
@@ -302,14 +303,14 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     def _poll(self, n: int) -> None:
         """Take up to `n` items out of the fused subscription; SYNC ends with it, too."""
-        subscription = self._subscription
-        if not isinstance(subscription, QueueSubscription) or self.terminated:
+        queue = self._queue
+        if queue is None or self.terminated:
             return
         polled = 0
         while polled < n and not self._cancelled:
             try:
-                nothing_left = subscription.is_empty()
-                item = subscription.poll()
+                nothing_left = queue.is_empty()
+                item = queue.poll()
             except BaseException as error:
                 if is_fatal(error):
                     raise
@@ -323,6 +324,16 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                 self._violated(f"F25: is_empty() was True, then poll() gave {item!r}")
             self._take(item)
             polled += 1
+
+    @property
+    def _queue(self) -> QueueSubscription[T] | None:
+        subscription = self._subscription
+        # Of this subscriber's items: a subscription says nothing about their type.
+        return (
+            cast("QueueSubscription[T]", subscription)
+            if isinstance(subscription, QueueSubscription)
+            else None
+        )
 
     def _violated(self, what: str) -> None:
         self.violations.append(what)

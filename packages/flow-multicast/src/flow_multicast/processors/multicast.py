@@ -467,10 +467,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             raise _none("on_next")
         queue, permit = self._queue, self._permit
         # The short way of an item that nothing waits before and that everybody is known to want:
-        # under the drain's permit, but not through its queue. Whoever signals meanwhile fails to
-        # get the permit, and has set `_missed` before it tried.
+        # under the drain's permit, but not through its queue. `_missed` says that something was
+        # published before, which comes first; and later, that somebody failed to get the permit.
         if self._fused is None and not queue and permit.pop(0, False):
-            if self._sent < self._direct:
+            if self._sent < self._direct and not self._missed:
                 try:
                     self._sent += 1
                     if self._conditionals:
@@ -501,7 +501,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self.signal()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: the upstream is over, and the subscribers hear why."""
+        """See `CoreSubscriber.on_next_raised`: the upstream is over; the subscribers hear why."""
         self.on_error(error)
         return True
 
@@ -553,23 +553,22 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         changes, queue = self._changes, self._queue
         item: T | Empty = EMPTY
         while True:
+            # `_done` is read before the queue, or the end could overtake the last item (M33); and
+            # the queue before the changes: who joined before an item was sent gets it.
+            done, fused, sent = self._done, self._fused, self._sent
+            until = sent + len(queue)
             if changes:
                 self._reconcile()
             if self._terminated:
                 self._terminate()
                 return
-            # `_done` is read before the queue, or the end could overtake the last item (M33).
-            done, fused, sent = self._done, self._fused, self._sent
             take: Callable[[], T | Empty] = queue.popleft
             if fused is not None:
                 until = _NEVER
                 take = fused.poll
-            elif queue:
-                until = sent + len(queue)
-            elif done:
-                self._terminate()
-                return
-            else:
+            elif until == sent:
+                if done:
+                    self._terminate()
                 return
             if sent >= self._common and not self._everybody_wants(sent):
                 if done and fused is not None and self._exhausted(fused):
@@ -619,27 +618,23 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _everybody_wants(self, position: int) -> bool:
         """Whether all members want the item at `position`, the next one; finds out how far.
 
-        While nothing is sent, demand only grows: those who were found to want the item still do, so
-        that the search goes on from the one who was found to hold it back. Over any number of
-        requests and new members, each item costs one look at every member.
+        While nothing is sent, demand only grows, and those who leave want everything: who was
+        found to want the item still does, and the search goes on from the one who held it back. So
+        an item costs a few looks at each member, over any number of requests, joins and leaves.
         """
         lines, holder = self._lines, self._holder
         if holder is not None:
-            line = lines[holder]
-            if line.start + line.requested <= position:
-                return False
+            for index in range(holder, len(lines)):
+                line = lines[index]
+                if line.start + line.requested <= position:
+                    self._holder = index
+                    return False
         if self._stale:
             self._lines = lines = tuple(self._members)
             self._stale = False
             self._calls = calls = [line.deliver for line in lines]
             for index, line in enumerate(lines):
                 line.place(calls, index)
-        elif holder is not None:
-            for index in range(holder + 1, len(lines)):
-                line = lines[index]
-                if line.start + line.requested <= position:
-                    self._holder = index
-                    return False
         self._holder = None
         wanted = [line.start + line.requested for line in lines]
         self._common = common = min(wanted, default=position)

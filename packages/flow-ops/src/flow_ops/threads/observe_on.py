@@ -20,8 +20,8 @@ from flow_core.demand import (
 )
 from flow_core.errors import (
     MissingBackpressureError,
-    NoneItemError,
     RejectedExecutionError,
+    none_given,
     throw_if_fatal,
 )
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
@@ -72,8 +72,8 @@ def observe_on(
     further item follows (O26). With unbounded demand a task may go on as long as the flow, and an
     event loop does nothing else meanwhile: there, subscribe with a prefetch, or use ``async for``.
     An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
-    thread that signalled, the upstream's or the requester's; if it took the task and drops it later,
-    on a thread of its own (O30).
+    thread that signalled, the upstream's or the requester's; if the executor took the task and
+    drops it later, on a thread of its own (O30).
     Fusion: polls an upstream that grants SYNC across threads; conditional towards the downstream.
     Source: checklist O01-O36.
 
@@ -233,7 +233,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
-            raise NoneItemError("on_subscribe(None): a subscription is needed (§2.13)")
+            raise none_given("on_subscribe")
         downstream = self._downstream
         if self._upstream is not None or downstream is None:
             subscription.cancel()  # §2.5
@@ -267,18 +267,19 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. Queues; the executor delivers."""
         if item is None:
-            raise NoneItemError(f"None was sent to {self._label}: it is not an item (§2.13)")
+            raise none_given("on_next")
         queue = self._queue
         if len(queue) >= self._room:
             self._refuse(item)
             return
         queue.append(item)
-        # No wake-up is lost (O15). `_missed` is set before every attempt to take the permit, and only
-        # the start of a drain clears it. If it is set here, after the append, then a drain has yet to
-        # start, and will find the item: that of the thread which set it, or else that of the
-        # permit's holder, who looks at `_missed` after giving the permit back. If it is not set,
-        # the last drain may have popped for the last time, so signal. (Without a GIL, the deque's
-        # own lock orders the append and the pops, and `_missed` along with them.)
+        # No wake-up is lost (O15). `_missed` is set before every attempt to take the permit, and
+        # cleared only when a drain starts (and in on_subscribe, which then looks at the queue). If
+        # it is set here, after the append, then a drain has yet to start, and will find the item:
+        # that of the thread which set it, or else that of the permit's holder, who looks at
+        # `_missed` after giving the permit back. If it is not set, the last drain may have popped
+        # for the last time already, so signal. (Without a GIL, the deque's own lock orders the
+        # append and the pops, and with them what is read and written of `_missed`.)
         if not self._missed:
             self._schedule()
 
@@ -300,22 +301,22 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`. Delivered by the executor (O10)."""
         if error is None:
-            raise NoneItemError(f"on_error(None) was called on {self._label} (§2.13)")
+            raise none_given("on_error")
         if self._done or self._halt:
             hooks.drop_error(error)
             return
-        self._room = 0
         self._error = error
         self._done = True
         if not self._delay_error:
             self._halt = True
+        self._room = 0
         self._schedule()
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`. Delivered by the executor (O10)."""
         if not (self._done or self._halt):
-            self._room = 0
             self._done = True
+            self._room = 0
             self._schedule()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
@@ -335,8 +336,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             return
         if bad is not None:
             self._bad = bad
-            self._room = 0
             self._halt = True
+            self._room = 0
             upstream.cancel()
         elif self._requested == UNBOUNDED:
             return
@@ -413,6 +414,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             hooks.drop_error(lost)
         if downstream is not None:
             downstream.on_error(error)
+        else:
+            hooks.drop_error(error)
 
     def _abandon(self) -> None:
         """Something fatal came out of a call that was made with the permit."""
@@ -425,8 +428,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
     def _over(self) -> None:
         """Nothing is sent, accepted or submitted any more (O19); lets the subscriber go (§3.13)."""
         self._downstream = None
-        self._room = 0
         self._halt = True
+        self._room = 0  # after `_halt`: a producer that finds no room asks why
 
     # -- draining, with the permit
 

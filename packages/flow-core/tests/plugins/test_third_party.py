@@ -1,0 +1,77 @@
+"""A package that knows flow-core only: built into a wheel, installed, listed, used, and run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(acme: Path, tmp_path: Path) -> Command:
+    """The `flow` command of an environment that has acme-flow."""
+
+    def run(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "flow_core.cli", *args],
+            env={**os.environ, "PYTHONPATH": str(acme), **environ},
+            cwd=tmp_path,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+def test_what_it_registers_is_listed_under_its_distribution_and_version(command: Command) -> None:
+    document = json.loads(command("plugins", "--json").stdout)
+    (every,) = (record for record in document["operators"] if record["name"] == "every")
+    assert (every["distribution"], every["version"]) == ("acme-flow", "3.1.4")
+    assert (every["kind"], every["answers"]) == ("stage", ["SYNC", "THREAD_BOUNDARY"])
+    assert "acme" in {record["name"] for record in document["engines"]}
+    assert "acme-flow" not in {problem["distribution"] for problem in document["problems"]}
+
+
+def test_it_is_gone_when_it_is_disabled(command: Command) -> None:
+    listed = command("plugins", FLOW_DISABLE_PLUGINS="acme").stdout
+    assert "acme" not in listed
+    assert "flow-core" in listed
+
+
+def test_its_operator_fuses_with_those_of_the_core(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "jobs.py").write_text(
+        "import flow_core\n"
+        "from acme_flow.operators import countdown, every\n"
+        "thirds = countdown(9).map(lambda n: n + 1).pipe(every(3)).map(str)\n"
+    )
+    assert command("run", "jobs.py:thirds").stdout == "8\n5\n2\n"
+    assert "map | every | map" in command("explain", "jobs.py:thirds").stdout
+
+
+def test_its_engine_runs_a_job_that_was_written_for_any_engine(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "jobs.py").write_text(
+        dedent("""
+        import flow_core
+        from flow_core.engine import Engine
+
+        def job(engine: Engine, *, stop: int = 3) -> flow_core.Flow[int]:
+            return engine.place(flow_core.range(stop).map(lambda n: n + 1))
+        """)
+    )
+    here = command("run", "jobs.py:job", "--", "--stop", "2")
+    assert (here.returncode, here.stdout, here.stderr) == (0, "1\n2\n", "")
+    there = command("run", "jobs.py:job", "--on", "acme", "--master", "m://1", "--", "--stop", "2")
+    assert (there.returncode, there.stdout) == (0, "1\n11\n")
+    assert there.stderr == "opened m://1 for flow run jobs.py:job\nclosed\n"

@@ -1,0 +1,180 @@
+"""Programs: one loop for a run of stages, in parts where Python's limits ask for it; pickles."""
+
+from __future__ import annotations
+
+import linecache
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core import Flow, Stage, Template
+from flow_core.stages import Form, Program, compiler, generated_source
+from flow_core.testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
+
+each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
+
+
+def doubled(n: int) -> int:
+    return 2 * n
+
+
+def is_big(n: int) -> bool:
+    return n > 10
+
+
+def summed(a: int, b: int) -> int:
+    return a + b
+
+
+def program(made: Flow[Any]) -> Program[Any, Any]:
+    return Program(made.stages)
+
+
+# -- long flows
+
+
+def chained(count: int, add: Any) -> Flow[int]:
+    made: Flow[int] = flow.range(3)
+    for _ in range(count):
+        made = add(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("count", "add", "expected"),
+    [
+        (5000, lambda f: f.map(lambda n: n + 1), [5000, 5001, 5002]),
+        (1000, lambda f: f.filter(lambda n: n >= 0), [0, 1, 2]),
+        (300, lambda f: f.take(3), [0, 1, 2]),
+        (300, lambda f: f.skip_while(lambda n: n < 1).take_while(lambda n: n < 2), [1]),
+        (200, lambda f: f.flat_map_iterable(lambda n: [n]), [0, 1, 2]),
+        (100, lambda f: f.buffer_with_count(1).map(lambda items: items[0]), [0, 1, 2]),
+        (100, lambda f: f.reduce(summed), [3]),
+        (100, lambda f: f.to_list().flat_map_iterable(lambda items: items), [0, 1, 2]),
+        (100, lambda f: f.flat_map_iterable(lambda n: [n, n]).take(3).distinct(), [0, 1]),
+        (50, lambda f: f.hide().map(lambda n: n), [0, 1, 2]),
+    ],
+    ids=[
+        "maps",
+        "filters",
+        "takes",
+        "whiles",
+        "flat maps",
+        "buffers",
+        "reduces",
+        "lists",
+        "expanded and cut",
+        "boundaries",
+    ],
+)
+def test_a_long_flow_gives_the_same_in_every_form(count: int, add: Any, expected: Any) -> None:
+    made = chained(count, add)
+    assert_result(lambda: made, expected)
+
+
+def test_loops_nest_only_as_deep_as_python_allows() -> None:
+    made = chained(200, lambda f: f.flat_map_iterable(lambda n: [n]))
+    assert len(program(made).segments) >= 200 // 20
+    assert sum(len(part.stages) for part in program(made).segments) == 200
+    short = program(flow.range(3).map(doubled))
+    assert short.segments == (short,)
+
+
+def test_one_loop_is_generated_for_flows_of_one_shape() -> None:
+    first = flow.range(3).map(lambda n: n + 1).filter(lambda n: n > 1)
+    second = flow.range(9).map(str).filter(bool)
+    before = generated_source(Form.PULL, program(first))
+    cached = len(compiler._cache)
+    assert generated_source(Form.PULL, program(second)) == before
+    assert len(compiler._cache) == cached
+
+
+def test_the_cache_of_loops_is_bounded_and_running_loops_outlive_it() -> None:
+    running = iter(flow.range(3).then(Stage(Template("first of many"))))
+    assert next(running) == 0
+    for index in range(compiler._MAX_CACHED + 10):
+        assert list(flow.range(2).then(Stage(Template(f"shape {index}")))) == [0, 1]
+    assert len(compiler._cache) <= compiler._MAX_CACHED
+    assert len(compiler._owners) <= compiler._MAX_CACHED
+    assert list(running) == [1, 2]
+    generated = [name for name in linecache.cache if name.startswith("<flow pull: shape")]
+    assert len(generated) <= compiler._MAX_CACHED
+
+
+def test_threads_may_compile_at_once() -> None:
+    def run(index: int) -> list[int]:
+        made = flow.range(3)
+        for _ in range(index % 7):
+            made = made.then(Stage(Template(f"by threads {index % 5}")))
+        return list(made)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(run, range(400), timeout=TIMEOUT_S)) == [[0, 1, 2]] * 400
+
+
+def test_the_generated_source_can_be_read() -> None:
+    made = flow.range(9).map(doubled).filter(is_big).take(3)
+    for form in Form:
+        source = generated_source(form, program(made))
+        compile(source, form.value, "exec")
+        assert "x = mapper_0(x)" in source
+        assert "if predicate_1(x):" in source
+    assert repr(program(made)) == "map(doubled) | filter(is_big) | take(count=3)"
+
+
+# -- the remote form
+
+
+def test_a_program_pickles_as_its_stages() -> None:
+    made = flow.range(9).map(doubled).filter(is_big).scan(summed).buffer_with_count(2)
+    original = program(made)
+    copy: Program[int, Any] = pickle.loads(pickle.dumps(original))
+    assert list(copy.iterate(iter(range(9)))) == list(original.iterate(iter(range(9))))
+    assert list(copy.iterate(iter(range(9)))) == [[12, 26], [42]]
+    assert repr(copy) == repr(original)
+    assert [stage.assembled_at for stage in copy.stages] == [
+        stage.assembled_at for stage in original.stages
+    ]
+    facts = ("calls_user_code", "absorbs", "accounts", "limit", "demand_cap")
+    assert [getattr(copy, fact) for fact in facts] == [getattr(original, fact) for fact in facts]
+    assert pickle.loads(pickle.dumps(copy)).stages[0].template is copy.stages[0].template
+
+
+def test_what_a_take_says_survives_pickling() -> None:
+    original = program(flow.range(9).map(doubled).take(3))
+    copy: Program[int, Any] = pickle.loads(pickle.dumps(original))
+    assert copy.limit == copy.demand_cap == original.limit == 3
+
+
+def test_an_error_in_a_pickled_program_names_the_place_of_the_original() -> None:
+    made = flow.range(9).map(doubled).map(reciprocal)
+    copy: Program[int, Any] = pickle.loads(pickle.dumps(program(made)))
+    with pytest.raises(ZeroDivisionError) as raised:
+        list(copy.iterate(iter(range(9))))
+    (note,) = raised.value.__notes__
+    assert note.startswith("in stage 2 of 2: map(reciprocal)")
+    assert note.endswith(str(made.stages[1].assembled_at))
+
+
+def reciprocal(n: int) -> float:
+    return 1 / n
+
+
+@each_case
+def test_every_stage_runs_after_pickling_with_its_lambdas(case: StageCase) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle", reason="needs the package cloudpickle")
+    items = [1, 1, 2, 3, 3, 3, 1, 7, 7]
+    made = case.apply(flow.from_iterable(items))
+    if not made.stages:
+        return
+    copy = pickle.loads(cloudpickle.dumps(program(made)))
+    assert list(copy.iterate(iter(items))) == case.model(items)
+
+
+def test_a_program_of_no_stage_is_the_iterator_itself() -> None:
+    items = iter([1, 2])
+    assert Program[int, int](()).iterate(items) is items
+    assert repr(Program[int, int](())) == "(no stage)"

@@ -1,0 +1,264 @@
+"""A stage of one's own: what a template may say, and what its mistakes are answered with."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, TypeVar
+
+import pytest
+
+import flow_core as flow
+from flow_core import UNSET, Flow, FlowError, Operator, Stage, Template, operators
+from flow_core.stages import TemplateError
+from flow_core.testing import assert_result
+
+T = TypeVar("T")
+
+# A stage in ten lines, as a third party writes it.
+EVERY = Template(
+    "every",
+    params=("n",),
+    state="i = 0",
+    on_item="""
+    i += 1
+    if i % n == 0:
+        EMIT
+    """,
+    ordered=True,
+)
+
+
+def every(n: int) -> Operator[T, Flow[T]]:
+    return operators.stage(Stage(EVERY, n))
+
+
+def made(template: Template, *args: object, items: range = range(6)) -> Flow[Any]:
+    return flow.from_iterable(items).then(Stage(template, *args))
+
+
+def test_a_users_stage_has_the_rights_of_the_built_in_ones() -> None:
+    assert_result(lambda: flow.range(10).pipe(every(3)), [2, 5, 8])
+    assert_result(lambda: flow.range(10).then(Stage(EVERY, 3)), [2, 5, 8])
+    assert_result(
+        lambda: flow.range(30).map(lambda n: n + 1).pipe(every(3)).pipe(every(2)).take(4),
+        [6, 12, 18, 24],
+    )
+    assert repr(flow.range(10).pipe(every(3))) == "range(0, 10) | every(n=3)"
+
+
+def test_what_a_template_reveals() -> None:
+    def shape(template: Template) -> set[str]:
+        names = ("drops", "expands", "absorbs", "emits_at_end", "stops", "calls_user_code")
+        return {name for name in names if getattr(template, name)}
+
+    assert shape(Template("same")) == set()
+    assert shape(EVERY) == {"drops"}
+    assert shape(Template("map", params=("f",), on_item="x = f(x)\nEMIT")) == {"calls_user_code"}
+    assert shape(Template("made", params=("f",), state="y = f()")) == {"calls_user_code"}
+    assert shape(Template("method", params=("o",), on_item="x = o.name(x)\nEMIT")) == {
+        "calls_user_code"
+    }
+    assert shape(Template("twice", on_item="for _ in (1, 2):\n    EMIT")) == {"expands", "drops"}
+    assert shape(Template("last", state="y = UNSET", on_item="y = x", on_end="x = y\nEMIT")) == {
+        "absorbs",
+        "drops",
+        "emits_at_end",
+    }
+    assert shape(Template("one", on_item="EMIT\nSTOP")) == {"stops"}
+
+
+def test_a_stage_that_lets_nothing_through() -> None:
+    for text in ("", "pass", "_ = x"):
+        ignore = Template("ignore", on_item=text)
+        assert_result(lambda ignore=ignore: made(ignore), [])
+        assert_result(lambda ignore=ignore: made(ignore).count(), [0])
+        assert_result(lambda ignore=ignore: flow.range(6).filter(bool).then(Stage(ignore)), [])
+        assert_result(lambda ignore=ignore: made(ignore).flat_map_iterable(range).take(2), [])
+
+
+def test_a_stage_that_emits_more_at_the_end() -> None:
+    then = Template("then", params=("items",), on_end="for x in items:\n    NOT_NONE\n    EMIT")
+    for stages, rest in (
+        (lambda f: f, ["a", "b", "c"]),
+        (lambda f: f.take(5), ["a", "b"]),
+        (lambda f: f.then(Stage(then, "de")), ["a", "b", "c", "d", "e"]),
+        (lambda f: f.then(Stage(then, "de")).take(7), ["a", "b", "c", "d"]),
+        (lambda f: f.flat_map_iterable(lambda x: [x]).take(5), ["a", "b"]),
+    ):
+        assert_result(
+            lambda stages=stages: stages(flow.range(3).then(Stage(then, "abc"))), [0, 1, 2, *rest]
+        )
+    assert_result(lambda: flow.range(9).take(3).then(Stage(then, "ab")).take(4), [0, 1, 2, "a"])
+
+
+def test_a_stage_that_stops_itself_still_emits_its_rest() -> None:
+    head = Template(
+        "head",
+        params=("count",),
+        state="kept = []",
+        on_item="""
+        kept.append(x)
+        if len(kept) == count:
+            STOP
+        """,
+        on_end="""
+        for x in kept:
+            EMIT
+        """,
+    )
+    assert_result(lambda: made(head, 3), [0, 1, 2])
+    assert_result(lambda: made(head, 9), [0, 1, 2, 3, 4, 5])
+    assert_result(lambda: made(head, 4).take(2), [0, 1])
+    assert_result(lambda: made(head, 4).take(9), [0, 1, 2, 3])
+    assert_result(
+        lambda: made(head, 4).flat_map_iterable(lambda n: [n, n]).take(5), [0, 0, 1, 1, 2]
+    )
+    assert_result(lambda: flow.range(9).take(5).then(Stage(head, 4)).take(9), [0, 1, 2, 3])
+    assert_result(lambda: flow.range(9).take(2).then(Stage(head, 4)).take(9), [0, 1])
+
+
+def test_a_stop_in_a_loop_leaves_all_loops() -> None:
+    until = Template(
+        "until",
+        params=("last",),
+        on_item="""
+        for i in range(3):
+            x = (x, i) if i == 0 else (x[0], i)
+            EMIT
+            if x == last:
+                STOP
+        """,
+    )
+    expected = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert_result(lambda: made(until, (1, 1)), expected)
+    assert_result(lambda: made(until, (1, 1)).buffer_with_count(9), [expected])
+    assert_result(
+        lambda: made(until, (1, 1)).flat_map_iterable(lambda pair: [pair]).take(9), expected
+    )
+
+
+def test_branches_and_loops_around_emit() -> None:
+    branches = Template(
+        "branches",
+        on_item="""
+        if x == 0:
+            x = "zero"
+        elif x % 2:
+            x = "odd"
+        else:
+            x = "even"
+        if x != "zero":
+            EMIT
+        else:
+            pass
+        """,
+    )
+    assert_result(lambda: made(branches), ["odd", "even", "odd", "even", "odd"])
+    nested = Template(
+        "nested",
+        on_item="""
+        for a in range(2):
+            for b in range(2):
+                if a or b:
+                    y = x
+                    x = (x, a, b)
+                    EMIT
+                    x = y
+        """,
+    )
+    assert_result(
+        lambda: made(nested, items=range(2)),
+        [(0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1)],
+    )
+
+
+def test_names_of_a_template_are_its_own() -> None:
+    """Whatever the generated function calls its own variables, and in any number."""
+    names = ["it", "it0", "n", "stop", "gate", "close", "args", "stages", "on_next", "mapper", "_"]
+    for name in names:
+        counting = Template(
+            "counting",
+            params=(name,),
+            state=f"{name}0 = 0\n{name}_1 = 0",
+            on_item=f"for y in [x]:\n    {name}0 += {name}\n    x = y + {name}0\n    EMIT",
+        )
+        assert_result(lambda counting=counting: made(counting, 10), [10, 21, 32, 43, 54, 65])
+        assert_result(
+            lambda counting=counting: made(counting, 10).then(Stage(counting, 1)).map(lambda n: n),
+            [11, 23, 35, 47, 59, 71],
+        )
+
+
+def test_each_subscriber_has_a_state_of_its_own() -> None:
+    counted = flow.range(4).pipe(every(2))
+    first, second = iter(counted), iter(counted)
+    assert [next(first), next(second), next(first), next(second)] == [1, 1, 3, 3]
+
+
+def test_unset_is_no_item_and_survives_pickling() -> None:
+    assert pickle.loads(pickle.dumps(UNSET)) is UNSET
+    assert repr(UNSET) == "UNSET"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"on_item": "x ="}, "not Python"),
+        ({"on_item": "EMIT\nEMIT"}, "more than one EMIT"),
+        ({"on_end": "EMIT\nEMIT"}, "more than one EMIT"),
+        ({"on_item": "while True:\n    EMIT"}, "While"),
+        ({"on_item": "try:\n    EMIT\nfinally:\n    pass"}, "Try"),
+        ({"on_item": "with x:\n    EMIT"}, "With"),
+        ({"on_item": "match x:\n    case 1:\n        EMIT"}, "Match"),
+        ({"on_item": "def f(): pass"}, "FunctionDef"),
+        ({"on_item": "class C: pass"}, "ClassDef"),
+        ({"on_item": "import os"}, "Import"),
+        ({"on_item": "global y"}, "Global"),
+        ({"on_item": "for y in x:\n    break"}, "Break"),
+        ({"on_item": "for y in x:\n    continue"}, "Continue"),
+        ({"on_item": "for y in x:\n    EMIT\nelse:\n    pass"}, "no else on a loop"),
+        ({"on_item": "return"}, "Return"),
+        ({"on_item": "yield x"}, "Yield"),
+        ({"on_item": "x = lambda: 1"}, "Lambda"),
+        ({"on_item": "x = missing(x)\nEMIT"}, "'missing'"),
+        ({"on_item": "x = EMIT"}, "EMIT"),
+        ({"on_item": "EMIT = 1"}, "EMIT"),
+        ({"on_item": "x = STOP + 1"}, "STOP"),
+        ({"state": "EMIT"}, "EMIT"),
+        ({"state": "STOP"}, "STOP"),
+        ({"state": "NOT_NONE"}, "NOT_NONE"),
+        ({"on_end": "STOP"}, "STOP"),
+        ({"params": ("x",)}, "'x'"),
+        ({"params": ("EMIT",)}, "'EMIT'"),
+        ({"params": ("len",)}, "'len'"),
+        ({"params": ("not a name",)}, "'not a name'"),
+        ({"params": ("class",)}, "'class'"),
+        ({"at_most": "count"}, "'count'"),
+    ],
+)
+def test_a_mistake_in_a_template_is_told_when_it_is_made(texts: Any, message: str) -> None:
+    with pytest.raises(TemplateError, match=message) as raised:
+        Template("mistaken", **texts)
+    assert "mistaken" in str(raised.value)
+    assert isinstance(raised.value, FlowError)
+
+
+@pytest.mark.parametrize("args", [(), (1, 2)])
+def test_a_stage_needs_the_arguments_of_its_template(args: tuple[object, ...]) -> None:
+    with pytest.raises(TypeError, match=r"'every' takes 1 arguments \(n\)"):
+        Stage(EVERY, *args)
+
+
+def test_equal_templates_are_interchangeable() -> None:
+    again = pickle.loads(pickle.dumps(EVERY))
+    assert again == EVERY
+    assert pickle.loads(pickle.dumps(EVERY)) is again
+    assert list(flow.range(10).then(Stage(again, 4))) == [3, 7]
+
+
+def test_a_stage_that_is_named_like_a_built_in_one_is_not_taken_for_it() -> None:
+    for name in ("take", "source"):
+        double = Template(name, params=("count",), on_item="for _ in range(count):\n    EMIT")
+        assert_result(lambda double=double: made(double, 2, items=range(3)), [0, 0, 1, 1, 2, 2])
+        plain = Template(name, params=("count",), on_item="EMIT")
+        assert_result(lambda plain=plain: made(plain, 1, items=range(3)), [0, 1, 2])

@@ -1,0 +1,201 @@
+"""Functions as a subscriber, and the handle to stop the flow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core import UNBOUNDED, BlockingInEventLoopError, Flow, OnErrorNotImplementedError
+from flow_core.testing import TIMEOUT_S, Drops, TestPublisher, Violation, race
+
+
+class FailureError(Exception):
+    pass
+
+
+def test_without_prefetch_everything_is_requested_at_once() -> None:
+    publisher = TestPublisher[int]()
+    Flow(publisher).subscribe(lambda _: None)
+    publisher.assert_requests(UNBOUNDED)
+
+
+def test_with_prefetch_75_percent_are_requested_again() -> None:
+    publisher = TestPublisher[int]()
+    seen: list[int] = []
+    Flow(publisher).subscribe(seen.append, prefetch=4)
+    publisher.assert_requests(4).next(1, 2).assert_requests(4).next(3).assert_requests(4, 3)
+    publisher.next(4, 5).assert_requests(4, 3).next(6).assert_requests(4, 3, 3).complete()
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("prefetch", [None, 1, 2, 3, 128])
+def test_all_items_come_with_any_prefetch(prefetch: int | None) -> None:
+    for made in (flow.range(1000), flow.range(1000).hide().map(lambda n: n)):
+        seen: list[int] = []
+        ends: list[bool] = []
+        made.subscribe(seen.append, None, lambda ends=ends: ends.append(True), prefetch=prefetch)
+        assert seen == list(range(1000))
+        assert ends == [True]
+
+
+def test_dispose_cancels_and_is_idempotent() -> None:
+    publisher = TestPublisher[int]()
+    handle = Flow(publisher).subscribe(lambda _: None)
+    assert not handle.disposed
+    handle.dispose()
+    handle.dispose()
+    assert handle.disposed
+    assert publisher.cancels == 1
+
+
+def test_a_with_block_disposes() -> None:
+    publisher = TestPublisher[int]()
+    with suppress(FailureError), Flow(publisher).subscribe(lambda _: None) as handle:
+        assert not handle.disposed
+        raise FailureError
+    publisher.assert_cancelled()
+
+
+def test_dispose_from_within_the_function_stops_an_endless_flow() -> None:
+    publisher = TestPublisher[int](on_request=lambda p, _: p.next(*range(100)))
+    seen: list[int] = []
+    handles: list[Any] = []
+
+    def take(n: int) -> None:
+        seen.append(n)
+        if n == 2:
+            handles[0].dispose()
+
+    started = TestPublisher[int]()
+    handles.append(Flow(started).subscribe(take))
+    started.next(1, 2, 3)
+    assert seen == [1, 2]
+    started.assert_cancelled()
+    assert publisher.subscribed == 0
+
+
+def test_what_comes_after_dispose_is_dropped(drops: Drops) -> None:
+    publisher = TestPublisher[int](Violation.IGNORED_CANCEL | Violation.AFTER_TERMINAL)
+    seen: list[Any] = []
+    handle = Flow(publisher).subscribe(seen.append, seen.append, lambda: seen.append("|"))
+    handle.dispose()
+    publisher.next(1).complete()
+    publisher.error(error := FailureError())
+    assert seen == []
+    assert drops.take_errors() == [error]
+    assert drops.take_items() == [1]
+
+
+def test_only_the_first_terminal_counts(drops: Drops) -> None:
+    publisher = TestPublisher[int](Violation.AFTER_TERMINAL)
+    seen: list[Any] = []
+    Flow(publisher).subscribe(seen.append, seen.append, lambda: seen.append("|"))
+    first, second = FailureError(1), FailureError(2)
+    publisher.error(first)
+    publisher.complete()
+    publisher.error(second)
+    assert seen == [first]
+    assert drops.take_errors() == [second]
+
+
+def test_an_error_without_a_function_for_it_is_dropped_with_its_cause(drops: Drops) -> None:
+    error = FailureError()
+    assert flow.error(error).subscribe(lambda _: None).disposed
+    (dropped,) = drops.take_errors()
+    assert isinstance(dropped, OnErrorNotImplementedError)
+    assert dropped.__cause__ is error
+    assert "on_error" in str(dropped)
+
+
+def test_a_second_upstream_is_cancelled() -> None:
+    publisher = TestPublisher[int]()
+    Flow(publisher).subscribe(lambda _: None)
+    assert publisher.subscribe_again().cancelled
+    publisher.assert_not_cancelled()
+
+
+def test_wait_blocks_until_the_end() -> None:
+    publisher = TestPublisher[int]()
+    handle = Flow(publisher).subscribe(lambda _: None)
+    assert not handle.wait(0)
+    thread = Thread(target=publisher.complete)
+    thread.start()
+    assert handle.wait(TIMEOUT_S)
+    thread.join(TIMEOUT_S)
+    assert flow.range(3).subscribe().wait(0)
+
+
+def test_waiting_in_a_running_event_loop_is_refused() -> None:
+    async def main() -> None:
+        handle = Flow(TestPublisher[int]()).subscribe(lambda _: None)
+        with pytest.raises(BlockingInEventLoopError):
+            handle.wait(1)
+        assert not handle.wait(0)
+        handle.dispose()
+        assert handle.wait(1)
+
+    asyncio.run(main())
+
+
+def test_all_who_wait_are_woken() -> None:
+    for _ in range(50):
+        publisher = TestPublisher[int]()
+        handle = Flow(publisher).subscribe(lambda _: None)
+        woken: list[bool] = []
+
+        def wait(handle: Any = handle, woken: list[bool] = woken) -> None:
+            woken.append(handle.wait(TIMEOUT_S))
+
+        race(wait, wait, publisher.complete)
+        assert woken == [True, True]
+
+
+def test_a_subscription_may_be_disposed_by_another_thread_while_items_come() -> None:
+    entered = Event()
+    seen: list[int] = []
+
+    def take(n: int) -> None:
+        seen.append(n)
+        entered.set()
+
+    closed = Event()
+
+    def endless() -> Iterator[int]:
+        try:
+            yield from count()
+        finally:
+            closed.set()
+
+    class Handle:
+        disposable: Any = None
+
+    publisher = flow.from_iterable(endless())
+
+    class Keeping(flow.CoreSubscriber[int]):
+        def on_subscribe(self, subscription: Any, /) -> None:
+            Handle.disposable = subscription
+            subscription.request(UNBOUNDED)
+
+        def on_next(self, item: int, /) -> None:
+            take(item)
+
+        def on_error(self, error: BaseException, /) -> None:
+            raise error
+
+        def on_complete(self) -> None:
+            raise AssertionError
+
+    thread = Thread(target=lambda: publisher.subscribe(Keeping()))
+    thread.start()
+    assert entered.wait(TIMEOUT_S)
+    Handle.disposable.cancel()
+    assert closed.wait(TIMEOUT_S)
+    thread.join(TIMEOUT_S)
+    assert seen == list(range(len(seen)))

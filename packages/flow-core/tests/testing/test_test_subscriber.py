@@ -1,0 +1,215 @@
+"""The test subscriber notices what a publisher does wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread, get_ident
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core import UNBOUNDED, Fusion, NoneItemError
+from flow_core.testing import TIMEOUT_S, ConditionalTestSubscriber, TestSubscriber
+
+
+class Recording:
+    """A subscription that does nothing."""
+
+    def __init__(self) -> None:
+        self.requests: list[int] = []
+        self.cancels = 0
+
+    def request(self, n: int, /) -> None:
+        self.requests.append(n)
+
+    def cancel(self) -> None:
+        self.cancels += 1
+
+
+def subscribed(request: int = UNBOUNDED, **options: Any) -> tuple[TestSubscriber[Any], Recording]:
+    subscriber, subscription = TestSubscriber[Any](request, **options), Recording()
+    subscriber.on_subscribe(subscription)
+    return subscriber, subscription
+
+
+def test_it_requests_what_it_is_told_and_what_was_asked_before() -> None:
+    subscriber, subscription = subscribed(3)
+    subscriber.request(2)
+    assert subscription.requests == [3, 2]
+    early, subscription = TestSubscriber[int](0), Recording()
+    early.request(4)
+    early.on_subscribe(subscription)
+    assert subscription.requests == [4]
+    none, subscription = subscribed(0)
+    assert subscription.requests == []
+    assert none.items == []
+
+
+def test_a_cancel_before_on_subscribe_is_remembered() -> None:
+    subscriber, subscription = TestSubscriber[int](), Recording()
+    subscriber.cancel()
+    subscriber.on_subscribe(subscription)
+    assert (subscription.cancels, subscription.requests) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("signals", "rule"),
+    [
+        (lambda s: s.on_next(1), None),
+        (lambda s: s.on_subscribe(Recording()), "§2.12"),
+        (lambda s: (s.on_next(1), s.on_next(2), s.on_next(3)), "§1.1: item 3, but 2"),
+        (lambda s: (s.on_complete(), s.on_next(1)), "§1.7: on_next.1. came after the terminal"),
+        (lambda s: (s.on_complete(), s.on_complete()), "§1.7"),
+        (lambda s: (s.on_complete(), s.on_error(ValueError())), "§1.7"),
+        (lambda s: (s.on_error(ValueError()), s.on_complete()), "§1.7"),
+    ],
+)
+def test_a_broken_rule_fails_every_assertion(
+    signals: Callable[[TestSubscriber[Any]], object], rule: str | None
+) -> None:
+    subscriber, _ = subscribed(2)
+    signals(subscriber)
+    if rule is None:
+        subscriber.assert_rules_kept()
+        return
+    for assertion in (
+        subscriber.assert_rules_kept,
+        lambda: subscriber.assert_items(*subscriber.items),
+    ):
+        with pytest.raises(AssertionError, match=rule):
+            assertion()
+
+
+def test_signals_before_on_subscribe_are_noticed() -> None:
+    subscriber = TestSubscriber[int]()
+    subscriber.on_complete()
+    with pytest.raises(AssertionError, match=r"§1.9: on_complete\(\) came before on_subscribe"):
+        subscriber.assert_rules_kept()
+
+
+def test_a_signal_within_on_subscribe_is_noticed() -> None:
+    class Hasty(Recording):
+        def request(self, n: int, /) -> None:
+            subscriber.on_next(1)
+
+    subscriber = TestSubscriber[int]()
+    subscriber.on_subscribe(Hasty())
+    with pytest.raises(AssertionError, match=r"§1\.3: .*came while on_subscribe was running"):
+        subscriber.assert_rules_kept()
+
+
+def test_signals_of_two_threads_at_once_are_noticed() -> None:
+    entered, go_on = Event(), Event()
+
+    def block(*_: object) -> None:
+        entered.set()
+        assert go_on.wait(TIMEOUT_S)
+
+    subscriber, _ = subscribed(on_item=block)
+    thread = Thread(target=lambda: subscriber.on_next(1))
+    thread.start()
+    assert entered.wait(TIMEOUT_S)
+    subscriber.on_complete()
+    go_on.set()
+    thread.join(TIMEOUT_S)
+    with pytest.raises(AssertionError, match=r"§1\.3: on_complete.* while on_next was running"):
+        subscriber.assert_rules_kept()
+    assert subscriber.signals[1].thread == thread.ident
+    assert subscriber.threads == {thread.ident}
+    assert subscriber.signals[2].thread == get_ident()
+
+
+def test_none_is_refused_and_noticed() -> None:
+    for signal in ("on_next", "on_error"):
+        subscriber, _ = subscribed()
+        with pytest.raises(NoneItemError):
+            getattr(subscriber, signal)(None)
+        with pytest.raises(AssertionError, match=r"§2\.13"):
+            subscriber.assert_rules_kept()
+
+
+def test_assertions_say_what_was_expected_and_what_was_seen() -> None:
+    subscriber, _ = subscribed()
+    subscriber.on_next(1)
+    for assertion, message in (
+        (lambda: subscriber.assert_items(2), r"expected the items \[2\], got \[1\]"),
+        (lambda: subscriber.assert_result(1), "expected completion, got none yet"),
+        (lambda: subscriber.assert_failure(ValueError, 1), "got no error"),
+    ):
+        with pytest.raises(AssertionError, match=message) as raised:
+            assertion()
+        assert "on_subscribe() on_next(1)" in str(raised.value)
+    error = ValueError("reason")
+    subscriber.on_error(error)
+    for assertion in (
+        lambda: subscriber.assert_result(1),
+        lambda: subscriber.assert_failure(KeyError, 1),
+        lambda: subscriber.assert_failure(ValueError("reason"), 1),
+        subscriber.assert_not_terminated,
+    ):
+        with pytest.raises(AssertionError) as raised:
+            assertion()
+        assert raised.value.__cause__ is error
+    subscriber.assert_failure(error, 1).assert_failure(ValueError, 1)
+    with pytest.raises(AssertionError, match="no on_subscribe"):
+        TestSubscriber[int]().subscription  # noqa: B018 - the property raises
+
+
+def test_long_histories_are_shortened() -> None:
+    subscriber, _ = subscribed()
+    for n in range(100):
+        subscriber.on_next(n)
+    assert "… 77 more …" in repr(subscriber)
+    assert len(repr(subscriber)) < 600
+
+
+def test_it_notices_what_comes_after_cancel() -> None:
+    subscriber, _ = subscribed()
+    subscriber.cancel()
+    subscriber.assert_silent_after_cancel()
+    subscriber.on_next(1)
+    with pytest.raises(AssertionError, match=r"nothing after cancel.*on_next\(1\)"):
+        subscriber.assert_silent_after_cancel()
+
+
+def test_it_waits_for_items_and_the_end() -> None:
+    subscriber, _ = subscribed()
+
+    def send() -> None:
+        subscriber.on_next(1)
+        subscriber.on_next(2)
+        subscriber.on_complete()
+
+    thread = Thread(target=send)
+    thread.start()
+    subscriber.await_items(2).await_terminal().assert_result(1, 2)
+    thread.join(TIMEOUT_S)
+    waiting, _ = subscribed()
+    for wait in (lambda: waiting.await_terminal(0.01), lambda: waiting.await_items(1, 0.01)):
+        with pytest.raises(AssertionError, match=r"within 0.01 s"):
+            wait()
+
+
+def test_fused_it_polls_what_it_is_told_to_request() -> None:
+    subscriber = TestSubscriber[int](2, fusion=Fusion.SYNC)
+    flow.range(4).subscribe(subscriber)
+    assert subscriber.fused is Fusion.SYNC
+    subscriber.assert_items(0, 1).request(1)
+    subscriber.assert_items(0, 1, 2).assert_not_terminated().request(9)
+    subscriber.assert_result(0, 1, 2, 3)
+    plain = TestSubscriber[int](fusion=Fusion.SYNC)
+    flow.range(4).hide().subscribe(plain)
+    assert plain.fused is Fusion.NONE
+    plain.assert_result(0, 1, 2, 3)
+
+
+def test_a_conditional_one_takes_what_it_accepts() -> None:
+    subscriber, subscription = ConditionalTestSubscriber[int](lambda n: n > 1, 2), Recording()
+    subscriber.on_subscribe(subscription)
+    assert [subscriber.try_on_next(n) for n in (1, 2)] == [False, True]
+    subscriber.on_next(0)
+    subscriber.assert_items(2)
+    assert subscriber.rejected == [1, 0]
+    assert subscriber.offered == 2
+    assert subscription.requests == [2, 1]

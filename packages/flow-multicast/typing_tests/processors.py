@@ -1,0 +1,67 @@
+"""What type checkers infer of processors; checked by mypy and pyright, never run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import flow_core as flow
+from flow_core import Flow, Processor, Publisher, Subscriber
+from flow_core.subscribers import CallbackSubscriber
+from flow_multicast import MulticastProcessor, MulticastStatistics
+
+
+class Animal:
+    name = "animal"
+
+
+class Cat(Animal):
+    lives = 9
+
+
+def takes_publisher(publisher: Publisher[Animal]) -> None: ...
+
+
+def takes_subscriber(subscriber: Subscriber[Cat]) -> None: ...
+
+
+def takes_processor(processor: Processor[int, int]) -> None: ...
+
+
+def roles() -> None:
+    """It is a processor: both a publisher and a subscriber of one and the same type."""
+    takes_processor(MulticastProcessor[int]())
+    takes_processor(MulticastProcessor())
+    takes_publisher(MulticastProcessor[Cat]())
+    takes_subscriber(MulticastProcessor[Animal]())
+    takes_processor(MulticastProcessor[str]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    takes_subscriber(MulticastProcessor[int]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    takes_publisher(MulticastProcessor[int]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def flows() -> None:
+    processor = MulticastProcessor[int](16, ref_count=True)
+    assert_type(processor, MulticastProcessor[int])
+    assert_type(processor.flow, Flow[int])
+    assert_type(Flow(processor), Flow[int])
+    assert_type(flow.from_publisher(processor), Flow[int])
+    assert_type(processor.flow.map(lambda n: n / 2), Flow[float])
+    assert_type(processor.flow.subscribe(lambda n: print(n + 1)), CallbackSubscriber[int])
+    assert_type(flow.range(3).subscribe(processor), None)
+    flow.just("a").subscribe(processor)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def by_hand(processor: MulticastProcessor[Animal]) -> None:
+    assert_type(processor.offer(Cat()), bool)
+    processor.on_next(Cat())
+    processor.on_next("cat")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(processor.has_subscribers, bool)
+
+
+def statistics(processor: MulticastProcessor[int]) -> None:
+    seen = processor.statistics()
+    assert_type(seen, MulticastStatistics[int])
+    assert_type(seen.demand, int)
+    assert_type(seen.held_back_by, tuple[Subscriber[int], ...])
+    seen.demand = 1  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    MulticastProcessor[int]("128")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    MulticastProcessor[int](128, True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -1,0 +1,238 @@
+"""Arrow batches made of items, in whole columns wherever that is possible."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from flow_spark._arrow import ArrowArray, ArrowBatch, ArrowField, ArrowType, pa
+from flow_spark._schema import ItemSchema
+from flow_spark._shapes import (
+    Convert,
+    class_of,
+    has_fields,
+    is_mapping,
+    is_row_class,
+    is_sequence,
+    name_of,
+    or_none,
+    shorten,
+)
+from flow_spark.errors import SchemaMismatchError
+
+__all__ = ["BATCH_ROWS", "to_batches"]
+
+BATCH_ROWS: Final = 10_000
+"""Rows in the batches that are made here, as many as Spark itself puts into one."""
+
+_NOT_INTEGERS: Final[frozenset[type]] = frozenset({float})
+_NOT_DATES: Final[frozenset[type]] = frozenset({int, datetime.datetime})
+_NOT_TIMES: Final[frozenset[type]] = frozenset({int})
+_NONE_FOREIGN: Final[frozenset[type]] = frozenset()
+
+# Any: items of whatever kind.
+_Column = Sequence[Any]
+
+
+def to_batches(
+    items: Iterable[Any], schema: ItemSchema, rows: int = BATCH_ROWS, *, first: int = 0
+) -> Iterator[ArrowBatch]:
+    """Make Arrow batches of items.
+
+    Args:
+        items: tuples, dicts, Rows, dataclasses or NamedTuples; or plain values for an only column.
+            What has field names is matched by name, the rest by position.
+        schema: the columns.
+        rows: how many items go into a batch.
+        first: the number of the first item, for messages.
+
+    Raises:
+        SchemaMismatchError: if an item does not fit; says which, and which field of it.
+    """
+    iterator = iter(items)
+    while chunk := list(itertools.islice(iterator, rows)):
+        yield _to_batch(chunk, schema, first)
+        first += len(chunk)
+
+
+def _to_batch(items: list[Any], schema: ItemSchema, first: int) -> ArrowBatch:
+    names = schema.names
+    columns = _take_apart(items, names, first)
+    arrays = [
+        _array(column, field, items, first)
+        for column, field in zip(columns, schema.arrow, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def _take_apart(items: list[Any], names: tuple[str, ...], first: int) -> list[_Column]:
+    """The columns of `items`, which mostly are of one class."""
+    classes = set(map(type, items))
+    if len(classes) == 1:
+        cls = classes.pop()
+        try:
+            return _of_class(items, cls, names)
+        except (AttributeError, KeyError, ValueError):
+            pass  # find out below which item it is
+    rows = [_row(item, names, first + index) for index, item in enumerate(items)]
+    return list(zip(*rows, strict=True))
+
+
+def _of_class(items: list[Any], cls: type[Any], names: tuple[str, ...]) -> list[_Column]:
+    if Mapping in cls.__mro__ or is_mapping(items[0]):
+        if set(map(len, items)) != {len(names)}:
+            raise ValueError
+        return [list(map(operator.itemgetter(name), items)) for name in names]
+    if has_fields(cls, names):
+        return [list(map(operator.attrgetter(name), items)) for name in names]
+    if is_sequence(items[0]) and not (is_row_class(cls) and hasattr(items[0], "__fields__")):
+        columns: list[_Column] = list(zip(*items, strict=True))
+        if len(columns) != len(names):
+            raise ValueError
+        return columns
+    if len(names) == 1 and not dataclasses.is_dataclass(cls) and not is_row_class(cls):
+        return [items]
+    raise ValueError
+
+
+def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
+    """One item taken apart, the slow way, which can say what is wrong with it."""
+    cls = class_of(item)
+    given: Mapping[str, Any] | None = None
+    if is_mapping(item):
+        given = item
+    elif is_row_class(cls) and hasattr(item, "__fields__"):
+        given = item.asDict() if set(item.__fields__) == set(names) else None
+    elif dataclasses.is_dataclass(cls):
+        given = {field.name: getattr(item, field.name) for field in dataclasses.fields(cls)}
+    elif has_fields(cls, names):
+        given = item._asdict()
+    if given is not None:
+        wrong = [name for name in names if name not in given]
+        extra = [str(name) for name in given if name not in names]
+        if wrong or extra:
+            lacks = f"lacks {', '.join(wrong)}" if wrong else ""
+            has = f"has {', '.join(extra)} too" if extra else ""
+            raise SchemaMismatchError(
+                f"item {index}, a {name_of(cls)}, {' and '.join(filter(None, (lacks, has)))}; the "
+                f"schema's columns are {', '.join(names)}",
+                item_index=index,
+                field=(wrong or extra)[0],
+            )
+        return [given[name] for name in names]
+    if is_sequence(item):
+        if len(item) == len(names):
+            return item
+        raise SchemaMismatchError(
+            f"item {index}, {shorten(item)}, has {len(item)} elements; the schema has "
+            f"{len(names)} columns: {', '.join(names)}",
+            item_index=index,
+            field=names[min(len(item), len(names) - 1)],
+        )
+    if len(names) == 1:
+        return (item,)
+    raise SchemaMismatchError(
+        f"item {index}, {shorten(item)}, is a {name_of(cls)} and cannot become the columns "
+        f"{', '.join(names)}; map it to a tuple, dict, dataclass or NamedTuple",
+        item_index=index,
+        field=names[0],
+    )
+
+
+def _array(given: _Column, field: ArrowField, items: list[Any], first: int) -> ArrowArray:
+    writer = _writer(field.type)
+    try:
+        column = given if writer is None else list(map(or_none(writer), given))
+        foreign = _foreign_types(field.type)
+        if foreign and not foreign.isdisjoint(map(type, given)):
+            raise TypeError("a column holds a type that Arrow would silently change")
+        array = pa.array(column, field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise _misfit(given, field, items, first, error) from error
+    if array.null_count and not field.nullable:
+        index = next(index for index, value in enumerate(given) if value is None)
+        raise SchemaMismatchError(
+            f"item {first + index}, {shorten(items[index])}: field {field.name!r} is None, and "
+            f"the schema says that it never is. Declare it as optional: {field.type} | None",
+            item_index=first + index,
+            field=str(field.name),
+        )
+    return array
+
+
+def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
+    """What has to be done to a value of a nested type before Arrow takes it, if anything."""
+    if pa.types.is_map(kind):
+        value = _writer(kind.item_type, nested=True)
+        if value is None:
+            return _pairs
+        to_value = or_none(value)
+        return lambda given: [(key, to_value(item)) for key, item in _pairs(given)]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        element = _writer(kind.value_type, nested=True)
+        if element is None:
+            return None
+        to_element = or_none(element)
+        return lambda given: [to_element(item) for item in given]
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        names = tuple(str(part.name) for part in fields)
+        inner = [or_none(_writer(part.type, nested=True)) for part in fields]
+        return lambda given: {
+            name: write(item)
+            for name, write, item in zip(names, inner, _row(given, names, 0), strict=True)
+        }
+    foreign = _foreign_types(kind)
+    if not nested or not foreign:
+        return None
+
+    def check(value: object) -> object:
+        if type(value) in foreign:
+            raise TypeError(f"{shorten(value)} would lose something")
+        return value
+
+    return check
+
+
+def _foreign_types(kind: ArrowType) -> frozenset[type]:
+    """Types that Arrow takes for `kind`, but not without changing their values."""
+    if pa.types.is_integer(kind):
+        return _NOT_INTEGERS
+    if pa.types.is_date(kind):
+        return _NOT_DATES
+    if pa.types.is_temporal(kind):
+        return _NOT_TIMES
+    return _NONE_FOREIGN
+
+
+def _pairs(given: Any) -> list[tuple[Any, Any]]:
+    return list(given.items() if is_mapping(given) else given)
+
+
+def _misfit(
+    column: _Column, field: ArrowField, items: list[Any], first: int, error: BaseException
+) -> SchemaMismatchError:
+    writer = _writer(field.type)
+    for index, value in enumerate(column):
+        try:
+            if type(value) in _foreign_types(field.type):
+                raise TypeError("it would lose something")
+            pa.array([value if writer is None or value is None else writer(value)], field.type)
+        except Exception as reason:
+            return SchemaMismatchError(
+                f"item {first + index}, {shorten(items[index])}: field {field.name!r} is "
+                f"{shorten(value)} ({name_of(class_of(value))}), which does not fit {field.type}: "
+                f"{reason}",
+                item_index=first + index,
+                field=str(field.name),
+            )
+    return SchemaMismatchError(
+        f"items {first} to {first + len(items) - 1}: field {field.name!r} does not fit "
+        f"{field.type}: {error}",
+        item_index=first,
+        field=str(field.name),
+    )

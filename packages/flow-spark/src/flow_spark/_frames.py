@@ -1,0 +1,55 @@
+"""What PySpark does with Arrow, with types; its own are incomplete there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from flow_spark._arrow import ArrowBatch, ArrowSchema, ArrowTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["arrow_schema", "frame_of", "is_connect", "map_in_arrow", "spark_schema"]
+
+# Any: PySpark's annotations name classes of pyarrow, which has no types.
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether `session` is a client of a Spark Connect server; asked without importing that."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def spark_schema(schema: ArrowSchema) -> StructType:
+    """`schema` as Spark says it."""
+    from pyspark.sql.pandas import types
+
+    made: StructType = cast("Any", types).from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return made
+
+
+def arrow_schema(schema: StructType) -> ArrowSchema:
+    """`schema` as Arrow says it, with timestamps in UTC."""
+    from pyspark.sql.pandas import types
+
+    made: ArrowSchema = cast("Any", types).to_arrow_schema(schema, timezone="UTC")
+    return made
+
+
+def map_in_arrow(
+    df: DataFrame,
+    task: Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]],
+    schema: StructType | str,
+) -> DataFrame:
+    """What `task` makes of the batches of each partition of `df`; lazy."""
+    made: DataFrame = cast("Any", df).mapInArrow(task, schema)
+    return made
+
+
+def frame_of(
+    session: SparkSession, table: ArrowTable, schema: StructType | None = None
+) -> DataFrame:
+    """The rows of `table`; they are sent to Spark at once."""
+    made: DataFrame = cast("Any", session).createDataFrame(table, schema=schema)
+    return made

@@ -1,0 +1,116 @@
+"""What kinds of objects can stand for a row."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from typing_extensions import TypeIs
+
+from flow_spark.errors import UnsupportedTypeError
+
+__all__ = [
+    "Convert",
+    "TypeHint",
+    "class_of",
+    "has_fields",
+    "is_class",
+    "is_mapping",
+    "is_namedtuple",
+    "is_row_class",
+    "is_sequence",
+    "name_of",
+    "or_none",
+    "record_fields",
+    "shorten",
+]
+
+TypeHint = object
+"""What may stand in an annotation; `typing` has no better name for it."""
+
+# Any: values of whatever type.
+Convert = Callable[[Any], Any]
+
+
+def record_fields(hint: TypeHint) -> list[tuple[str, TypeHint]] | None:
+    """Names and types of the fields of a dataclass, NamedTuple or TypedDict; None for the rest."""
+    if not is_class(hint):
+        return None
+    if dataclasses.is_dataclass(hint):
+        names = [field.name for field in dataclasses.fields(hint)]
+    elif is_namedtuple(hint):
+        names = list(hint._fields)
+    elif typing.is_typeddict(hint):
+        names = list(hint.__annotations__)
+    else:
+        return None
+    hints = typing.get_type_hints(hint, include_extras=False)
+    missing = [name for name in names if name not in hints]
+    if missing:
+        raise UnsupportedTypeError(
+            f"{hint.__qualname__} does not say the types of {', '.join(missing)}; use "
+            "typing.NamedTuple or a dataclass, or give a schema"
+        )
+    return [(name, hints[name]) for name in names]
+
+
+def has_fields(cls: type[Any], names: tuple[str, ...]) -> bool:
+    """Whether instances of `cls` have just the fields `names`, in whatever order."""
+    if dataclasses.is_dataclass(cls):
+        return {field.name for field in dataclasses.fields(cls)} == set(names)
+    return is_namedtuple(cls) and set(cls._fields) == set(names)
+
+
+def is_class(hint: TypeHint) -> TypeIs[type[Any]]:
+    """Whether `hint` is a class and not another kind of annotation."""
+    return isinstance(hint, type)
+
+
+def is_namedtuple(cls: type[Any]) -> bool:
+    """Whether `cls` is what ``NamedTuple`` or ``namedtuple`` makes."""
+    fields: object = getattr(cls, "_fields", None)
+    return tuple in cls.__mro__ and isinstance(fields, tuple)
+
+
+def is_row_class(cls: type[Any]) -> bool:
+    """Whether `cls` is PySpark's ``Row``."""
+    return cls.__name__ == "Row" and cls.__module__.startswith("pyspark.sql")
+
+
+def is_mapping(value: object) -> TypeIs[Mapping[Any, Any]]:
+    """Whether `value` maps names to values."""
+    return isinstance(value, Mapping)
+
+
+def is_sequence(value: object) -> TypeIs[tuple[Any, ...] | list[Any]]:
+    """Whether `value` is a row by position."""
+    return isinstance(value, (tuple, list))
+
+
+def class_of(value: object) -> type[Any]:
+    """The class of `value`."""
+    return type(value)
+
+
+def or_none(convert: Convert | None) -> Convert:
+    """`convert`, but None stays None."""
+    if convert is None:
+        return _same
+    return lambda value: None if value is None else convert(value)
+
+
+def shorten(value: object) -> str:
+    """The repr of `value`, for a message."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def name_of(hint: TypeHint) -> str:
+    """The name of a type, for a message."""
+    return hint.__qualname__ if is_class(hint) else str(hint)
+
+
+def _same(value: object) -> object:
+    return value

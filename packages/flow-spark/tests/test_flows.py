@@ -1,0 +1,342 @@
+"""Flows on Spark: the same operators, the same results."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from pyspark.sql import Row
+
+import flow_core as flow
+from flow_core.engine import EngineOptions
+from flow_core.flow import Flow
+from flow_spark import (
+    NotPicklableError,
+    OrderedOperatorError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+    from_dataframe,
+    on_spark,
+    to_dataframe,
+)
+from flow_spark.engine import SparkEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+TIMEOUT_S = 30.0
+
+
+class Pair(NamedTuple):
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    number: int
+    half: float
+
+
+def halved(number: int) -> Half:
+    return Half(number, number / 2)
+
+
+def spelled(number: int) -> list[Pair]:
+    return [Pair(number, str(number))] * (number % 3)
+
+
+FLOWS: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
+    "as they are": lambda f: f,
+    "map": lambda f: f.map(halved),
+    "filter": lambda f: f.filter(lambda n: n % 7 == 0),
+    "flat_map_iterable": lambda f: f.flat_map_iterable(spelled),
+    "distinct": lambda f: f.map(lambda n: n % 10).distinct(),
+    "distinct by key": lambda f: f.distinct(lambda n: n % 10).map(lambda n: n % 10),
+    "count": lambda f: f.filter(bool).count(),
+    "reduce": lambda f: f.reduce(lambda a, b: a + b),
+    "reduce, seeded": lambda f: f.reduce(lambda a, b: a + b, 1000),
+    "collect": lambda f: f.map(lambda n: n % 5).collect(set, set.add).map(sorted),
+    "to_list": lambda f: f.to_list().map(sorted),
+    "do_on_next": lambda f: f.do_on_next(lambda n: None).map(str),
+    "nothing": lambda f: f.filter(lambda n: False),
+    "count of nothing": lambda f: f.filter(lambda n: False).count(),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_a_flow_gives_the_same_on_spark_as_here(spark: SparkSession, name: str) -> None:
+    build = FLOWS[name]
+    here = list(build(flow.range(100)))
+
+    there = list(build(flow.range(100).pipe(on_spark(spark, partitions=3))))
+
+    assert sorted(there, key=repr) == sorted(here, key=repr)
+    assert {type(item) for item in there} == {type(item) for item in here}
+
+
+def test_take_gives_so_many_items_and_ends_the_job(spark: SparkSession) -> None:
+    endless = flow.range(10**12).pipe(on_spark(spark, partitions=4))
+
+    found = list(endless.map(lambda n: n + 1).take(5))
+
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [3, 1, 2],
+        ["a", "b"],
+        [("a", None, 1.5), ("b", [1], 2.5)],
+        [Half(1, 0.5), Half(2, 1.0)],
+        [Pair(1, "a")],
+        [{"a": 1}, [2], "three"],
+    ],
+    ids=lambda items: type(items[0]).__name__,
+)
+def test_any_items_can_be_sent_to_spark(spark: SparkSession, items: list[Any]) -> None:
+    found = list(flow.from_iterable(items).pipe(on_spark(spark)).map(lambda item: (item,)))
+
+    assert sorted(found, key=repr) == sorted([(item,) for item in items], key=repr)
+    assert {type(item) for (item,) in found} == {type(item) for item in items}
+
+
+def test_items_of_a_flow_with_stages_and_boundaries_are_sent(spark: SparkSession) -> None:
+    source = flow.range(10).map(lambda n: n * 2).hide().filter(lambda n: n % 3 == 0)
+
+    assert sorted(source.pipe(on_spark(spark)).map(str)) == ["0", "12", "18", "6"]
+
+
+def test_many_items_are_divided_into_partitions(spark: SparkSession) -> None:
+    import os
+
+    there = flow.from_iterable(range(50_000)).pipe(on_spark(spark, partitions=4))
+
+    assert there.count().single() == 50_000
+    assert there.map(lambda n: os.getpid()).distinct().count().single() == 2
+
+
+def test_one_partition_keeps_the_order_so_that_it_may_matter(spark: SparkSession) -> None:
+    there = flow.from_iterable(range(20_000)).pipe(on_spark(spark, partitions=1))
+    assert list(there) == list(range(20_000))
+    assert list(there.skip(19_997).scan(lambda a, b: a + b)) == [19997, 39995, 59994]
+
+    counted = flow.range(20_000).pipe(on_spark(spark, partitions=1))
+    assert list(counted.pairwise().skip(19_998)) == [(19998, 19999)]
+
+
+def test_an_error_of_the_source_here_reaches_the_subscriber(spark: SparkSession) -> None:
+    error = KeyError("identical")
+
+    def items() -> Any:
+        yield 1
+        raise error
+
+    with pytest.raises(KeyError) as caught:
+        list(flow.from_iterable(items()).pipe(on_spark(spark)).map(str))
+
+    assert caught.value is error
+
+
+def test_what_is_on_spark_already_stays_there(spark: SparkSession) -> None:
+    there = from_dataframe(spark.range(3)).map(str)
+
+    assert there.pipe(on_spark(spark)) is there
+
+
+def test_partitions_are_at_least_one(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        on_spark(spark, partitions=0)
+
+
+def test_rows_of_a_dataframe_are_what_was_asked_for(spark: SparkSession) -> None:
+    df = spark.range(3).selectExpr("id as number", "cast(id / 2 as double) as half", "'x' as rest")
+
+    halves = [Half(0, 0.0), Half(1, 0.5), Half(2, 1.0)]
+    assert sorted(from_dataframe(df, as_=Half), key=lambda h: h.number) == halves
+    assert sorted(from_dataframe(df, as_=Half).map(lambda h: h.half)) == [0.0, 0.5, 1.0]
+    assert sorted(from_dataframe(df).map(lambda row: row[2])) == ["x"] * 3
+    assert sorted(from_dataframe(df.select("number"))) == [0, 1, 2]
+    assert sorted(from_dataframe(df, as_=Row).map(lambda row: row.number)) == [0, 1, 2]
+
+
+def test_columns_that_do_not_fit_are_refused_when_the_flow_is_made(spark: SparkSession) -> None:
+    with pytest.raises(SchemaMismatchError, match="Half needs the columns number, half"):
+        from_dataframe(spark.range(3), as_=Half)
+
+
+def test_a_declared_order_is_kept(spark: SparkSession) -> None:
+    df = spark.range(0, 1000, 1, 7).orderBy("id", ascending=False)
+
+    found = list(from_dataframe(df, ordered=True).pairwise().map(lambda pair: pair[0] - pair[1]))
+
+    assert found == [1] * 999
+
+
+def test_an_order_that_was_not_declared_does_not_count(spark: SparkSession) -> None:
+    with pytest.raises(OrderedOperatorError, match=r"(?s)^pairwise\(\).*ordered=True"):
+        list(from_dataframe(spark.range(3)).map(str).pairwise())
+
+
+def test_behind_a_boundary_items_come_as_they_arrive(spark: SparkSession) -> None:
+    there = flow.range(100).pipe(on_spark(spark, partitions=1)).map(lambda n: n + 1)
+
+    assert list(there.hide().pairwise().take(2)) == [(1, 2), (2, 3)]
+
+
+def test_effects_happen_in_this_process(spark: SparkSession) -> None:
+    seen: list[int] = []
+
+    found = list(flow.range(10).pipe(on_spark(spark)).map(lambda n: n * 2).do_on_next(seen.append))
+
+    assert sorted(seen) == sorted(found) == list(range(0, 20, 2))
+
+
+def test_a_subscriber_that_requests_little_by_little_gets_everything(spark: SparkSession) -> None:
+    found: list[int] = []
+    failed: list[BaseException] = []
+    ended = threading.Event()
+    there = flow.range(20_000).pipe(on_spark(spark, partitions=2)).map(lambda n: n)
+
+    there.subscribe(found.append, failed.append, ended.set, prefetch=1000)
+
+    assert ended.wait(TIMEOUT_S)
+    assert not failed
+    assert sorted(found) == list(range(20_000))
+
+
+def test_functions_that_cannot_be_sent_fail_the_flow_with_their_name(spark: SparkSession) -> None:
+    lock = threading.Lock()
+    there = flow.range(3).pipe(on_spark(spark)).map(lambda n: (lock, n))
+    failed: list[BaseException] = []
+
+    with pytest.raises(NotPicklableError, match="captures the variable 'lock'"):
+        list(there)
+    there.subscribe(print, failed.append)
+    assert [type(error) for error in failed] == [NotPicklableError]
+
+
+def test_async_for_does_not_stop_the_event_loop(spark: SparkSession) -> None:
+    there = flow.range(1000).pipe(on_spark(spark)).map(lambda n: n + 1)
+
+    async def run() -> tuple[int, int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.001)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        total = 0
+        async for number in there:
+            total += number
+        ticking.cancel()
+        return total, ticks
+
+    total, ticks = asyncio.run(run())
+
+    assert total == sum(range(1, 1001))
+    assert ticks > 0
+
+
+def test_a_flow_ends_as_a_dataframe_that_stays_lazy(spark: SparkSession) -> None:
+    there = flow.range(10).pipe(on_spark(spark, partitions=2))
+
+    df = there.filter(lambda n: n % 2).map(halved).pipe(to_dataframe())
+
+    assert df.columns == ["number", "half"]
+    assert df.orderBy("number").first() == Row(number=1, half=0.5)
+    assert df.where("half > 2").count() == 3
+
+
+@pytest.mark.parametrize(
+    ("build", "schema", "rows"),
+    [
+        (lambda f: f.count(), None, [(10,)]),
+        (lambda f: f.map(lambda n: n % 2).distinct(), "n int", [(0,), (1,)]),
+        (lambda f: f.map(halved).take(100).count(), None, [(10,)]),
+        (lambda f: f.reduce(lambda a, b: a + b), None, [(45,)]),
+        (lambda f: f.map(lambda n: n % 2).collect(set, set.add), list[int], [([0, 1],)]),
+        (lambda f: f.map(lambda n: (n, "x")), "n bigint, s string", [(n, "x") for n in range(10)]),
+    ],
+)
+def test_stages_that_need_all_items_run_in_one_place_of_the_cluster(
+    spark: SparkSession, build: Any, schema: Any, rows: list[Any]
+) -> None:
+    there = flow.range(10).pipe(on_spark(spark, partitions=3))
+
+    df = build(there).pipe(to_dataframe(schema=schema))
+
+    assert sorted(tuple(row) for row in df.collect()) == rows
+
+
+def test_a_flow_of_this_process_ends_as_a_dataframe(spark: SparkSession) -> None:
+    df = flow.range(3).map(halved).pipe(to_dataframe(spark))
+
+    assert [tuple(row) for row in df.collect()] == [(0, 0.0), (1, 0.5), (2, 1.0)]
+
+
+def test_sent_items_end_as_a_dataframe(spark: SparkSession) -> None:
+    there = flow.from_iterable([Pair(1, "a"), Pair(2, "b")]).pipe(on_spark(spark))
+
+    df = there.filter(lambda pair: pair.number > 1).pipe(to_dataframe(schema=Pair))
+
+    assert [tuple(row) for row in df.collect()] == [(2, "b")]
+
+
+def test_a_dataframe_without_stages_is_itself(spark: SparkSession) -> None:
+    df = spark.range(3)
+
+    assert from_dataframe(df).pipe(to_dataframe()) is df
+
+
+def test_columns_that_nobody_tells_are_asked_for(spark: SparkSession) -> None:
+    there = flow.range(3).pipe(on_spark(spark)).map(lambda n: n)
+
+    with pytest.raises(UnsupportedTypeError, match=r"no return annotation.*schema="):
+        there.pipe(to_dataframe())
+
+
+def test_an_item_that_does_not_fit_is_named_by_whatever_runs_the_dataframe(
+    spark: SparkSession,
+) -> None:
+    df = flow.range(3).pipe(on_spark(spark)).map(str).pipe(to_dataframe(schema="n bigint"))
+
+    with pytest.raises(Exception, match=r"SchemaMismatchError: item 0, '\d': field 'n'"):
+        df.count()
+
+
+def test_an_engine_moves_the_first_source_of_a_flow(spark: SparkSession) -> None:
+    engine = SparkEngine(spark, "local[2]")
+    here = flow.range(50).map(halved).filter(lambda h: h.number % 5 == 0).hide().to_list()
+
+    there = engine.place(here)
+
+    assert engine.name == "spark"
+    assert engine.facts["master"] == "local[2]"
+    assert engine.facts["version"].startswith("4.")
+    assert sorted(there.single(), key=repr) == sorted(here.single(), key=repr)
+
+
+def test_options_of_an_engine_have_defaults() -> None:
+    assert EngineOptions().master is None
+
+
+def test_an_executor_can_poll_the_job(spark: SparkSession) -> None:
+    flow_ops = pytest.importorskip("flow_ops", reason="needs flow-ops beside it")
+    there = flow.range(5000).pipe(on_spark(spark, partitions=3)).map(lambda n: n + 1)
+
+    with ThreadPoolExecutor(1) as pool:
+        found = there.pipe(flow_ops.observe_on(pool)).to_list().to_future().result(TIMEOUT_S)
+
+    assert sorted(found) == list(range(1, 5001))

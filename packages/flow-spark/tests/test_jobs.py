@@ -1,0 +1,299 @@
+"""Jobs on a real Spark: everything arrives once, whatever happens to the tasks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.errors import NoneItemError
+from flow_core.stages import Program
+from flow_spark._job import PushedJob
+from flow_spark._origin import FrameOrigin
+from flow_spark.errors import PartitionChangedError, RemoteTracebackError, SparkJobError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+TIMEOUT_S = 30.0
+ROWS = 200_000
+
+
+def program(build: Callable[[flow.Flow[Any]], flow.Flow[Any]]) -> Program[Any, Any]:
+    return Program(build(flow.range(0)).stages)
+
+
+def job(df: DataFrame, build: Callable[[flow.Flow[Any]], flow.Flow[Any]] | None) -> PushedJob:
+    return PushedJob(FrameOrigin(df), None if build is None else program(build))
+
+
+def items_of(job: PushedJob) -> Iterator[Any]:
+    for batch in job:
+        yield from batch
+
+
+def all_of(job: PushedJob) -> list[Any]:
+    return list(items_of(job))
+
+
+def wait_until(condition: Callable[[], bool], within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    pause = threading.Event()
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        pause.wait(0.02)
+    return True
+
+
+@pytest.fixture
+def quiet(spark: SparkSession) -> Iterator[None]:
+    """Nothing of a job may be left when the test is over."""
+    before = set(threading.enumerate())
+    yield
+    tracker = spark.sparkContext.statusTracker()
+    assert wait_until(lambda: not tracker.getActiveJobsIds(), 5)
+    assert wait_until(
+        lambda: (
+            not [
+                thread
+                for thread in threading.enumerate()
+                if thread not in before and thread.name.startswith("flow-spark")
+            ]
+        ),
+        5,
+    )
+
+
+@pytest.mark.parametrize("build", [None, lambda f: f.map(lambda n: n)], ids=["arrow", "stages"])
+def test_all_rows_arrive_and_partitions_keep_their_order(
+    spark: SparkSession, quiet: None, build: Any
+) -> None:
+    found = all_of(job(spark.range(0, ROWS, 1, 5), build))
+
+    assert sorted(found) == list(range(ROWS))
+    size = ROWS // 5
+    for partition in range(5):
+        mine = [number for number in found if number // size == partition]
+        assert mine == list(range(partition * size, (partition + 1) * size))
+
+
+def test_empty_partitions_and_empty_frames_are_complete(spark: SparkSession, quiet: None) -> None:
+    assert all_of(job(spark.range(0, 3, 1, 8), None)) in ([0, 1, 2], *permutations())
+    assert all_of(job(spark.range(0), None)) == []
+    assert all_of(job(spark.range(0), lambda f: f.map(lambda n: n))) == []
+
+
+def permutations() -> list[list[int]]:
+    import itertools
+
+    return [list(each) for each in itertools.permutations(range(3))]
+
+
+def test_a_job_runs_once(spark: SparkSession) -> None:
+    once = job(spark.range(3), None)
+    all_of(once)
+
+    with pytest.raises(SparkJobError, match="runs once"):
+        all_of(once)
+
+
+def test_nothing_runs_before_the_first_item_is_asked_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    marker = tmp_path / "ran"
+    made = job(spark.range(3), lambda f: f.map(lambda n: (marker.touch(), n)[1]))
+    iter(made)
+
+    assert made.statistics() is None
+    assert not marker.exists()
+
+
+def test_tasks_stand_still_while_nothing_is_read(spark: SparkSession, quiet: None) -> None:
+    counter = spark.sparkContext.accumulator(0)
+
+    def count(n: int) -> tuple[int, bytes]:
+        counter.add(1)
+        return n, bytes(10_000)
+
+    made = job(spark.range(0, 4000, 1, 8), lambda f: f.map(count))
+    batches = iter(made)
+    next(batches)
+    tracker = spark.sparkContext.statusTracker()
+
+    def completed() -> int:
+        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+    # 40 MB are to come; the sockets hold a few hundred kB. Nobody reads for a while.
+    assert not wait_until(lambda: completed() > 0, 1.5)
+    statistics = made.statistics()
+    assert statistics is not None
+    assert statistics.batches == 1
+    rest = sum(len(list(batch)) for batch in batches)
+    assert statistics.rows + rest == 4000
+    assert counter.value == 4000
+
+
+def test_leaving_early_ends_the_job_at_once(spark: SparkSession, quiet: None) -> None:
+    made = job(spark.range(10**10), lambda f: f.map(lambda n: n + 1))
+
+    for _ in made:
+        break
+
+    assert made.join(2)
+
+
+def test_cancel_wakes_a_reader_that_waits_and_ends_a_task_that_hangs(
+    spark: SparkSession, quiet: None, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+
+    def hang(n: int) -> int:
+        started.touch()
+        time.sleep(600)
+        return n
+
+    made = job(spark.range(2), lambda f: f.map(hang))
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.extend(all_of(made)), daemon=True)
+    reader.start()
+    assert wait_until(started.exists, TIMEOUT_S)
+    made.cancel()
+    made.cancel()
+
+    reader.join(2)
+    assert not reader.is_alive()
+    assert made.join(2)
+    assert found == []
+
+
+def test_a_job_that_is_cancelled_before_it_starts_never_starts(spark: SparkSession) -> None:
+    made = job(spark.range(3), None)
+    made.cancel()
+
+    assert all_of(made) == []
+    assert made.join(0)
+
+
+class OwnError(Exception):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def test_an_exception_of_a_function_arrives_as_itself(spark: SparkSession, quiet: None) -> None:
+    def fail(n: int) -> int:
+        if n == 777:
+            raise OwnError(n)
+        return n
+
+    found: list[Any] = []
+    with pytest.raises(OwnError) as caught:
+        found.extend(items_of(job(spark.range(0, 1000, 1, 1), lambda f: f.map(fail))))
+
+    assert caught.value.number == 777
+    assert found == list(range(777))
+    cause = caught.value.__cause__
+    assert isinstance(cause, RemoteTracebackError)
+    assert "in fail" in cause.text
+    assert any("map(fail), assembled at" in note for note in caught.value.__notes__)
+
+
+def test_a_mapper_that_gives_none_is_named(spark: SparkSession, quiet: None) -> None:
+    with pytest.raises(NoneItemError, match="gave None"):
+        all_of(job(spark.range(3), lambda f: f.map(lambda n: None)))
+
+
+def test_a_query_that_spark_refuses_says_so_itself(spark: SparkSession, quiet: None) -> None:
+    df = spark.sql("select assert_true(id < 2, 'too large') as ok, id from range(5)")
+
+    with pytest.raises(SparkJobError, match="too large") as caught:
+        all_of(job(df, None))
+
+    assert "\tat " not in str(caught.value)
+
+
+def test_a_killed_python_worker_costs_nothing(
+    spark: SparkSession, quiet: None, tmp_path: Path
+) -> None:
+    """kill -9 in the middle of a partition; Spark retries the task (``local[2,4]``)."""
+    marker = tmp_path / "killed"
+
+    def die_once(n: int) -> int:
+        if n == 70_000 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return n
+
+    made = job(spark.range(0, ROWS, 1, 3), lambda f: f.map(die_once).filter(lambda n: n % 3))
+    found = all_of(made)
+
+    assert marker.exists()
+    assert sorted(found) == [n for n in range(ROWS) if n % 3]
+    size = ROWS // 3 + 1
+    mine = [n for n in found if n < size]
+    assert mine == sorted(mine)
+
+
+def test_a_retry_that_gives_fewer_items_fails_the_flow(
+    spark: SparkSession, quiet: None, tmp_path: Path
+) -> None:
+    marker = tmp_path / "killed"
+
+    def die_once(n: int) -> int:
+        if n == 90_000 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return n
+
+    def fewer(n: int) -> bool:
+        return n < 100 or not marker.exists()
+
+    made = job(spark.range(0, 100_000, 1, 1), lambda f: f.map(die_once).filter(fewer))
+    with pytest.raises(PartitionChangedError, match="when it was retried"):
+        all_of(made)
+
+
+def test_two_jobs_do_not_disturb_each_other(spark: SparkSession, quiet: None) -> None:
+    first = iter(job(spark.range(0, ROWS, 1, 1), None))
+    second = iter(job(spark.range(ROWS, 2 * ROWS, 1, 1), None))
+    found: list[list[int]] = [[], []]
+    found[0].extend(next(first))
+    found[1].extend(next(second))
+    for batch in second:
+        found[1].extend(batch)
+    for batch in first:
+        found[0].extend(batch)
+
+    assert found == [list(range(ROWS)), list(range(ROWS, 2 * ROWS))]
+
+
+def test_memory_of_the_driver_stays_flat(spark: SparkSession, quiet: None) -> None:
+    """Reading is the demand: however much there is, little of it is here."""
+    pages = Path("/proc/self/statm")
+    if not pages.exists():
+        pytest.skip("needs /proc to read this process's memory")
+
+    def resident() -> float:
+        return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    made = job(spark.range(2_000_000), lambda f: f.map(lambda n: (n, str(n), bytes(50))))
+    total, peak, base = 0, 0.0, 0.0
+    for number, batch in enumerate(made):
+        total += len(list(batch))
+        if number == 50:
+            base = resident()
+        peak = max(peak, resident())
+
+    assert total == 2_000_000
+    assert peak < base * 1.1

@@ -1,0 +1,363 @@
+"""What travels between the driver and Python workers, tried with a worker process of our own."""
+
+from __future__ import annotations
+
+import enum
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pytest
+
+import flow_core as flow
+from flow_core.stages import Program
+from flow_spark._chunks import FRAME_BYTES, chunks
+from flow_spark._codec import decode, encode
+from flow_spark._failures import load_error
+from flow_spark._pickling import ItemSender, TaskSender, dumps
+from flow_spark._wire import Kind
+from flow_spark.errors import NotPicklableError, RemoteError, RemoteTracebackError
+
+WORKER = """
+import pickle, sys
+from flow_spark._codec import encode
+from flow_spark._failures import dump_error
+from flow_spark._pickling import TaskSender
+while True:
+    try:
+        function = pickle.load(sys.stdin.buffer)
+    except EOFError:
+        break
+    try:
+        answer = encode(function(), TaskSender())
+    except Exception as error:
+        answer = dump_error(error)
+    pickle.dump(answer, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+"""
+
+InWorker = Callable[[Any], Any]
+
+
+@pytest.fixture(scope="module")
+def in_worker() -> Iterator[InWorker]:
+    """What a Python worker sends back for ``function()``: encoded items, or an encoded error."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as worker:
+        sent, received = worker.stdin, worker.stdout
+        assert sent is not None
+        assert received is not None
+
+        def run(function: Any) -> Any:
+            sent.write(dumps(function, "the function"))
+            sent.flush()
+            return pickle.load(received)
+
+        yield run
+        sent.close()
+
+
+@dataclass
+class Plain:
+    a: int
+    b: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    a: int
+    b: str
+
+
+class Named(NamedTuple):
+    a: int
+    b: str = "b"
+
+
+@dataclass
+class Single:
+    only: int
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Custom:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Custom) and other.value == self.value
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+
+@dataclass
+class WithInit:
+    """Must not be built by its __init__ again, which would count twice."""
+
+    a: int
+    doubled: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubled = 2 * self.a
+        self.a += 1
+
+
+CASES: dict[str, tuple[Any, Kind]] = {
+    "ints": (lambda: [1, 2], Kind.PICKLE),
+    "tuples": (lambda: [(1, "a"), (2, None)], Kind.PICKLE),
+    "mixed": (lambda: [1, "a", Plain(1)], Kind.PICKLE),
+    "dataclasses": (lambda: [Plain(1), Plain(2, [3])], Kind.RECORDS),
+    "frozen, with slots": (lambda: [Frozen(1, "a"), Frozen(2, "b")], Kind.RECORDS),
+    "named tuples": (lambda: [Named(1), Named(2, "c")], Kind.RECORDS),
+    "one field": (lambda: [Single(1), Single(2)], Kind.RECORDS),
+    "with __init__": (lambda: [WithInit(1)], Kind.RECORDS),
+    "nested": (lambda: [Plain(1, Plain(2, Named(3)))], Kind.RECORDS),
+    "in tuples": (lambda: [(Plain(1), Colour.RED), (Frozen(1, "a"), None)], Kind.PICKLE),
+    "enums": (lambda: [Colour.RED], Kind.PICKLE),
+    "other classes": (lambda: [Custom(1), Custom(2)], Kind.PICKLE),
+    "classes themselves": (lambda: [Plain, Colour], Kind.PICKLE),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_items_come_back_as_instances_of_the_drivers_own_classes(
+    name: str, in_worker: InWorker
+) -> None:
+    function, kind = CASES[name]
+
+    encoded = in_worker(function)
+
+    assert encoded[0] is kind
+    items, found = function(), list(decode(*encoded))
+    assert found == items
+    assert [type(item) for item in found] == [type(item) for item in items]
+
+
+def test_classes_of_a_function_come_back_as_themselves(in_worker: InWorker) -> None:
+    @dataclass
+    class Local:
+        a: int
+
+    (found,) = decode(*in_worker(lambda: [Local(1)]))
+
+    assert type(found) is Local
+    assert found == Local(1)
+
+
+def test_attributes_beyond_the_fields_are_kept(in_worker: InWorker) -> None:
+    def make() -> list[Plain]:
+        item = Plain(1)
+        item.extra = "kept"  # type: ignore[attr-defined]  # that is the point
+        return [item]
+
+    kind, payload = in_worker(make)
+    (found,) = decode(kind, payload)
+
+    assert kind is Kind.PICKLE
+    assert found.extra == "kept"
+
+
+def test_items_go_to_workers_with_the_classes_that_these_cannot_import(in_worker: InWorker) -> None:
+    sender = ItemSender()
+    kind, payload = encode([Frozen(1, "a"), Frozen(2, "b")], sender)
+    classes = tuple(sender.classes)
+    assert classes == (Frozen,)
+
+    def there() -> list[Any]:
+        from flow_spark._codec import decode
+
+        assert classes
+        return [item.a for item in decode(kind, payload)]
+
+    assert list(decode(*in_worker(there))) == [1, 2]
+
+
+def test_batches_are_bounded_in_bytes() -> None:
+    items = [bytes(100_000)] * 200
+
+    made = list(chunks(iter(items), TaskSender()))
+
+    assert sum(chunk.rows for chunk in made) == 200
+    assert max(len(chunk.payload) for chunk in made) < 2 * FRAME_BYTES + 1000
+
+
+def test_a_large_item_has_a_batch_of_its_own() -> None:
+    items = [bytes(10), bytes(5 * FRAME_BYTES), bytes(10)]
+
+    made = list(chunks(iter(items), TaskSender()))
+
+    assert [item for chunk in made for item in decode(chunk.kind, chunk.payload)] == items
+
+
+def test_items_before_a_failing_one_are_sent_first() -> None:
+    def items() -> Any:
+        yield from range(100)
+        raise KeyError("late")
+
+    made = []
+    with pytest.raises(KeyError, match="late"):
+        made.extend(chunks(items(), TaskSender()))
+
+    assert [item for chunk in made for item in decode(chunk.kind, chunk.payload)] == list(
+        range(100)
+    )
+
+
+def test_items_that_come_slowly_do_not_wait_for_a_full_batch() -> None:
+    never = threading.Event()
+
+    def items() -> Any:
+        yield from range(5000)
+        for number in range(100):
+            never.wait(0.01)
+            yield number
+
+    sizes = [chunk.rows for chunk in chunks(items(), TaskSender())]
+
+    assert sum(sizes) == 5100
+    assert max(sizes) > 500
+    assert max(sizes[-3:]) < 10
+
+
+class NeedsTwoError(Exception):
+    """Cannot be unpickled the default way."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+
+
+class OwnError(ValueError):
+    def __init__(self, message: str, *, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _own_error, (str(self), self.code)
+
+
+def _own_error(message: str, code: int) -> OwnError:
+    return OwnError(message, code=code)
+
+
+def test_an_error_comes_back_as_its_own_type_with_the_remote_traceback(in_worker: InWorker) -> None:
+    def fail() -> None:
+        error = OwnError("went wrong", code=7)
+        error.add_note("while testing")
+        raise error
+
+    found = load_error(in_worker(fail), 3, 42)
+
+    assert type(found) is OwnError
+    assert str(found) == "went wrong"
+    assert found.code == 7
+    assert found.__notes__ == ["while testing"]
+    cause = found.__cause__
+    assert isinstance(cause, RemoteTracebackError)
+    assert (cause.partition, cause.task) == (3, 42)
+    assert "raise error" in cause.text
+    assert "in fail" in cause.text
+
+
+def test_the_chain_of_an_error_is_kept(in_worker: InWorker) -> None:
+    def fail() -> None:
+        try:
+            {}["missing"]
+        except KeyError as error:
+            raise OwnError("outer", code=1) from error
+
+    found = load_error(in_worker(fail), 0, 0)
+
+    assert type(found.__cause__) is KeyError
+    assert isinstance(found.__cause__.__cause__, RemoteTracebackError)
+
+
+@pytest.mark.parametrize("hold", ["a lock", "two arguments"])
+def test_an_error_that_cannot_be_pickled_is_told_as_text(hold: str, in_worker: InWorker) -> None:
+    def fail() -> None:
+        if hold == "two arguments":
+            raise NeedsTwoError(1, "two")
+        error = OwnError("with a lock", code=1)
+        error.__dict__["lock"] = threading.Lock()
+        error.__class__.__reduce__ = Exception.__reduce__
+        raise error
+
+    found = load_error(in_worker(fail), 0, 0)
+
+    assert isinstance(found, RemoteError)
+    assert found.type_name.endswith("NeedsTwoError" if hold == "two arguments" else "OwnError")
+    assert found.message in ("1: two", "with a lock")
+    assert "in fail" in found.traceback_text
+
+
+LOCK = threading.Lock()
+
+
+def uses_the_lock(n: int) -> int:
+    with LOCK:
+        return n
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.handle = threading.Lock()
+
+    def method(self, n: int) -> int:
+        return n
+
+
+def captured() -> Any:
+    guard = threading.Lock()
+    return flow.range(3).map(lambda n: (guard, n))
+
+
+def through_a_global() -> Any:
+    return flow.range(3).map(lambda n: uses_the_lock(n) + 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (captured, r"captures the variable 'guard', a _thread\.lock"),
+        (
+            through_a_global,
+            (
+                r"uses the global 'uses_the_lock', the function 'uses_the_lock' "
+                r"\(test_pickling\.py:\d+\)\n  the function 'uses_the_lock' .* "
+                r"uses the global 'LOCK', a _thread\.lock"
+            ),
+        ),
+        (
+            lambda: flow.range(3).map(Holder().method),
+            r"is a method of a \S*Holder\n  the Holder has in 'handle' a _thread\.lock",
+        ),
+        (
+            lambda: flow.range(3).scan(lambda a, b: a, threading.Lock()),
+            r"has as 'seed' a _thread\.lock",
+        ),
+    ],
+)
+def test_what_cannot_be_sent_is_named(make: Any, says: str) -> None:
+    program = Program[Any, Any](make().stages)
+
+    with pytest.raises(NotPicklableError, match=says) as caught:
+        dumps(program, "the stages of this flow")
+
+    text = str(caught.value)
+    assert text.startswith("the stages of this flow cannot be sent to Spark:\n  the stage ")
+    assert "test_pickling.py:" in text
+    assert "create them inside the function" in text
+
+
+def test_an_item_that_cannot_be_sent_is_named() -> None:
+    items: list[object] = [1, 2, {"handle": threading.Lock()}]
+
+    with pytest.raises(NotPicklableError, match=r"item 2 of a batch.*\n.*'handle' a _thread\.lock"):
+        encode(items, TaskSender())

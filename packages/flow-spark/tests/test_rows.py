@@ -1,0 +1,314 @@
+"""Arrow batches to items, and items to Arrow batches."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+
+from flow_core.errors import NoneItemError
+from flow_spark._columns import to_batches
+from flow_spark._rows import RowReader
+from flow_spark._schema import ItemSchema, schema_of
+from flow_spark.errors import SchemaMismatchError
+
+UTC = datetime.UTC
+
+
+class Point(NamedTuple):
+    x: int
+    label: str = "?"
+
+
+@dataclass(frozen=True)
+class Inner:
+    a: int
+    b: str | None
+
+
+@dataclass
+class Outer:
+    inner: Inner
+    numbers: list[int]
+    extra: int = 7
+
+
+@dataclass(kw_only=True)
+class ByKeyword:
+    label: str
+    x: int
+
+
+def batch(**columns: list[Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def read(rows: pa.RecordBatch, as_: object = None) -> list[Any]:
+    reader = pickle.loads(pickle.dumps(RowReader(rows.schema, as_)))
+    return list(reader(rows))
+
+
+ROWS = batch(x=[1, 2], label=["a", None])
+
+
+@pytest.mark.parametrize(
+    ("as_", "items"),
+    [
+        (None, [(1, "a"), (2, None)]),
+        (tuple, [(1, "a"), (2, None)]),
+        (dict, [{"x": 1, "label": "a"}, {"x": 2, "label": None}]),
+        (Row, [Row(x=1, label="a"), Row(x=2, label=None)]),
+        (Point, [Point(1, "a"), Point(2, None)]),  # type: ignore[arg-type]  # what the data holds
+        (ByKeyword, [ByKeyword(x=1, label="a"), ByKeyword(x=2, label=None)]),  # type: ignore[arg-type]  # as above
+    ],
+)
+def test_a_row_becomes_what_was_asked_for(as_: object, items: list[Any]) -> None:
+    found = read(ROWS, as_)
+
+    assert found == items
+    assert [type(item) for item in found] == [type(item) for item in items]
+
+
+@pytest.mark.parametrize("as_", [None, "scalar"])
+def test_an_only_column_becomes_its_bare_values(as_: str | None) -> None:
+    assert read(batch(n=[3, 4]), as_) == [3, 4]
+
+
+def test_an_only_column_becomes_tuples_if_tuples_were_asked_for() -> None:
+    assert read(batch(n=[3, None]), tuple) == [(3,), (None,)]
+
+
+def test_a_bare_null_is_no_item() -> None:
+    with pytest.raises(NoneItemError, match=r"column 'n' holds 1 nulls.*dropna.*as_=tuple"):
+        read(batch(n=[3, None]))
+
+
+def test_columns_go_to_fields_by_name_and_the_rest_is_left_out() -> None:
+    rows = batch(other=[0], label=["a"], x=[1])
+
+    assert read(rows, Point) == [Point(1, "a")]
+    assert RowReader(rows.schema, Point).names == ("x", "label")
+
+
+def test_a_field_with_a_default_needs_no_column() -> None:
+    assert read(batch(x=[1]), Point) == [Point(1, "?")]
+    assert read(batch(inner=[{"a": 1, "b": "z"}], numbers=[[1]]), Outer) == [
+        Outer(Inner(1, "z"), [1], 7)
+    ]
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(SchemaMismatchError, match=r"Point needs the columns x,.*only label"):
+        RowReader(batch(label=["a"]).schema, Point)
+
+
+def test_scalar_refuses_several_columns() -> None:
+    with pytest.raises(SchemaMismatchError, match="needs one column, and there are 2: x, label"):
+        RowReader(ROWS.schema, "scalar")
+
+
+def test_columns_of_the_same_name_are_refused() -> None:
+    schema = pa.schema([("x", pa.int64()), ("x", pa.string())])
+    with pytest.raises(SchemaMismatchError, match="same name"):
+        RowReader(schema)
+
+
+@pytest.mark.parametrize("as_", [int, "tuple", 3])
+def test_what_cannot_hold_a_row_is_refused(as_: object) -> None:
+    with pytest.raises(TypeError, match="as_ takes tuple, dict, Row"):
+        RowReader(ROWS.schema, as_)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int64(), [1, -(2**63), None]),
+        (pa.float64(), [0.5, float("inf"), None]),
+        (pa.bool_(), [True, False, None]),
+        (pa.string(), ["", "ä", None]),
+        (pa.binary(), [b"", b"\0", None]),
+        (pa.date32(), [datetime.date(1, 1, 1), datetime.date(9999, 12, 31), None]),
+        (
+            pa.timestamp("us", tz="UTC"),
+            [
+                datetime.datetime(1, 1, 1, tzinfo=UTC),
+                datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+                datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+                None,
+            ],
+        ),
+        (pa.timestamp("us"), [datetime.datetime(2013, 1, 1, 5, 15), None]),  # noqa: DTZ001
+        (pa.duration("us"), [datetime.timedelta(days=-1, microseconds=1), None]),
+        (pa.decimal128(38, 18), [decimal.Decimal("1.500000000000000000"), None]),
+        (pa.list_(pa.int64()), [[1, None], [], None]),
+        (pa.map_(pa.string(), pa.int64()), [{"a": 1, "b": None}, {}, None]),
+        (
+            pa.list_(pa.map_(pa.string(), pa.list_(pa.map_(pa.int64(), pa.bool_())))),
+            [[{"a": [{1: True}], "b": None}, None], None],
+        ),
+        (
+            pa.struct([("m", pa.map_(pa.string(), pa.int64())), ("n", pa.int64())]),
+            [{"m": {"k": 1}, "n": None}, {"m": None, "n": 2}, None],
+        ),
+    ],
+    ids=str,
+)
+def test_values_survive_the_way_there_and_back(kind: pa.DataType, values: list[Any]) -> None:
+    schema = ItemSchema(pa.schema([("v", kind), ("i", pa.int64())]))
+    items = [(value, index) for index, value in enumerate(values)]
+
+    found = [item for part in to_batches(items, schema) for item in read(part)]
+
+    assert found == items
+    assert [type(value) for value, _ in found] == [type(value) for value in values]
+
+
+def test_nested_records_become_their_dataclass_again() -> None:
+    items = [Outer(Inner(1, None), [1, 2]), Outer(Inner(2, "b"), [], 8)]
+
+    (made,) = to_batches(items, schema_of(Outer))
+
+    assert read(made, Outer) == items
+
+
+@dataclass
+class Tagged:
+    x: int
+    label: str
+    tags: list[str] = field(default_factory=list)
+
+
+SCHEMA = ItemSchema(pa.schema([("x", pa.int64()), ("label", pa.string())]))
+
+
+class MappingOfRow(Mapping[str, Any]):
+    """A mapping that is no dict."""
+
+    def __getitem__(self, key: str) -> Any:
+        return {"x": 1, "label": "a"}[key]
+
+    def __iter__(self) -> Any:
+        return iter(("label", "x"))
+
+    def __len__(self) -> int:
+        return 2
+
+
+class Swapped(NamedTuple):
+    label: str
+    x: int
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        (1, "a"),
+        [1, "a"],
+        {"label": "a", "x": 1},
+        Point(1, "a"),
+        Swapped("a", 1),
+        ByKeyword(x=1, label="a"),
+        Row(label="a", x=1),
+        Row(1, "a"),
+        MappingOfRow(),
+    ],
+    ids=lambda item: type(item).__name__,
+)
+def test_items_of_many_kinds_become_columns(item: object) -> None:
+    (made,) = to_batches([item, item], SCHEMA)
+
+    assert made.to_pylist() == [{"x": 1, "label": "a"}] * 2
+
+
+def test_items_of_several_kinds_may_be_mixed() -> None:
+    (made,) = to_batches([(1, "a"), {"x": 1, "label": "a"}, Swapped("a", 1)], SCHEMA)
+
+    assert made.to_pylist() == [{"x": 1, "label": "a"}] * 3
+
+
+def test_bare_values_become_an_only_column() -> None:
+    (made,) = to_batches([1, 2], schema_of(int))
+
+    assert made.to_pydict() == {"value": [1, 2]}
+
+
+def test_batches_are_made_lazily_and_bounded() -> None:
+    taken = 0
+
+    def items() -> Any:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield taken
+
+    made = to_batches(items(), schema_of(int), rows=10)
+
+    assert next(made).num_rows == 10
+    assert taken == 10
+
+
+@pytest.mark.parametrize(
+    ("item", "field_name", "says"),
+    [
+        ((1,), "label", "has 1 elements; the schema has 2 columns: x, label"),
+        ((1, "a", 2), "label", "has 3 elements"),
+        ({"x": 1}, "label", "lacks label"),
+        ({"x": 1, "label": "a", "y": 2}, "y", "has y too"),
+        (Tagged(1, "a"), "tags", "a Tagged, has tags too"),
+        (5, "x", "is a int and cannot become the columns x, label"),
+        (("one", "a"), "x", r"field 'x' is 'one' \(str\), which does not fit int64"),
+        ((1.5, "a"), "x", r"field 'x' is 1.5 \(float\), which does not fit int64"),
+        ((2**63, "a"), "x", "which does not fit int64"),
+        ((1, 2), "label", r"field 'label' is 2 \(int\), which does not fit string"),
+    ],
+)
+def test_an_item_that_does_not_fit_is_named_with_its_field(
+    item: object, field_name: str, says: str
+) -> None:
+    good = (1, "a")
+    items = [*[good] * 7, item, good]
+
+    with pytest.raises(SchemaMismatchError, match=says) as caught:
+        list(to_batches(items, SCHEMA, rows=4))
+
+    assert caught.value.item_index == 7
+    assert caught.value.field == field_name
+    assert "item 7" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (datetime.date, datetime.datetime(2013, 1, 1, 5, tzinfo=UTC)),
+        (datetime.date, 15_000),
+        (datetime.datetime, 15_000),
+        (datetime.timedelta, 15_000),
+        (list[int], [1, 1.5]),
+        (dict[str, list[int]], {"a": [1.5]}),
+        (Inner, Inner(1.5, None)),  # type: ignore[arg-type]  # that is the point
+    ],
+)
+def test_a_value_is_never_changed_silently(hint: Any, value: object) -> None:
+    """Arrow would cut the fraction or the time off, or take a number for a date."""
+    schema = schema_of(tuple[hint, int])
+
+    with pytest.raises(SchemaMismatchError, match="lose something") as caught:
+        list(to_batches([(value, 0)], schema))
+
+    assert caught.value.field == "_1"
+
+
+def test_none_in_a_field_that_never_is_none_is_named() -> None:
+    schema = schema_of(Point)
+
+    with pytest.raises(SchemaMismatchError, match=r"field 'x' is None.*int64 \| None") as caught:
+        list(to_batches([(1, "a"), (None, "b")], schema))
+
+    assert caught.value.item_index == 1

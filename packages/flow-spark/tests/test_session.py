@@ -1,0 +1,280 @@
+"""Sessions: what they are set to, who may share them, and that nothing is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flow_spark import SessionConflictError, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+TIMEOUT_S = 60.0
+
+
+def test_a_session_is_quiet_local_and_in_utc(spark: SparkSession) -> None:
+    conf = spark.sparkContext.getConf()
+
+    assert conf.get("spark.ui.enabled") == "false"
+    assert conf.get("spark.ui.showConsoleProgress") == "false"
+    assert conf.get("spark.driver.host") == "127.0.0.1"
+    assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_the_handler_of_ctrl_c_is_not_sparks(spark: SparkSession) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+
+    assert "pyspark" not in getattr(handler, "__module__", "")
+
+
+def test_workers_run_the_same_python_and_find_what_this_process_finds(
+    spark: SparkSession,
+) -> None:
+    def look(_: object) -> Iterator[tuple[str, list[str]]]:
+        yield sys.executable, sys.path
+
+    (executable, path), *_ = spark.sparkContext.parallelize([1], 1).mapPartitions(look).collect()
+
+    assert Path(executable).resolve() == Path(sys.executable).resolve()
+    import flow_core
+
+    assert str(Path(flow_core.__file__).parent.parent) in path
+
+
+def test_a_nested_block_shares_the_session_and_leaves_it_running(spark: SparkSession) -> None:
+    with session("local[2,4]") as inner:
+        assert inner is spark
+
+    assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("master", "conf"), [("local[1]", {}), ("local[2,4]", {"spark.sql.ansi.enabled": False})]
+)
+def test_another_session_with_other_settings_is_refused(
+    spark: SparkSession, master: str, conf: dict[str, bool]
+) -> None:
+    with (
+        pytest.raises(SessionConflictError, match=r"local\[2,4\] is open.*differ"),
+        session(master, **conf),
+    ):
+        pytest.fail("two sessions in one process")
+
+
+def test_a_session_that_was_made_elsewhere_is_passed_through(spark: SparkSession) -> None:
+    with session(existing=spark) as same:
+        assert same is spark
+
+    assert spark.range(3).count() == 3
+
+
+# --- In processes of their own -------------------------------------------------------------------
+
+
+def processes_of(folder: Path) -> list[int]:
+    """The JVMs that work in `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+        except OSError:
+            continue
+        if str(folder).encode() in command and b"java" in command:
+            found.append(int(entry.name))
+    return found
+
+
+def run(
+    script: str, folder: Path, **variables: str
+) -> tuple[subprocess.Popen[str], threading.Thread]:
+    """Run `script` with `folder` for temporary files; a watchdog ends it in the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder), **variables},
+    )
+    watchdog = threading.Timer(TIMEOUT_S, process.kill)
+    watchdog.daemon = True
+    watchdog.start()
+    return process, watchdog
+
+
+def wait_gone(folder: Path, within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    pause = threading.Event()
+    while processes_of(folder):
+        if time.monotonic() > deadline:
+            return False
+        pause.wait(0.05)
+    return True
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/cmdline").exists(), reason="needs /proc to see other processes"
+)
+
+
+@needs_proc
+def test_nothing_is_left_of_a_session_and_another_one_can_follow(tmp_path: Path) -> None:
+    process, _ = run(
+        """
+import threading
+from pyspark.errors import AnalysisException
+from flow_spark import session
+
+try:
+    with session("local[1]") as spark:
+        spark.range(3).mapInArrow(lambda batches: batches, "id bigint").collect()
+        spark.table("missing")
+except AnalysisException as error:
+    print("still readable:", "missing" in str(error))
+with session("local[2]") as spark:
+    print("another one:", spark.sparkContext.master, spark.range(3).count())
+print("threads:", [thread.name for thread in threading.enumerate() if not thread.daemon])
+""",
+        tmp_path,
+    )
+    said, complained = process.communicate()
+
+    assert process.returncode == 0, complained
+    assert said.splitlines() == [
+        "still readable: True",
+        "another one: local[2] 3",
+        "threads: ['MainThread']",
+    ]
+    assert complained == ""
+    assert wait_gone(tmp_path, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+JOB = """
+import time
+import flow_core as flow
+from flow_spark import on_spark, session
+
+def slow(n):
+    time.sleep(0.001)
+    return n
+
+with session("local[2]") as spark:
+    for n in flow.range(10**9).pipe(on_spark(spark)).map(slow):
+        if n == 100:
+            print("running", flush=True)
+"""
+
+
+@needs_proc
+def test_ctrl_c_stops_the_job_the_session_and_the_jvm(tmp_path: Path) -> None:
+    process, _ = run(JOB, tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    assert len(processes_of(tmp_path)) == 1
+    process.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    _, complained = process.communicate()
+
+    assert time.monotonic() - asked < 5
+    assert process.returncode != 0
+    assert complained.rstrip().endswith("KeyboardInterrupt")
+    assert "spark ERROR" not in complained
+    assert wait_gone(tmp_path, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_proc
+def test_the_jvm_ends_when_its_process_is_killed(tmp_path: Path) -> None:
+    process, _ = run(JOB, tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    process.kill()
+    process.communicate()
+
+    assert wait_gone(tmp_path, 10)
+
+
+@needs_proc
+def test_a_jvm_that_does_not_start_is_told_with_what_it_said(tmp_path: Path) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'the machine is on fire' >&2\nexit 3\n")
+    java.chmod(0o755)
+    (tmp_path / "jdk" / "release").write_text(
+        'JAVA_VERSION="17.0.1"\nMODULES="jdk.incubator.vector"\n'
+    )
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    process, _ = run(
+        """
+from flow_spark import SessionStartError, session
+try:
+    with session("local[1]"):
+        pass
+except SessionStartError as error:
+    print(error)
+""",
+        folder,
+        JAVA_HOME=str(tmp_path / "jdk"),
+    )
+    said, complained = process.communicate()
+
+    assert "the JVM for Spark ended with code" in said, complained
+    assert "the machine is on fire" in said
+    assert list(folder.iterdir()) == []
+
+
+@needs_proc
+def test_ctrl_c_while_the_jvm_starts_leaves_nothing(tmp_path: Path) -> None:
+    process, _ = run(
+        """
+from flow_spark import session
+print("starting", flush=True)
+with session("local[1]"):
+    print("started", flush=True)
+""",
+        tmp_path,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "starting\n"
+    deadline = time.monotonic() + 20
+    while not processes_of(tmp_path) and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate()
+
+    assert "started" not in said
+    assert process.returncode != 0
+    assert wait_gone(tmp_path, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_that_spark_refuses_are_told(tmp_path: Path) -> None:
+    process, _ = run(
+        """
+from flow_spark import SessionStartError, session
+try:
+    with session("local[nonsense]"):
+        pass
+except SessionStartError as error:
+    print(error)
+""",
+        tmp_path,
+    )
+    said, complained = process.communicate()
+
+    assert "Spark did not start on local[nonsense]" in said, complained
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,315 @@
+"""A job as a publisher, with a job that needs no Spark: demand, threads, ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED
+from flow_core.errors import ProtocolViolationError
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Fusion,
+    QueueSubscription,
+    Subscription,
+)
+from flow_spark._job import PushedJob
+from flow_spark._publisher import JobSubscription
+
+TIMEOUT_S = 10.0
+ON_EXECUTOR = Fusion.SYNC | Fusion.THREAD_BOUNDARY
+
+
+class FakeJob:
+    """Gives batches; waits like a job for more until it is cancelled, if told to."""
+
+    def __init__(
+        self, batches: Iterable[list[Any]], *, waits: bool = False, error: Exception | None = None
+    ) -> None:
+        self.batches = batches
+        self.waits = waits
+        self.error = error
+        self.read = 0
+        self.cancelled = threading.Event()
+        self.started = threading.Event()
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        self.started.set()
+        try:
+            for batch in self.batches:
+                if self.cancelled.is_set():
+                    return
+                self.read += 1
+                yield batch
+            if self.waits:
+                assert self.cancelled.wait(TIMEOUT_S)
+            elif self.error is not None:
+                raise self.error
+        finally:
+            self.cancelled.set()
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+class Recorder(CoreSubscriber[Any]):
+    def __init__(self, request: int = 0) -> None:
+        self.first = request
+        self.subscription: Subscription | None = None
+        self.items: list[Any] = []
+        self.threads: set[threading.Thread] = set()
+        self.error: BaseException | None = None
+        self.ended = threading.Event()
+        self.arrived = threading.Semaphore(0)
+        self.inside = threading.Lock()
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        if self.first:
+            subscription.request(self.first)
+        assert not self.items, "a signal came before on_subscribe had returned (§1.9)"
+
+    def on_next(self, item: Any, /) -> None:
+        assert self.inside.acquire(blocking=False), "two signals at once (§1.3)"
+        self.items.append(item)
+        self.threads.add(threading.current_thread())
+        self.inside.release()
+        self.arrived.release()
+
+    def on_error(self, error: BaseException, /) -> None:
+        assert not self.ended.is_set(), "two terminals (§1.7)"
+        self.error = error
+        self.ended.set()
+
+    def on_complete(self) -> None:
+        assert not self.ended.is_set(), "two terminals (§1.7)"
+        self.ended.set()
+
+    def wait_for(self, count: int) -> None:
+        for _ in range(count):
+            assert self.arrived.acquire(timeout=TIMEOUT_S)
+
+    @property
+    def link(self) -> Subscription:
+        assert self.subscription is not None
+        return self.subscription
+
+
+def run(job: FakeJob, subscriber: CoreSubscriber[Any]) -> JobSubscription[Any]:
+    # A stand-in: the subscription only iterates over it and cancels it.
+    subscription: JobSubscription[Any] = JobSubscription(cast("PushedJob", job), subscriber)
+    subscription.start()
+    return subscription
+
+
+def test_everything_arrives_from_one_thread_that_is_not_the_callers() -> None:
+    subscriber = Recorder(UNBOUNDED)
+    run(FakeJob([[1, 2], [], [3]]), subscriber)
+
+    assert subscriber.ended.wait(TIMEOUT_S)
+    assert subscriber.items == [1, 2, 3]
+    assert subscriber.error is None
+    assert len(subscriber.threads) == 1
+    assert threading.current_thread() not in subscriber.threads
+
+
+def test_demand_is_exact_and_nothing_starts_without_it() -> None:
+    subscriber = Recorder()
+    job = FakeJob([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    run(job, subscriber)
+    assert not job.started.is_set()
+
+    subscriber.link.request(2)
+    subscriber.wait_for(2)
+    subscriber.link.request(1)
+    subscriber.link.request(1)
+    subscriber.wait_for(2)
+
+    assert subscriber.items == [1, 2, 3, 4]
+    assert not subscriber.arrived.acquire(timeout=0.1)
+    assert job.read == 2
+
+    subscriber.link.request(UNBOUNDED)
+    subscriber.link.request(UNBOUNDED)
+    assert subscriber.ended.wait(TIMEOUT_S)
+    assert subscriber.items == list(range(1, 10))
+
+
+def test_completion_needs_no_demand() -> None:
+    subscriber = Recorder(2)
+    run(FakeJob([[1, 2]]), subscriber)
+
+    assert subscriber.ended.wait(TIMEOUT_S)
+    assert subscriber.error is None
+
+
+def test_an_error_comes_behind_the_items_before_it_as_the_identical_object() -> None:
+    error = KeyError("identical")
+    subscriber = Recorder(UNBOUNDED)
+    run(FakeJob([[1]], error=error), subscriber)
+
+    assert subscriber.ended.wait(TIMEOUT_S)
+    assert subscriber.items == [1]
+    assert subscriber.error is error
+
+
+def test_cancel_wakes_a_thread_that_waits_for_spark_and_nothing_follows() -> None:
+    subscriber = Recorder(UNBOUNDED)
+    job = FakeJob([[1]], waits=True)
+    run(job, subscriber)
+    subscriber.wait_for(1)
+    subscriber.link.cancel()
+    subscriber.link.cancel()
+
+    assert job.cancelled.is_set()
+    (thread,) = subscriber.threads
+    thread.join(TIMEOUT_S)
+    assert not thread.is_alive()
+    assert not subscriber.ended.is_set()
+
+
+def test_cancel_wakes_a_thread_that_waits_for_demand() -> None:
+    subscriber = Recorder(1)
+    job = FakeJob([[1, 2]])
+    run(job, subscriber)
+    subscriber.wait_for(1)
+    subscriber.link.cancel()
+
+    (thread,) = subscriber.threads
+    thread.join(TIMEOUT_S)
+    assert not thread.is_alive()
+    assert subscriber.items == [1]
+    assert job.cancelled.is_set()
+
+
+def test_request_after_cancel_does_nothing() -> None:
+    subscriber = Recorder()
+    job = FakeJob([[1]])
+    run(job, subscriber)
+    subscriber.link.cancel()
+    subscriber.link.request(1)
+
+    assert not job.started.is_set()
+    assert subscriber.items == []
+
+
+@pytest.mark.parametrize("amount", [0, -1])
+@pytest.mark.parametrize("running", [False, True])
+def test_a_request_that_is_not_positive_ends_in_an_error(amount: int, running: bool) -> None:
+    subscriber = Recorder(1 if running else 0)
+    job = FakeJob([[1, 2]], waits=True)
+    run(job, subscriber)
+    if running:
+        subscriber.wait_for(1)
+    subscriber.link.request(amount)
+
+    assert subscriber.ended.wait(TIMEOUT_S)
+    assert isinstance(subscriber.error, ValueError)
+    assert "3.9" in str(subscriber.error)
+    assert "non-positive subscription request" in str(subscriber.error)
+    assert job.cancelled.is_set()
+
+
+def test_a_request_that_is_no_int_raises() -> None:
+    subscriber = Recorder()
+    run(FakeJob([[1]]), subscriber)
+
+    with pytest.raises(TypeError):
+        subscriber.link.request(cast("int", 1.5))
+
+
+def test_what_a_conditional_subscriber_drops_costs_no_demand() -> None:
+    class Odd(Recorder, ConditionalSubscriber[Any]):
+        def try_on_next(self, item: Any, /) -> bool:
+            if item % 2:
+                self.on_next(item)
+                return True
+            return False
+
+    subscriber = Odd(2)
+    run(FakeJob([[0, 1, 2, 3, 4, 5]]), subscriber)
+    subscriber.wait_for(2)
+
+    assert not subscriber.arrived.acquire(timeout=0.1)
+    assert subscriber.items == [1, 3]
+    subscriber.link.cancel()
+
+
+def test_a_subscriber_that_raises_ends_the_job_and_gets_nothing_more() -> None:
+    class Raises(Recorder):
+        def on_next(self, item: Any, /) -> None:
+            super().on_next(item)
+            raise KeyError(item)
+
+    subscriber = Raises(UNBOUNDED)
+    job = FakeJob([[1, 2]], waits=True)
+    dropped: list[BaseException] = []
+    told = threading.Event()
+    with hooks.dropped_errors.scoped("test", lambda error: (dropped.append(error), told.set())):
+        run(job, subscriber)
+        assert told.wait(TIMEOUT_S)
+
+    assert subscriber.items == [1]
+    assert not subscriber.ended.is_set()
+    assert [type(error) for error in dropped] == [KeyError]
+    assert job.cancelled.wait(TIMEOUT_S)
+
+
+def test_polling_on_an_executor_takes_items_without_a_thread() -> None:
+    answers: list[Fusion] = []
+
+    class Polls(Recorder):
+        def on_subscribe(self, subscription: Subscription, /) -> None:
+            self.subscription = subscription
+            assert isinstance(subscription, QueueSubscription)
+            answers.append(subscription.request_fusion(ON_EXECUTOR))
+
+    subscriber = Polls()
+    job = FakeJob([[1], [2, 3]])
+    link = run(job, subscriber)
+
+    assert answers == [Fusion.SYNC]
+    assert not link.is_empty()
+    assert [link.poll(), link.poll(), link.poll()] == [1, 2, 3]
+    assert link.is_empty()
+    assert link.poll() is EMPTY
+    with pytest.raises(ProtocolViolationError):
+        link.request_fusion(ON_EXECUTOR)
+
+
+def test_cancel_and_clear_end_a_job_that_is_polled() -> None:
+    for end in ("cancel", "clear"):
+        job = FakeJob([[1, 2]], waits=True)
+        link: JobSubscription[Any] = JobSubscription(cast("PushedJob", job), Recorder())
+        link.request_fusion(ON_EXECUTOR)
+        assert link.poll() == 1
+        getattr(link, end)()
+        assert job.cancelled.is_set()
+
+
+@pytest.mark.parametrize("mode", [Fusion.SYNC, Fusion.ASYNC, Fusion.ANY, Fusion.NONE])
+def test_whoever_polls_in_the_requesters_thread_gets_no_fusion(mode: Fusion) -> None:
+    """Polling blocks while Spark works: that is for executors only."""
+    link: JobSubscription[Any] = JobSubscription(cast("PushedJob", FakeJob([])), Recorder())
+
+    assert link.request_fusion(mode) is Fusion.NONE
+
+
+def test_a_subscriber_that_raises_in_on_subscribe_ends_the_job() -> None:
+    class Raises(Recorder):
+        def on_subscribe(self, subscription: Subscription, /) -> None:
+            subscription.request(1)
+            raise KeyError("on_subscribe")
+
+    job = FakeJob([[1]])
+    with pytest.raises(KeyError, match="on_subscribe"):
+        run(job, Raises())
+
+    assert job.cancelled.is_set()
+    assert not job.started.is_set()
