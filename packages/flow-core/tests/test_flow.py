@@ -121,6 +121,29 @@ def test_a_flow_can_be_moved_to_another_first_source() -> None:
 
 
 @pytest.mark.parametrize(
+    "apply",
+    [
+        lambda made: Flow(made).map(lambda n: n + 1),
+        lambda made: Flow(made.map(lambda n: n + 1)).hide(),
+        lambda made: Flow(Flow(made).hide().map(lambda n: n + 1)).filter(lambda _: True),
+        lambda made: made.hide().map(lambda n: n + 1).hide(),
+        lambda made: made.map(lambda n: n + 1).pipe(operators.map(lambda n: n)),
+    ],
+)
+def test_an_operator_may_be_made_of_others(apply: Callable[[Flow[int]], Flow[int]]) -> None:
+    composed: Operator[int, Flow[int]] = Operator("composed", apply)
+    made = flow.range(3).map(lambda n: n * 2).pipe(composed).filter(lambda n: n > 1)
+    assert list(made) == [3, 5]
+    moved = made.moved(lambda source: source.map(lambda n: n + 10).hide())
+    assert list(moved) == [21, 23, 25]
+    assert list(made.moved(lambda _: flow.just(7))) == [15]
+    first = made
+    while first.boundary is not None:
+        first = first.boundary[0]
+    assert repr(first.source) == "range(0, 3)"
+
+
+@pytest.mark.parametrize(
     ("add", "message"),
     [
         (lambda f: f.take(-1), "take.*0 or more"),

@@ -28,7 +28,7 @@ def takes_processor(processor: Processor[int, int]) -> None: ...
 
 
 def roles() -> None:
-    """It is a processor: both a publisher and a subscriber of one and the same type."""
+    """It is a processor: both a publisher and a subscriber of one and the same type (M03)."""
     takes_processor(MulticastProcessor[int]())
     takes_processor(MulticastProcessor())
     takes_publisher(MulticastProcessor[Cat]())

@@ -69,7 +69,7 @@ def test_another_session_with_other_settings_is_refused(
 ) -> None:
     with (
         pytest.raises(SessionConflictError, match=r"local\[2,4\] is open.*differ"),
-        session(master, **conf),
+        session(master, conf=conf),
     ):
         pytest.fail("two sessions in one process")
 

@@ -96,13 +96,15 @@ class Flow(Publisher[T_co], Generic[T_co]):
         source: a publisher or an `IterableSource`; functions like `flow_core.range` make one.
     """
 
-    __slots__ = ("__weakref__", "_operator", "_parent", "_program", "_source", "_stage")
+    __slots__ = ("__weakref__", "_operator", "_origin", "_parent", "_program", "_source", "_stage")
 
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
         self._parent: Flow[Any] | None = None
         self._stage: _AnyStage | None = None
         self._operator: Operator[Any, Any] | None = None
+        # Where an operator that put stages behind a source of its own has this flow from.
+        self._origin: tuple[Flow[Any], Operator[Any, Any]] | None = None
         self._program: Program[Any, T_co] | None = None
 
     # -- assembly
@@ -175,8 +177,10 @@ class Flow(Publisher[T_co], Generic[T_co]):
     def boundary(self) -> tuple[Flow[Any], Operator[Any, Any]] | None:
         """The flow before the last boundary and the operator there, or None at the first source."""
         flow: Flow[Any] = self
-        while flow._stage is not None and flow._parent is not None:
+        while flow._origin is None and flow._stage is not None and flow._parent is not None:
             flow = flow._parent
+        if flow._origin is not None:
+            return flow._origin
         if flow._operator is None or flow._parent is None:
             return None
         return flow._parent, flow._operator
@@ -189,11 +193,15 @@ class Flow(Publisher[T_co], Generic[T_co]):
         """
         steps: list[Stage[Any, Any] | Operator[Any, Any]] = []
         flow: Flow[Any] = self
-        while flow._parent is not None:
+        while flow._origin is not None or flow._parent is not None:
+            if flow._origin is not None:
+                flow, operator = flow._origin
+                steps.append(operator)
+                continue
             step = flow._stage if flow._stage is not None else flow._operator
             if step is not None:
                 steps.append(step)
-            flow = flow._parent
+            flow = flow._parent or flow
         flow = move(flow)
         for step in reversed(steps):
             flow = flow._then(step) if isinstance(step, Stage) else flow.pipe(step)
@@ -562,11 +570,20 @@ class Flow(Publisher[T_co], Generic[T_co]):
 
 def _behind(made: Flow[T], before: Flow[Any], operator: Operator[Any, Any]) -> Flow[T]:
     """`made`, knowing that `operator` has made it of `before`, if it is a boundary of its own."""
-    if made._stage is not None or made._operator is not None:
-        return made
+    flow: Flow[Any] = made
+    while flow._parent is not None and flow is not before:
+        flow = flow._parent
+    if flow is before and flow is not made:
+        return made  # every step of it is known
     bounded: Flow[T] = Flow(made._source)
-    bounded._parent = before
-    bounded._operator = operator
+    if made._stage is None and made._operator is None:
+        bounded._parent = before
+        bounded._operator = operator
+    else:
+        bounded._parent = made._parent
+        bounded._stage = made._stage
+        bounded._operator = made._operator
+        bounded._origin = before, operator
     return bounded
 
 

@@ -25,6 +25,9 @@ class SerialDrain:
     Only a drain that starts clears `_missed`. A signaller that reads True after it has published
     may thus leave it at that: a drain that starts later sees its work. (`leave` keeps the flag.)
 
+    A subclass may work under the permit without a drain: pop it, do the work, put it back whatever
+    happens, and signal if `_missed` is set then.
+
     A `drain` that raises gives the permit back, so that the object stays usable.
     """
 

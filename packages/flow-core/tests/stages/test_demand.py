@@ -451,8 +451,8 @@ def test_an_error_waits_for_the_items_before_it() -> None:
         publisher = TestPublisher[int]()
         subscriber = subscribed(stages(Flow(publisher)), 1)
         publisher.next(1, 2).error(error)
-        for count in range(1, len(items)):
-            subscriber.assert_items(*items[:count]).assert_not_terminated()
+        for seen in range(1, len(items)):
+            subscriber.assert_items(*items[:seen]).assert_not_terminated()
             subscriber.request(1)
         subscriber.assert_failure(error, *items)
 

@@ -7,6 +7,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import cloudpickle
 import pytest
 
 import flow_core as flow
@@ -165,7 +166,6 @@ def reciprocal(n: int) -> float:
 
 @each_case
 def test_every_stage_runs_after_pickling_with_its_lambdas(case: StageCase) -> None:
-    cloudpickle = pytest.importorskip("cloudpickle", reason="needs the package cloudpickle")
     items = [1, 1, 2, 3, 3, 3, 1, 7, 7]
     made = case.apply(flow.from_iterable(items))
     if not made.stages:

@@ -165,6 +165,39 @@ def test_who_is_cancelled_while_the_end_is_told_is_not_told() -> None:
     victim.assert_not_terminated().assert_silent_after_cancel()
 
 
+@pytest.mark.checklist("M08")
+def test_a_fatal_error_of_who_comes_late_changes_nothing_for_those_who_come_later() -> None:
+    class Interrupted(TestSubscriber[int]):
+        def on_complete(self) -> None:
+            raise KeyboardInterrupt
+
+    processor = ended(None)
+    with pytest.raises(KeyboardInterrupt):
+        processor.subscribe(Interrupted())
+    later = TestSubscriber[int]()
+    processor.subscribe(later)
+    later.assert_result()
+
+
+@pytest.mark.checklist("M37")
+def test_a_fatal_error_at_the_end_keeps_it_from_nobody_for_ever() -> None:
+    class Interrupted(TestSubscriber[int]):
+        def on_complete(self) -> None:
+            raise KeyboardInterrupt
+
+    processor = MulticastProcessor[int]()
+    after = TestSubscriber[int]()
+    processor.subscribe(Interrupted())
+    processor.subscribe(after)
+    with pytest.raises(KeyboardInterrupt):
+        processor.on_complete()
+    after.assert_not_terminated()
+    late = TestSubscriber[int]()
+    processor.subscribe(late)
+    after.assert_result()
+    late.assert_result()
+
+
 # -- errors that are kept
 
 
@@ -303,17 +336,32 @@ def test_a_sole_subscriber_that_cancels_within_on_subscribe_counts_as_having_lef
     assert publisher.cancels == 1
 
 
+@pytest.mark.checklist("M15", "M40")
+def test_who_has_left_before_there_was_an_upstream_cannot_leave_again() -> None:
+    processor = MulticastProcessor[int](ref_count=True)
+    subscriber = TestSubscriber[int]()
+    processor.subscribe(subscriber)
+    subscriber.cancel()
+    publisher = TestPublisher[int]()
+    publisher.subscribe(processor)
+    subscriber.subscription.cancel()
+    subscriber.subscription.leave()  # what a second thread says that came too late
+    assert not publisher.cancelled
+
+
 @pytest.mark.checklist("M40", "M39")
-def test_a_sole_subscriber_that_raises_counts_as_having_left(drops: Drops) -> None:
+@pytest.mark.parametrize("bad", [1, 2, 3])
+def test_a_sole_subscriber_that_raises_counts_as_having_left(drops: Drops, bad: int) -> None:
     processor = MulticastProcessor[int](ref_count=True)
     publisher = TestPublisher[int]()
 
-    def fail(_: object, __: int) -> None:
-        raise ValueError("bad")
+    def fail(_: object, item: int) -> None:
+        if item == bad:
+            raise ValueError("bad")
 
     processor.subscribe(TestSubscriber[int](on_item=fail))
     publisher.subscribe(processor)
-    publisher.next(1)
+    publisher.next(*range(1, bad + 1))
     assert publisher.cancels == 1
     assert [str(error) for error in drops.take_errors()] == ["bad"]
 

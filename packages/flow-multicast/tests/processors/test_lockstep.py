@@ -56,6 +56,19 @@ def test_subscribers_come_and_go_while_the_flow_is_running() -> None:
     third.assert_result(3, 4)
 
 
+@pytest.mark.checklist("M03")
+def test_items_pass_as_they_are() -> None:
+    processor = MulticastProcessor[object]()
+    subscribers = [TestSubscriber[object](), TestSubscriber[object]()]
+    for subscriber in subscribers:
+        processor.subscribe(subscriber)
+    items = [object(), [], float("nan"), NotImplemented, False, 0]
+    flow.from_iterable(items).subscribe(processor)
+    for subscriber in subscribers:
+        assert list(map(id, subscriber.items)) == list(map(id, items))
+        assert subscriber.completed
+
+
 @pytest.mark.checklist("M02")
 def test_a_processor_can_be_fed_by_hand_and_stand_between_two_flows() -> None:
     by_hand = MulticastProcessor[int]()
@@ -379,6 +392,22 @@ def test_feeding_from_within_on_next_keeps_the_order_and_the_stack_flat() -> Non
     feeding.assert_items(*range(10_001))
     other.assert_items(*range(10_001))
     assert deepest == 1
+
+
+@pytest.mark.checklist("M29")
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_what_is_done_within_the_last_on_next_takes_effect_at_once(at: int) -> None:
+    processor = MulticastProcessor[int]()
+    late = TestSubscriber[int]()
+
+    def act(_: object, item: int) -> None:
+        if item == at:
+            processor.subscribe(late)
+            processor.on_next(100)
+
+    processor.subscribe(TestSubscriber[int](on_item=act))
+    feed(processor, *range(at + 1))
+    late.assert_items(100)
 
 
 @pytest.mark.checklist("M29")

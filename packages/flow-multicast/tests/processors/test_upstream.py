@@ -130,7 +130,7 @@ def test_nothing_is_asked_of_an_upstream_that_has_ended() -> None:
     assert not publisher.cancelled
 
 
-def test_an_upstream_whose_request_raises_fails_the_flow() -> None:
+def test_an_upstream_whose_request_raises_fails_the_flow(drops: Drops) -> None:
     error = ValueError("request() must not raise")
 
     def refuse(_: object, n: int) -> None:
@@ -138,15 +138,17 @@ def test_an_upstream_whose_request_raises_fails_the_flow() -> None:
             raise error
 
     processor = MulticastProcessor[int](4)
-    subscribers = [TestSubscriber[int](), TestSubscriber[int]()]
+    subscribers = [TestSubscriber[int](), TestSubscriber[int](0)]
     for subscriber in subscribers:
         processor.subscribe(subscriber)
     publisher = TestPublisher[int](on_request=refuse)
     publisher.subscribe(processor)
-    publisher.next(1, 2, 3)
+    publisher.next(1, 2, 3, 4)
+    subscribers[1].request(5)
     for subscriber in subscribers:
         subscriber.assert_failure(error, 1, 2, 3)
     publisher.assert_cancelled()
+    assert drops.take_items() == [4]
 
 
 # -- too much
@@ -444,7 +446,7 @@ def test_a_synchronous_upstream_is_polled_and_never_requested() -> None:
 
 
 @pytest.mark.checklist("M47")
-def test_the_queue_of_an_asynchronous_upstream_is_shared() -> None:
+def test_the_queue_of_an_asynchronous_upstream_is_shared(drops: Drops) -> None:
     queue = Queue(Fusion.ASYNC)
     processor = MulticastProcessor[int](4)
     first, second = TestSubscriber[int](3), TestSubscriber[int]()
@@ -463,6 +465,21 @@ def test_the_queue_of_an_asynchronous_upstream_is_shared() -> None:
     first.request(1)
     for subscriber in (first, second):
         subscriber.assert_result(1, 2, 3, 4)
+    assert drops.take_items() == []
+
+
+@pytest.mark.checklist("M47", "M30")
+def test_a_polled_upstream_is_left_alone_while_nobody_is_subscribed() -> None:
+    taken: list[int] = []
+    processor = MulticastProcessor[int]()
+    source = flow.from_iterable(taken.append(n) or n for n in range(3))
+    source.subscribe(processor)
+    assert taken == []
+    subscriber = TestSubscriber[int](1)
+    processor.subscribe(subscriber)
+    subscriber.assert_items(0)
+    subscriber.request(2)
+    subscriber.assert_result(0, 1, 2)
 
 
 @pytest.mark.checklist("M47", "M38")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import shutil
 import signal
@@ -70,11 +71,13 @@ class DriverJvm:
     by itself, because its standard input is closed.
     """
 
-    __slots__ = ("_kept", "_process", "_pump", "gateway", "workspace")
+    __slots__ = ("_kept", "_process", "_pump", "gateway", "patience_s", "workspace")
 
     def __init__(self) -> None:
         self.workspace: Final = Path(tempfile.mkdtemp(prefix="flow-spark-"))
         self.gateway: JavaGateway | None = None
+        self.patience_s = _STOP_TIMEOUT_S
+        """How long the JVM may take to end by itself, in seconds."""
         self._process: subprocess.Popen[str] | None = None
         self._pump: threading.Thread | None = None
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -127,6 +130,9 @@ class DriverJvm:
             target=self._forward, args=(output,), name="flow-spark-jvm-output", daemon=True
         )
         self._pump.start()
+        # The JVM takes seconds; meanwhile this process can import what Spark's Arrow jobs need.
+        with contextlib.suppress(ImportError):
+            importlib.import_module("pandas")
         self._await(process, facts)
         self._connect(facts)
 
@@ -139,7 +145,7 @@ class DriverJvm:
                 with contextlib.suppress(Exception):
                     gateway.shutdown()
             if process is not None:
-                _end(process)
+                _end(process, self.patience_s)
             pump, self._pump = self._pump, None
             if pump is not None:
                 pump.join(_STOP_TIMEOUT_S)
@@ -247,13 +253,13 @@ def _log4j(level: str) -> str:
     return "".join(lines)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[str], patience_s: float) -> None:
     """Ask (the end of its standard input makes the JVM exit), wait, then insist."""
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_STOP_TIMEOUT_S)
+        process.wait(patience_s)
     _kill(process)
 
 

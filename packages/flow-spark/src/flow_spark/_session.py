@@ -20,6 +20,7 @@ from flow_spark._java import find_java
 from flow_spark._modules import own_paths
 from flow_spark._shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
+from flow_spark.fast_start import options_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def session(
     app_name: str = "flow",
     existing: SparkSession | None = None,
     log_level: str = "ERROR",
-    **conf: Setting,
+    conf: Mapping[str, Setting] | None = None,
 ) -> Generator[SparkSession, None, None]:
     """A Spark session for the time of a ``with`` block.
 
@@ -53,8 +54,7 @@ def session(
 
     The session's time zone is UTC, whatever the machine says, so that the same flow gives the same
     rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC, and a naive datetime
-    that is sent to such a column is taken as UTC. Pass ``**{"spark.sql.session.timeZone": …}`` to
-    change that.
+    that is sent to such a column is taken as UTC.
 
     Args:
         master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` …
@@ -62,8 +62,7 @@ def session(
         app_name: the name that Spark's tools show.
         existing: a session made elsewhere, to be used and left alone.
         log_level: how much of the JVM's log goes to stderr: OFF, ERROR, WARN, INFO …
-        conf: Spark settings, over the ones chosen here:
-            ``session(**{"spark.driver.memory": "2g"})``.
+        conf: Spark settings, over the ones chosen here: ``conf={"spark.driver.memory": "2g"}``.
 
     Yields:
         The session.
@@ -76,12 +75,13 @@ def session(
     if existing is not None:
         yield existing
         return
+    settings = conf or {}
     if remote is not None:
-        with _connect(remote, app_name, conf) as connected:
+        with _connect(remote, app_name, settings) as connected:
             yield connected
         return
     with _lock:
-        shared = _acquire(master, app_name, log_level, conf)
+        shared = _acquire(master, app_name, log_level, settings)
     try:
         yield shared.spark
     except BaseException as error:
@@ -124,7 +124,7 @@ def _is_loopback(remote: str) -> bool:
 class _Shared:
     """The one session of this process, and how many ``with`` blocks use it."""
 
-    __slots__ = ("_jvm", "_restore_sigint", "conf", "master", "spark", "users")
+    __slots__ = ("_restore_sigint", "conf", "jvm", "master", "spark", "users")
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _Shared:
         self.master: Final = master
         self.conf: Final = dict(conf)
         self.users = 1
-        self._jvm: Final = jvm
+        self.jvm: Final = jvm
         self._restore_sigint: Final = restore_sigint
 
     def stop(self) -> None:
@@ -152,10 +152,10 @@ class _Shared:
             farewell.join(_STOP_TIMEOUT_S)
         finally:
             try:
-                if self._jvm is not None:
-                    self._jvm.stop()
+                if self.jvm is not None:
+                    self.jvm.stop()
             finally:
-                if self._jvm is not None:
+                if self.jvm is not None:
                     _forget_gateway()
                 self._restore_sigint()
 
@@ -202,6 +202,13 @@ def _release(shared: _Shared) -> None:
         shared.stop()
 
 
+def be_patient(seconds: float) -> None:
+    """Give the JVM of the running session so much time to end by itself."""
+    with _lock:
+        if _current is not None and _current.jvm is not None:
+            _current.jvm.patience_s = seconds
+
+
 @atexit.register
 def _stop_at_exit() -> None:
     global _current
@@ -213,11 +220,11 @@ def _stop_at_exit() -> None:
 
 def _start(master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]) -> _Shared:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit runs us: the JVM is its own
-        return _open(None, master, app_name, _settings(master, None, conf), conf)
+        return _open(None, master, app_name, _settings(master, None, "", conf), conf)
     java = find_java()
     jvm = DriverJvm()
     try:
-        settings = _settings(master, jvm.workspace, conf)
+        settings = _settings(master, jvm.workspace, options_for(java), conf)
         settings["spark.master"] = master
         settings["spark.app.name"] = app_name
         jvm.start(java, settings, _variables(master), log_level)
@@ -263,7 +270,9 @@ def _open(
     return _Shared(spark, master, conf, jvm, restore)
 
 
-def _settings(master: str, workspace: Path | None, conf: Mapping[str, Setting]) -> dict[str, str]:
+def _settings(
+    master: str, workspace: Path | None, archive: str, conf: Mapping[str, Setting]
+) -> dict[str, str]:
     given = {key: _text(value) for key, value in conf.items()}
     settings = {
         "spark.ui.enabled": "false",
@@ -280,12 +289,12 @@ def _settings(master: str, workspace: Path | None, conf: Mapping[str, Setting]) 
     if workspace is not None:
         options = (
             f"-Dlog4j2.configurationFile={(workspace / 'log4j2.properties').as_uri()} "
-            f"-Djava.io.tmpdir={workspace}"
+            f"-Djava.io.tmpdir={workspace} -XX:ErrorFile={workspace / 'jvm-error.log'}"
         )
         settings["spark.sql.warehouse.dir"] = (workspace / "warehouse").as_uri()
         if _same_machine(master):
             settings["spark.local.dir"] = str(workspace)
-            options = f"{_FAST_START} {options}"
+            options = f"{_FAST_START} {archive} {options}"
     settings.update(given)
     if options:
         settings[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
