@@ -101,8 +101,10 @@ def run(
     script: str, folder: Path, **variables: str
 ) -> tuple[subprocess.Popen[str], threading.Thread]:
     """Run `script` with `folder` for temporary files; a watchdog ends it in the end."""
+    # What runs in a shell's background inherits that SIGINT is ignored, and Python leaves it so.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     process = subprocess.Popen(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", heeding + script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -573,7 +573,7 @@ def _behind(made: Flow[T], before: Flow[Any], operator: Operator[Any, Any]) -> F
     flow: Flow[Any] = made
     while flow._parent is not None and flow is not before:
         flow = flow._parent
-    if flow is before and flow is not made:
+    if flow is before:
         return made  # every step of it is known
     bounded: Flow[T] = Flow(made._source)
     if made._stage is None and made._operator is None:

@@ -179,6 +179,32 @@ def test_a_generator_is_closed_when_its_flow_is_cancelled_while_it_is_polled() -
 
 @pytest.mark.checklist("X09")
 @each_shape
+@pytest.mark.parametrize("fusion", [Fusion.NONE, Fusion.SYNC], ids=["pushed", "fused"])
+def test_a_generator_that_cancels_its_own_flow_is_closed_after_it(
+    shape: str, fusion: Fusion
+) -> None:
+    closed: list[bool] = []
+    subscriber = TestSubscriber[Any](fusion=fusion)
+
+    def items() -> Iterator[int]:
+        try:
+            yield 0
+            yield 1
+            subscriber.cancel()
+            assert closed == []
+            yield 2
+            yield 3
+        finally:
+            closed.append(True)
+
+    SHAPES[shape](flow.from_iterable(items())).subscribe(subscriber)
+    assert closed == [True]
+    assert not subscriber.terminated
+    subscriber.assert_rules_kept()
+
+
+@pytest.mark.checklist("X09")
+@each_shape
 def test_a_generator_is_closed_when_the_subscriber_cancels_before_its_first_item(
     shape: str,
 ) -> None:
@@ -267,6 +293,22 @@ def test_cancel_after_the_end_does_nothing(shape: str) -> None:
     subscriber.cancel()
     subscriber.request(1)
     assert len(subscriber.signals) == seen
+
+
+@each_shape
+def test_an_error_of_a_stage_after_cancel_is_dropped(shape: str, drops: Drops) -> None:
+    error = ValueError("too late")
+    subscriber = TestSubscriber[Any]()
+
+    def cancel_and_fail(n: int) -> int:
+        if n == 2:
+            subscriber.cancel()
+            raise error
+        return n
+
+    SHAPES[shape](flow.range(5).map(cancel_and_fail)).subscribe(subscriber)
+    subscriber.assert_silent_after_cancel()
+    assert drops.take_errors() == [error]
 
 
 def test_cancel_reaches_the_upstream_once() -> None:

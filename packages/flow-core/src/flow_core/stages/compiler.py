@@ -124,12 +124,13 @@ class Program(Generic[T_contra, R_co]):
         "demand_cap",
         "limit",
         "stages",
+        "stops",
     )
 
     def __init__(self, stages: Iterable[_AnyStage]) -> None:
         self.stages = tuple(stages)
         self._segments: tuple[Program[Any, Any], ...] | None = None
-        calls = absorbs = accounts = False
+        calls = absorbs = accounts = stops = False
         limit = cap = UNBOUNDED
         args: list[object] = []
         one_to_one = True
@@ -139,6 +140,7 @@ class Program(Generic[T_contra, R_co]):
             calls = calls or lines.calls_user_code
             absorbs = absorbs or lines.absorbs
             accounts = accounts or lines.expands or lines.emits_at_end
+            stops = stops or lines.stops
             if stage.template.at_most:
                 count = stage.args[stage.template.params.index(stage.template.at_most)]
                 if isinstance(count, int):
@@ -152,6 +154,8 @@ class Program(Generic[T_contra, R_co]):
         """Whether nothing is emitted before the upstream completes (or a stage stops)."""
         self.accounts = accounts
         """Whether downstream's demand differs from upstream's: items expand, or come at the end."""
+        self.stops = stops
+        """Whether a stage may end the flow before its upstream does."""
         self.limit = limit
         """The most items of the upstream that can be used, if a leading ``take`` says so."""
         self.demand_cap = cap

@@ -467,8 +467,11 @@ class StageSubscriber(
 
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`."""
-        upstream = self._queue
-        return upstream is not None and not self._program.accounts and upstream.is_empty()
+        upstream, program = self._queue, self._program
+        # The upstream is not asked beyond where a stage may have ended the flow.
+        if upstream is None or program.accounts or program.stops:
+            return False
+        return upstream.is_empty()
 
     def clear(self) -> None:
         """See `QueueSubscription.clear`."""

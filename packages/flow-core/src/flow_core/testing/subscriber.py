@@ -6,6 +6,7 @@ from collections.abc import Callable
 from threading import Condition, get_ident
 from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast
 
+from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand
 from flow_core.errors import NoneItemError, is_fatal
 from flow_core.protocols import (
@@ -314,10 +315,13 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             except BaseException as error:
                 if is_fatal(error):
                     raise
-                self._terminated(error)
+                if self._cancelled:
+                    hooks.drop_error(error)
+                else:
+                    self._terminated(error)
                 return
             if item is EMPTY:
-                if self.fused is Fusion.SYNC:
+                if self.fused is Fusion.SYNC and not self._cancelled:
                     self._terminated(None)
                 return
             if nothing_left:
