@@ -67,7 +67,7 @@ class ByThousands:
 
 
 def main() -> None:
-    with session("local[2]", **{"spark.driver.memory": "1g"}) as spark:
+    with session("local[2]", conf={"spark.driver.memory": "1g"}) as spark:
         df = spark.range(ROWS).select(
             "id", concat(lit("row "), col("id")).alias("text"), (col("id") / 3).alias("third")
         )

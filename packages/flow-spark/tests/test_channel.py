@@ -14,9 +14,9 @@ from typing import TypeVar
 import pytest
 
 from flow_core.errors import FlowError
-from flow_spark._channel import Batch, BatchReceiver, PartitionResult
-from flow_spark._push import Push
-from flow_spark._wire import FRAME, HELLO, MAGIC, NONCE_SIZE, Kind, Target, sign
+from flow_spark.channel.push import Push
+from flow_spark.channel.receiver import Batch, BatchReceiver, PartitionResult
+from flow_spark.channel.wire import FRAME, HELLO, MAGIC, NONCE_SIZE, Kind, Target, sign
 from flow_spark.errors import ChannelError, PartitionChangedError
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flow_spark import fast_start
-from flow_spark._java import Java
+from flow_spark.driver.java import Java
 from flow_spark.fast_start import options_for
 
 

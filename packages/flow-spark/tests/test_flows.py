@@ -15,6 +15,7 @@ from pyspark.sql import Row
 import flow_core as flow
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
+from flow_core.testing import assert_result
 from flow_spark import (
     NotPicklableError,
     OrderedOperatorError,
@@ -80,6 +81,28 @@ def test_a_flow_gives_the_same_on_spark_as_here(spark: SparkSession, name: str) 
 
     assert sorted(there, key=repr) == sorted(here, key=repr)
     assert {type(item) for item in there} == {type(item) for item in here}
+
+
+FORMS = {
+    f"source as it is, {form}"
+    for form in (
+        "iterated partly",
+        "async for",
+        "requested one by one",
+        "conditional, every other item",
+        "fused across threads",
+        "cancelled in on_next",
+    )
+}
+"""The rest of them runs without Spark, in test_subscription."""
+
+
+def test_a_flow_on_spark_gives_the_same_in_many_forms(spark: SparkSession) -> None:
+    assert_result(
+        lambda: flow.range(3).pipe(on_spark(spark, partitions=1)).map(halved),
+        [halved(number) for number in range(3)],
+        only=lambda form: form in FORMS,
+    )
 
 
 def test_take_gives_so_many_items_and_ends_the_job(spark: SparkSession) -> None:
@@ -149,7 +172,10 @@ def test_an_error_of_the_source_here_reaches_the_subscriber(spark: SparkSession)
 def test_what_is_on_spark_already_stays_there(spark: SparkSession) -> None:
     there = from_dataframe(spark.range(3)).map(str)
 
-    assert there.pipe(on_spark(spark)) is there
+    again = there.pipe(on_spark(spark))
+
+    assert again.source is there.source
+    assert sorted(again) == ["0", "1", "2"]
 
 
 def test_partitions_are_at_least_one(spark: SparkSession) -> None:

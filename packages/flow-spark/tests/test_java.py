@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flow_spark._java import Java, find_java, usable_home
+from flow_spark.driver.java import Java, find_java, usable_home
 from flow_spark.errors import NoJavaError
 
 WITH_VECTOR = "java.base jdk.incubator.vector java.sql"

@@ -15,9 +15,10 @@ import pytest
 import flow_core as flow
 from flow_core.errors import NoneItemError
 from flow_core.stages import Program
-from flow_spark._job import PushedJob
-from flow_spark._origin import FrameOrigin
+from flow_spark import UnsupportedTypeError, on_spark
 from flow_spark.errors import PartitionChangedError, RemoteTracebackError, SparkJobError
+from flow_spark.jobs.job import PushedJob
+from flow_spark.jobs.origin import FlowOrigin, FrameOrigin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -297,3 +298,48 @@ def test_memory_of_the_driver_stays_flat(spark: SparkSession, quiet: None) -> No
 
     assert total == 2_000_000
     assert peak < base * 1.1
+
+
+@pytest.mark.parametrize("source", ["never", "endless"])
+def test_cancel_ends_the_flow_whose_items_are_being_sent(
+    spark: SparkSession, quiet: None, source: str
+) -> None:
+    taking = threading.Event()
+
+    def endless() -> Iterator[int]:
+        number = 0
+        while True:
+            number += 1
+            if number == 1000:
+                taking.set()
+            yield number
+
+    if source == "never":
+        taking.set()
+    items = flow.never() if source == "never" else flow.from_iterable(endless())
+    made = PushedJob(FlowOrigin(items, spark, 2), program(lambda f: f.map(str)))
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.extend(all_of(made)), daemon=True)
+    reader.start()
+    assert taking.wait(TIMEOUT_S)
+    made.cancel()
+
+    reader.join(2)
+    assert not reader.is_alive()
+    assert made.join(2)
+    assert found == []
+
+
+def test_a_flow_with_threads_of_its_own_can_be_sent(spark: SparkSession, quiet: None) -> None:
+    items = flow.range(5000).pipe(on_spark(spark, partitions=2)).map(lambda n: n + 1).hide()
+
+    found = all_of(PushedJob(FlowOrigin(items, spark, 2), program(lambda f: f.map(str))))
+
+    assert sorted(found) == sorted(map(str, range(1, 5001)))
+
+
+def test_a_stream_is_refused(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+
+    with pytest.raises(UnsupportedTypeError, match="is a stream"):
+        FrameOrigin(stream)

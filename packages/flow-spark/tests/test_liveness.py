@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import os, socket, sys
-from flow_spark._liveness import jvm_is_gone
+from flow_spark.jobs.liveness import jvm_is_gone
 jvm, worker = socket.socketpair()
 copies = [os.dup(worker.fileno()), os.dup(worker.fileno())]
 users, peer = socket.socketpair()  # a user's connection, which the other side has closed

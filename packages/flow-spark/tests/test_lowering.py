@@ -8,8 +8,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.stages import Stage, Template
-from flow_spark._lowering import Split, split
 from flow_spark.errors import OrderedOperatorError
+from flow_spark.jobs.lowering import Split, split
 
 F = flow.range(10)
 

@@ -15,18 +15,18 @@ import pytest
 
 import flow_core as flow
 from flow_core.stages import Program
-from flow_spark._chunks import FRAME_BYTES, chunks
-from flow_spark._codec import decode, encode
-from flow_spark._failures import load_error
-from flow_spark._pickling import ItemSender, TaskSender, dumps
-from flow_spark._wire import Kind
+from flow_spark.channel.wire import Kind
 from flow_spark.errors import NotPicklableError, RemoteError, RemoteTracebackError
+from flow_spark.pickling.chunks import FRAME_BYTES, chunks
+from flow_spark.pickling.codec import decode, encode
+from flow_spark.pickling.failures import load_error
+from flow_spark.pickling.pickles import ItemSender, TaskSender, dumps
 
 WORKER = """
 import pickle, sys
-from flow_spark._codec import encode
-from flow_spark._failures import dump_error
-from flow_spark._pickling import TaskSender
+from flow_spark.pickling.codec import encode
+from flow_spark.pickling.failures import dump_error
+from flow_spark.pickling.pickles import TaskSender
 while True:
     try:
         function = pickle.load(sys.stdin.buffer)
@@ -172,7 +172,7 @@ def test_items_go_to_workers_with_the_classes_that_these_cannot_import(in_worker
     assert classes == (Frozen,)
 
     def there() -> list[Any]:
-        from flow_spark._codec import decode
+        from flow_spark.pickling.codec import decode
 
         assert classes
         return [item.a for item in decode(kind, payload)]

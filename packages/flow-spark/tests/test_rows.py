@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import Row
 
 from flow_core.errors import NoneItemError
-from flow_spark._columns import to_batches
-from flow_spark._rows import RowReader
-from flow_spark._schema import ItemSchema, schema_of
 from flow_spark.errors import SchemaMismatchError
+from flow_spark.items.columns import to_batches
+from flow_spark.items.rows import RowReader
+from flow_spark.items.schema import ItemSchema, schema_of
 
 UTC = datetime.UTC
 

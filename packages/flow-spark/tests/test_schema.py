@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, Typed
 import pyarrow as pa
 import pytest
 
-from flow_spark._schema import ItemSchema, schema_of
 from flow_spark.errors import UnsupportedTypeError
+from flow_spark.items.schema import ItemSchema, schema_of
 
 Minutes = NewType("Minutes", int)
 

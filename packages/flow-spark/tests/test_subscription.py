@@ -11,16 +11,21 @@ import pytest
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import ProtocolViolationError
+from flow_core.flow import Flow
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
     CoreSubscriber,
     Fusion,
+    Publisher,
     QueueSubscription,
+    Subscriber,
     Subscription,
 )
-from flow_spark._job import PushedJob
-from flow_spark._publisher import JobSubscription
+from flow_core.subscribers import core_subscriber
+from flow_core.testing import assert_result
+from flow_spark.jobs.job import PushedJob
+from flow_spark.jobs.publisher import JobSubscription
 
 TIMEOUT_S = 10.0
 ON_EXECUTOR = Fusion.SYNC | Fusion.THREAD_BOUNDARY
@@ -101,11 +106,42 @@ class Recorder(CoreSubscriber[Any]):
         return self.subscription
 
 
+class FakeSource(Publisher[Any]):
+    """A publisher of a new job for each subscriber."""
+
+    def __init__(self, batches: list[list[Any]], error: Exception | None = None) -> None:
+        self.batches = batches
+        self.error = error
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        run(FakeJob(self.batches, error=self.error), core_subscriber(subscriber))
+
+
 def run(job: FakeJob, subscriber: CoreSubscriber[Any]) -> JobSubscription[Any]:
     # A stand-in: the subscription only iterates over it and cancels it.
     subscription: JobSubscription[Any] = JobSubscription(cast("PushedJob", job), subscriber)
     subscription.start()
     return subscription
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda f: f, [1, 2, 3, 4, 5]),
+        (lambda f: f.map(lambda n: n * 2).filter(lambda n: n != 4), [2, 6, 8, 10]),
+        (lambda f: f.flat_map_iterable(lambda n: [n] * (n % 3)), [1, 2, 2, 4, 5, 5]),
+        (lambda f: f.take(3), [1, 2, 3]),
+        (lambda f: f.count(), [5]),
+    ],
+)
+def test_a_flow_behind_a_job_gives_the_same_in_every_form(build: Any, expected: list[Any]) -> None:
+    assert_result(lambda: build(Flow(FakeSource([[1, 2], [], [3, 4, 5]]))), expected)
+
+
+def test_a_job_that_fails_does_so_in_every_form() -> None:
+    error = KeyError("identical")
+
+    assert_result(lambda: Flow(FakeSource([[1, 2]], error)).map(str), ["1", "2"], error)
 
 
 def test_everything_arrives_from_one_thread_that_is_not_the_callers() -> None:

@@ -184,7 +184,7 @@ def test_a_generator_that_cancels_its_own_flow_is_closed_after_it(
     shape: str, fusion: Fusion
 ) -> None:
     closed: list[bool] = []
-    subscriber = TestSubscriber[Any](fusion=fusion)
+    subscriber = TestSubscriber[Any](0, fusion=fusion)
 
     def items() -> Iterator[int]:
         try:
@@ -198,6 +198,7 @@ def test_a_generator_that_cancels_its_own_flow_is_closed_after_it(
             closed.append(True)
 
     SHAPES[shape](flow.from_iterable(items())).subscribe(subscriber)
+    subscriber.request(UNBOUNDED)
     assert closed == [True]
     assert not subscriber.terminated
     subscriber.assert_rules_kept()

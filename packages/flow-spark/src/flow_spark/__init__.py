@@ -28,9 +28,9 @@ from flow_spark.errors import (
 )
 
 if TYPE_CHECKING:
-    from flow_spark._session import session
     from flow_spark._sinks import to_dataframe
     from flow_spark._sources import from_dataframe, on_spark
+    from flow_spark.driver.session import session
 
 __all__ = [
     "ChannelError",
@@ -54,7 +54,7 @@ __all__ = [
 _LAZY = {
     "from_dataframe": "flow_spark._sources",
     "on_spark": "flow_spark._sources",
-    "session": "flow_spark._session",
+    "session": "flow_spark.driver.session",
     "to_dataframe": "flow_spark._sinks",
 }
 """Imported when they are used: PySpark and pyarrow take half a second."""

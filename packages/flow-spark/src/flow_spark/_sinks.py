@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
-from flow_spark._arrow import pa
-from flow_spark._columns import to_batches
-from flow_spark._frames import frame_of
-from flow_spark._job import lowered
-from flow_spark._schema import ItemSchema
 from flow_spark._sources import SparkSource, is_on_spark
-from flow_spark._task import ChunkReader
-from flow_spark._types import item_type
 from flow_spark.errors import SessionConflictError, UnsupportedTypeError
+from flow_spark.items.arrow import pa
+from flow_spark.items.columns import to_batches
+from flow_spark.items.schema import ItemSchema
+from flow_spark.items.types import item_type
+from flow_spark.jobs.frames import frame_of
+from flow_spark.jobs.job import lowered
+from flow_spark.jobs.task import ChunkReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

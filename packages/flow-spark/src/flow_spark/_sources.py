@@ -10,9 +10,9 @@ from flow_core.flow import AbsorbingSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Program, Stage
-from flow_spark._lowering import Split, split
-from flow_spark._origin import FlowOrigin, FrameOrigin, Origin
-from flow_spark._publisher import JobSource
+from flow_spark.jobs.lowering import Split, split
+from flow_spark.jobs.origin import FlowOrigin, FrameOrigin, Origin
+from flow_spark.jobs.publisher import JobSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from flow_core.engine import Engine, EngineOptions
 from flow_core.flow import Flow
-from flow_spark._session import session
 from flow_spark._sources import on_spark
+from flow_spark.driver.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from flow_spark._java import Java, find_java
+from flow_spark.driver.java import Java, find_java
 
 __all__ = ["main", "options_for"]
 
@@ -84,11 +84,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _record(made: Path) -> None:
     """Let a session do a bit of everything, in a JVM that writes down its classes at its end."""
     import flow_core as flow
-    from flow_spark import _session, on_spark, to_dataframe
+    from flow_spark import on_spark, to_dataframe
+    from flow_spark.driver import session as driver
 
     recording = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
-    with _session.session("local[2]", conf=recording) as spark:
-        _session.be_patient(_TIMEOUT_S)
+    with driver.session("local[2]", conf=recording) as spark:
+        driver.be_patient(_TIMEOUT_S)
         there = flow.from_iterable(range(1000)).pipe(on_spark(spark)).map(str)
         there.count().single()
         frame = there.pipe(to_dataframe(schema=str))

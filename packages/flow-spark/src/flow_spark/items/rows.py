@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
 
 from flow_core.errors import NoneItemError
-from flow_spark._arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, pa
-from flow_spark._shapes import (
+from flow_spark.errors import SchemaMismatchError
+from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, pa
+from flow_spark.items.shapes import (
     Convert,
     TypeHint,
     is_class,
@@ -18,7 +19,6 @@ from flow_spark._shapes import (
     or_none,
     record_fields,
 )
-from flow_spark.errors import SchemaMismatchError
 
 __all__ = ["RowReader"]
 

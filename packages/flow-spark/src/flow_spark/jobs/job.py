@@ -11,15 +11,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from urllib.parse import urlsplit
 
-from flow_spark._channel import BatchReceiver, PartitionResult, Statistics
-from flow_spark._codec import Decoder
-from flow_spark._failures import load_error
-from flow_spark._frames import is_connect, map_in_arrow
-from flow_spark._origin import Origin
-from flow_spark._pickling import dumps
-from flow_spark._schema import ItemSchema
-from flow_spark._task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
+from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statistics
 from flow_spark.errors import SparkJobError
+from flow_spark.items.schema import ItemSchema
+from flow_spark.jobs.frames import is_connect, map_in_arrow
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.origin import Origin
+from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
+from flow_spark.pickling.codec import Decoder
+from flow_spark.pickling.failures import load_error
+from flow_spark.pickling.pickles import dumps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +52,6 @@ class PushedJob:
     """
 
     __slots__ = (
-        "_cancelled",
         "_cluster",
         "_ended",
         "_lock",
@@ -59,6 +59,8 @@ class PushedJob:
         "_origin",
         "_program",
         "_receiver",
+        "_stop",
+        "_submitted",
         "_tag",
     )
 
@@ -70,7 +72,8 @@ class PushedJob:
         self._tag: Final = f"flow-{uuid.uuid4().hex}"
         self._lock: Final = threading.Lock()
         self._receiver: BatchReceiver | None = None
-        self._cancelled = False
+        self._stop: Final = Stop()
+        self._submitted = False
         self._ended: Final = threading.Event()
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
@@ -87,13 +90,14 @@ class PushedJob:
     def cancel(self) -> None:
         """End the job. Idempotent, returns at once, callable from any thread."""
         with self._lock:
-            first, self._cancelled = not self._cancelled, True
-            receiver = self._receiver
+            first = not self._stop()
+            self._stop.set()
+            receiver, submitted = self._receiver, self._submitted
         if receiver is None or not first:
             return
         receiver.cancel()
-        if not self._ended.is_set():
-            threading.Thread(target=self._stop, name="flow-spark-cancel", daemon=True).start()
+        if submitted and not self._ended.is_set():
+            threading.Thread(target=self._end, name="flow-spark-cancel", daemon=True).start()
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait until Spark has ended the job; False if `timeout_s` seconds passed before."""
@@ -111,7 +115,7 @@ class PushedJob:
         with self._lock:
             if self._receiver is not None:
                 raise SparkJobError("a job runs once; make a new one to run it again")
-            if self._cancelled:
+            if self._stop():
                 return None
             bind, advertised = self._cluster.addresses()
             receiver = self._receiver = BatchReceiver(bind, advertised=advertised)
@@ -124,8 +128,8 @@ class PushedJob:
     def _run(self, receiver: BatchReceiver) -> None:
         """In a thread of its own: the job, from its start to its end."""
         try:
-            with self._origin.opened(lambda: self._cancelled) as opened:
-                if opened is None:
+            with self._origin.opened(self._stop) as opened:
+                if opened is None or not self._submit():
                     return
                 task = PushTask(_dumped(opened.reader), self._program, receiver.target)
                 counts = map_in_arrow(opened.df, task, COUNTS_DDL)
@@ -136,7 +140,13 @@ class PushedJob:
         finally:
             self._ended.set()
 
-    def _stop(self) -> None:
+    def _submit(self) -> bool:
+        """Whether Spark is to be given the job; from then on it has to be cancelled there."""
+        with self._lock:
+            self._submitted = not self._stop()
+            return self._submitted
+
+    def _end(self) -> None:
         # A job that is still being planned has nothing to cancel yet, so this is repeated.
         while not self._ended.is_set():
             with contextlib.suppress(Exception):

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from flow_spark._codec import Sender, encode
-from flow_spark._wire import Kind
+from flow_spark.channel.wire import Kind
+from flow_spark.pickling.codec import Sender, encode
 
 __all__ = ["FRAME_BYTES", "Chunk", "chunks"]
 

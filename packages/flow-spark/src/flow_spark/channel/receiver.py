@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from flow_spark._wire import (
+from flow_spark.channel.wire import (
     COUNTS,
     FRAME,
     HELLO,

@@ -6,7 +6,7 @@ import itertools
 import shutil
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 from flow_core.flow import Flow
 from flow_core.sources.iterables import RangeSource
 from flow_core.stages.compiler import close_iterator
-from flow_spark._arrow import ArrowBatch, pa
-from flow_spark._chunks import chunks
-from flow_spark._frames import frame_of, is_connect
-from flow_spark._pickling import ItemSender
-from flow_spark._rows import RowReader
-from flow_spark._schema import ItemSchema
-from flow_spark._task import CHUNK_DDL, CHUNK_SCHEMA, ChunkReader, Reader, to_chunk
+from flow_spark.errors import UnsupportedTypeError
+from flow_spark.items.arrow import ArrowBatch, pa
+from flow_spark.items.rows import RowReader
+from flow_spark.items.schema import ItemSchema
+from flow_spark.jobs.frames import frame_of, is_connect
+from flow_spark.jobs.intake import Stop, taken
+from flow_spark.jobs.task import CHUNK_DDL, CHUNK_SCHEMA, ChunkReader, Reader, to_chunk
+from flow_spark.pickling.chunks import chunks
+from flow_spark.pickling.pickles import ItemSender
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,11 +76,11 @@ class Origin(Protocol):
         """How a user gets an order."""
 
     @abstractmethod
-    def opened(self, stopped: Callable[[], bool]) -> AbstractContextManager[Opened | None]:
+    def opened(self, stop: Stop) -> AbstractContextManager[Opened | None]:
         """A context manager that makes the rows, and removes afterwards what it had to make.
 
         Args:
-            stopped: asked from time to time; when it is true, the rest is left out, and None given.
+            stop: when it is set, the rest is left out, and None given.
         """
 
     @abstractmethod
@@ -97,12 +99,17 @@ class FrameOrigin:
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
-        UnsupportedTypeError: if a column has a type that Arrow has not.
+        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is a stream.
     """
 
     __slots__ = ("_df", "_reader", "as_", "ordered")
 
     def __init__(self, df: DataFrame, as_: object = None, *, ordered: bool = False) -> None:
+        if df.isStreaming:
+            raise UnsupportedTypeError(
+                "from_dataframe() reads the rows that a DataFrame has, and this one is a stream, "
+                "which has no end; write it to a table first, and read that"
+            )
         reader = RowReader(ItemSchema.of(df.schema).arrow, as_)
         if len(reader.names) < len(df.columns):
             df = df.select(*(f"`{name.replace('`', '``')}`" for name in reader.names))
@@ -131,9 +138,9 @@ class FrameOrigin:
         )
 
     @contextmanager
-    def opened(self, stopped: Callable[[], bool]) -> Generator[Opened | None, None, None]:
+    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
         """See `Origin.opened`."""
-        yield None if stopped() else self.kept()
+        yield None if stop() else self.kept()
 
     def kept(self) -> Opened:
         """See `Origin.kept`."""
@@ -190,30 +197,30 @@ class FlowOrigin:
         return "on_spark(session, partitions=1) keeps the order, in one partition and one task"
 
     @contextmanager
-    def opened(self, stopped: Callable[[], bool]) -> Generator[Opened | None, None, None]:
+    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
         """See `Origin.opened`."""
         if self._ints() is not None or not self._shares_disk():
-            made = self._made(stopped)
-            yield None if stopped() else made
+            made = self._made(stop)
+            yield None if stop() else made
             return
-        items = _Chunks(self._flow, stopped)
+        items = _Chunks(self._flow, stop)
         folder = Path(tempfile.mkdtemp(prefix="flow-spark-"))
         try:
             df = self._spooled(items, folder)
-            yield None if stopped() else self._divided(df, items)
+            yield None if stop() else self._divided(df, items)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def kept(self) -> Opened:
         """See `Origin.kept`; runs the flow now, and keeps its items in memory."""
-        return self._made(lambda: False)
+        return self._made(Stop())
 
-    def _made(self, stopped: Callable[[], bool]) -> Opened:
+    def _made(self, stop: Stop) -> Opened:
         ints = self._ints()
         if ints is not None:
             df = self._session.range(ints.start, ints.stop, ints.step, self._partitions)
             return Opened(df, RowReader(ItemSchema.of(df.schema).arrow))
-        items = _Chunks(self._flow, stopped)
+        items = _Chunks(self._flow, stop)
         table = pa.Table.from_batches(list(items), schema=CHUNK_SCHEMA)
         return self._divided(frame_of(self._session, table), items)
 
@@ -266,19 +273,17 @@ class FlowOrigin:
 class _Chunks:
     """The items of a flow, pickled, as batches of one row."""
 
-    __slots__ = ("_flow", "_stopped", "sender")
+    __slots__ = ("_flow", "_stop", "sender")
 
-    def __init__(self, flow: Flow[Any], stopped: Callable[[], bool]) -> None:
+    def __init__(self, flow: Flow[Any], stop: Stop) -> None:
         self._flow: Final = flow
-        self._stopped: Final = stopped
+        self._stop: Final = stop
         self.sender: Final = ItemSender()
 
     def __iter__(self) -> Iterator[ArrowBatch]:
-        items = iter(self._flow)
+        items = taken(self._flow, self._stop)
         try:
             for chunk in chunks(items, self.sender):
-                if self._stopped():
-                    return
                 yield to_chunk(chunk.kind, chunk.payload)
         finally:
             close_iterator(items)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Final, final
 
-from flow_spark._wire import (
+from flow_spark.channel.wire import (
     COUNTS,
     FRAME,
     HELLO,

@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Final
 
-from flow_spark._pickling import TaskSender
 from flow_spark.errors import RemoteError, RemoteTracebackError
+from flow_spark.pickling.pickles import TaskSender
 
 __all__ = ["dump_error", "load_error"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, final
 
 from typing_extensions import TypeIs
 
-from flow_spark._arrow import ArrowField, ArrowSchema, ArrowType, pa
-from flow_spark._frames import arrow_schema, spark_schema
-from flow_spark._shapes import TypeHint, is_class, name_of, record_fields
 from flow_spark.errors import UnsupportedTypeError
+from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowType, pa
+from flow_spark.items.shapes import TypeHint, is_class, name_of, record_fields
+from flow_spark.jobs.frames import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast, final
 
-from flow_spark._java import Java, usable_home
+from flow_spark.driver.java import Java, usable_home
 from flow_spark.errors import SessionStartError
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, cast, final
 
-from flow_spark._arrow import ArrowSchema, pa
-from flow_spark._channel import Batch
-from flow_spark._pickling import ClassReference, find_class
-from flow_spark._rows import RowReader
-from flow_spark._wire import Kind
+from flow_spark.channel.receiver import Batch
+from flow_spark.channel.wire import Kind
+from flow_spark.items.arrow import ArrowSchema, pa
+from flow_spark.items.rows import RowReader
+from flow_spark.pickling.pickles import ClassReference, find_class
 
 __all__ = ["Decoder", "Sender", "decode", "encode"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from flow_spark._arrow import ArrowBatch, ArrowSchema, ArrowTable
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema, ArrowTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

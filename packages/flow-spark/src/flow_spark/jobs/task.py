@@ -11,18 +11,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
-from flow_spark._arrow import ArrowBatch, ArrowSchema, pa
-from flow_spark._chunks import FRAME_BYTES, chunks
-from flow_spark._codec import decode
-from flow_spark._columns import BATCH_ROWS, to_batches
-from flow_spark._failures import dump_error
-from flow_spark._liveness import jvm_is_gone
-from flow_spark._pickling import TaskSender
-from flow_spark._push import Push
-from flow_spark._rows import RowReader
-from flow_spark._schema import ItemSchema
-from flow_spark._wire import Kind, Target
+from flow_spark.channel.push import Push
+from flow_spark.channel.wire import Kind, Target
 from flow_spark.errors import ChannelError
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
+from flow_spark.items.columns import BATCH_ROWS, to_batches
+from flow_spark.items.rows import RowReader
+from flow_spark.items.schema import ItemSchema
+from flow_spark.jobs.liveness import jvm_is_gone
+from flow_spark.pickling.chunks import FRAME_BYTES, chunks
+from flow_spark.pickling.codec import decode
+from flow_spark.pickling.failures import dump_error
+from flow_spark.pickling.pickles import TaskSender
 
 __all__ = [
     "CHUNK_DDL",

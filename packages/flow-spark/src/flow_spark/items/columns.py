@@ -9,9 +9,10 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from flow_spark._arrow import ArrowArray, ArrowBatch, ArrowField, ArrowType, pa
-from flow_spark._schema import ItemSchema
-from flow_spark._shapes import (
+from flow_spark.errors import SchemaMismatchError
+from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowType, pa
+from flow_spark.items.schema import ItemSchema
+from flow_spark.items.shapes import (
     Convert,
     class_of,
     has_fields,
@@ -22,7 +23,6 @@ from flow_spark._shapes import (
     or_none,
     shorten,
 )
-from flow_spark.errors import SchemaMismatchError
 
 __all__ = ["BATCH_ROWS", "to_batches"]
 

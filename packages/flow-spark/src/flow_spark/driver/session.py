@@ -15,12 +15,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import urlsplit
 
-from flow_spark._gateway import DriverJvm, environment
-from flow_spark._java import find_java
-from flow_spark._modules import own_paths
-from flow_spark._shipping import packed
+from flow_spark.driver.gateway import DriverJvm, environment
+from flow_spark.driver.java import find_java
+from flow_spark.driver.shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
 from flow_spark.fast_start import options_for
+from flow_spark.pickling.modules import own_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,8 +25,8 @@ from flow_core.stages import Program
 from flow_core.stages.compiler import close_iterator
 from flow_core.subscribers.blocking import check_may_block
 from flow_core.subscribers.strict import core_subscriber
-from flow_spark._job import PushedJob
-from flow_spark._origin import Origin
+from flow_spark.jobs.job import PushedJob
+from flow_spark.jobs.origin import Origin
 
 __all__ = ["JobSource"]
 

@@ -16,7 +16,8 @@ import threading
 import types
 from typing import Any, Final, final
 
-from flow_spark._cloudpickle import (
+from flow_spark.errors import NotPicklableError
+from flow_spark.pickling.by_value import (
     ByValuePickler,
     by_value,
     class_id,
@@ -25,9 +26,8 @@ from flow_spark._cloudpickle import (
     no_longer_by_value,
     registered_by_value,
 )
-from flow_spark._culprit import culprit
-from flow_spark._modules import importable
-from flow_spark.errors import NotPicklableError
+from flow_spark.pickling.culprit import culprit
+from flow_spark.pickling.modules import importable
 
 __all__ = ["ClassReference", "ItemSender", "TaskSender", "dumps", "find_class"]
 

@@ -1,0 +1,1 @@
+"""How items get from tasks to the driver: authenticated, demand-driven, exact under retries."""

@@ -1,0 +1,1 @@
+"""Between Python items, Arrow batches and Spark schemas."""
