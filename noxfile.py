@@ -152,11 +152,13 @@ def tests(session: nox.Session, package: str) -> None:
 
 @nox.session(tags=["full"], reuse_venv=False)
 def examples(session: nox.Session) -> None:
-    """Run README, docs and examples, and the tests that span packages."""
+    """Run README, docs, docstrings and examples, and the tests that span packages."""
     install(session, *PACKAGES)
     session.install("-r", "examples/requirements.txt", *dependencies("test", "examples"))
     pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     session.run("pytest", *pages, "tests", *session.posargs)
+    modules = [package.replace("-", "_") for package in PACKAGES]
+    session.run("pytest", "--doctest-modules", "--pyargs", *modules)
 
 
 @nox.session(tags=["full"], reuse_venv=False)

@@ -119,7 +119,8 @@ class CoreSubscriber(Generic[T_contra]):
     """A subscriber that vouches for the rules itself, so that no strict guard is put before it.
 
     Operators and the subscribers of this library are of this class. Foreign subscribers get a
-    guard for §1.3, §2.3, §2.12, §2.13 and §3.9 instead.
+    guard instead: one subscription only (§2.5), nothing after a terminal (§1.7), and what they
+    raise stays out of the flow (§2.13).
     """
 
     __slots__ = ()
@@ -224,7 +225,7 @@ class IterableSource(Generic[T_co]):
 
     @abstractmethod
     def iterate(self) -> Iterator[T_co]:
-        """A new iterator for one subscriber. One that has ``close()`` is closed on cancel."""
+        """A new iterator for one subscriber. A generator is closed at the end or on cancel."""
 
 
 class CallableSource(IterableSource[T_co]):
