@@ -237,11 +237,14 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         """Close the polled loop. False if it runs right now: then `poll` closes it afterwards."""
         fused = self._fused
         self._ahead = EMPTY
+        if fused is None:
+            return True
+        if fused.gi_running:
+            return False  # not tried: CPython 3.12.1 crashes where others raise ValueError
         try:
-            if fused is not None:
-                fused.close()
+            fused.close()
         except ValueError:
-            if fused is None or not fused.gi_running:
+            if not fused.gi_running:
                 raise  # by a `finally` of the user's generator
             return False
         return True
