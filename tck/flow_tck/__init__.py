@@ -1,0 +1,1 @@
+"""The official kit of Reactive Streams, run against this library's objects."""

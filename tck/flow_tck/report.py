@@ -1,0 +1,203 @@
+"""What is shown: what runs, a table, and the differences."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from types import TracebackType
+from typing import Final, final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from flow_tck.expected import Result
+from flow_tck.subjects import Subject
+
+__all__ = ["Report"]
+
+BORING: Final = ("org.testng.", "java.base/", "jdk.internal.", "jdk.proxy", "org.jpype.")
+"""Frames of a Java stack that say nothing about a failure."""
+
+
+@final
+@dataclass
+class _Runs:
+    """What became of one subject."""
+
+    counts: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    seconds: float = 0.0
+    differences: list[str] = field(default_factory=list[str])
+    bad: int = 0
+
+
+@final
+class Report:
+    """Shows the progress while it is a context, and the rest by `conclude`.
+
+    Args:
+        subjects: those that are verified, by name.
+        repeat: how often each is.
+    """
+
+    def __init__(self, subjects: Mapping[str, Subject], repeat: int) -> None:
+        self._subjects = subjects
+        self._repeat = repeat
+        self._runs = {name: _Runs() for name in subjects}
+        self._unclean: list[str] = []
+        self._lock = Lock()
+        # Names are long: what is written to a file is not cut at 80 columns.
+        width = None if sys.stdout.isatty() else 120
+        self._console = Console(width=width, soft_wrap=False)
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task("", total=len(subjects) * repeat)
+
+    def __enter__(self) -> Report:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    # -- see workers.Listener
+
+    def running(self, subject: str, test: str) -> None:
+        """Show it."""
+        self._progress.update(self._task, description=f"{subject}: {test}")
+
+    def repeated(self, subject: str, test: str) -> None:
+        """Say so: it does not count as a failure, but should not happen on an idle machine."""
+        self._console.print(f"{subject}: {test} is tried again", style="yellow", markup=False)
+
+    def verified(self, subject: str, results: dict[str, Result], seconds: float) -> None:
+        """Compare the results with what they must be."""
+        expected = self._subjects[subject].expected
+        counted = Counter(result.status for result in results.values())
+        differences = [
+            "\n".join((difference, *_details(results.get(difference.partition(" ")[0]))))
+            for difference in expected.differences(results)
+        ]
+        counts = counted["passed"], counted["failed"], counted["skipped"]
+        self._ended(subject, counts, seconds, differences)
+
+    def crashed(self, subject: str, test: str, log: str, seconds: float) -> None:
+        """It counts as one failure."""
+        text = f"the process has ended in {test}\n{_indented(log)}"
+        self._ended(subject, (0, 1, 0), seconds, [text])
+
+    def unclean(self, log: str) -> None:
+        """It is shown at the end, and makes the whole fail."""
+        with self._lock:
+            self._unclean.append(log)
+
+    def _ended(
+        self,
+        subject: str,
+        counts: tuple[int, int, int],
+        seconds: float,
+        differences: Sequence[str],
+    ) -> None:
+        with self._lock:
+            runs = self._runs[subject]
+            runs.counts.append(counts)
+            runs.seconds += seconds
+            runs.bad += bool(differences)
+            lines = (text.partition("\n")[0] for text in differences)
+            runs.differences += (line for line in lines if line not in runs.differences)
+        self._progress.advance(self._task)
+        if differences:
+            self._console.rule(f"{subject}: not as it must be", align="left", style="red")
+            for text in differences:
+                self._console.print(text, markup=False, highlight=False)
+        elif not self._console.is_terminal:
+            self._console.print(f"{subject}: as it must be", markup=False)
+
+    # -- the end
+
+    def conclude(self, uncovered: Sequence[str]) -> int:
+        """Print the table, and all that is wrong.
+
+        Args:
+            uncovered: what is registered and has no subject, a line each.
+
+        Returns:
+            The exit code.
+        """
+        for runs in self._runs.values():
+            if len(runs.counts) != self._repeat:
+                runs.bad += 1
+                runs.differences.append(f"ran {len(runs.counts)} times, not {self._repeat}")
+        self._console.print(self._table())
+        for name, runs in self._runs.items():
+            for line in runs.differences:
+                self._console.print(f"{name}: {line}", style="red", markup=False)
+        for log in self._unclean:
+            self._console.rule("a process has not ended as it should", align="left", style="red")
+            self._console.print(log, markup=False, highlight=False)
+        for line in uncovered:
+            self._console.print(f"not verified: {line}", style="red", markup=False)
+        wrong = uncovered or self._unclean or any(runs.bad for runs in self._runs.values())
+        bad = sum(runs.bad for runs in self._runs.values())
+        total = self._repeat * len(self._runs)
+        passed, failed, skipped = (
+            sum(counts[i] for runs in self._runs.values() for counts in runs.counts)
+            for i in range(3)
+        )
+        self._console.print(
+            f"{total - bad} of {total} subjects are as they must be "
+            f"({passed} tests passed, {failed} failed, {skipped} skipped)",
+            style="red" if wrong else "green",
+        )
+        return 1 if wrong else 0
+
+    def _table(self) -> Table:
+        table = Table("subject", title="Reactive Streams TCK 1.0.4", title_justify="left")
+        for name in ("passed", "failed", "skipped", "seconds"):
+            table.add_column(name, justify="right")
+        table.add_column("as it must be" if self._repeat == 1 else "as it must be, of")
+        for name, runs in self._runs.items():
+            good = self._repeat - runs.bad
+            table.add_row(
+                name,
+                *(_range([counts[i] for counts in runs.counts]) for i in range(3)),
+                f"{runs.seconds / max(1, len(runs.counts)):.1f}",
+                ("no" if runs.bad else "yes") if self._repeat == 1 else f"{good}/{self._repeat}",
+                style="red" if runs.bad else None,
+            )
+        return table
+
+
+def _range(counts: Sequence[int]) -> str:
+    """One number if all runs agree, or the least and the greatest."""
+    least, most = min(counts, default=0), max(counts, default=0)
+    return str(least) if least == most else f"{least}–{most}"
+
+
+def _details(result: Result | None) -> list[str]:
+    if result is None:
+        return []
+    stack = [
+        line for line in result.stack.splitlines()[1:] if not line.strip()[3:].startswith(BORING)
+    ]
+    parts = (("Java", result.message), ("in Java", "\n".join(stack)), ("in Python", result.trace))
+    return [f"  {title}:\n{_indented(text, 4)}" for title, text in parts if text]
+
+
+def _indented(text: str, spaces: int = 2) -> str:
+    return "\n".join(f"{'':{spaces}}{line.expandtabs(2)}" for line in text.splitlines())

@@ -1,0 +1,116 @@
+"""The threads of a verification: a pool, an event loop, and consumers that block."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any, Final
+
+import flow_core as flow
+from flow_core import Flow, Subscriber
+from flow_tck.java import detach, detaching
+
+__all__ = ["PATIENCE_S", "close", "event_loop", "pool", "settle", "spawn", "subscriber_of"]
+
+PATIENCE_S: Final = 10.0
+"""Seconds to wait for what happens at once, unless something is broken."""
+
+_POOL_SIZE: Final = 4
+_consumers: Final[list[threading.Thread]] = []
+_captured: Final[list[Subscriber[Any]]] = []
+
+
+@functools.cache
+def pool() -> ThreadPoolExecutor:
+    """Threads that live as long as this process."""
+    return ThreadPoolExecutor(_POOL_SIZE, thread_name_prefix="pool")
+
+
+@functools.cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """A loop that runs as long as this process, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=detaching(loop.run_forever), name="event loop", daemon=True).start()
+    return loop
+
+
+def spawn(work: Callable[[], object]) -> None:
+    """Start a thread that ends, at the latest, when its test does."""
+    thread = threading.Thread(target=detaching(work), name="consumer", daemon=True)
+    thread.start()
+    _consumers.append(thread)
+
+
+def spawn_async(work: Coroutine[Any, Any, object]) -> None:
+    """Start a task in the event loop."""
+    asyncio.run_coroutine_threadsafe(work, event_loop())
+
+
+class _Capture:
+    """A publisher that only takes its subscriber down."""
+
+    def __init__(self) -> None:
+        self.subscribers: SimpleQueue[Subscriber[Any]] = SimpleQueue()
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        self.subscribers.put(subscriber)
+
+
+class _Ended:
+    """The subscription of a flow that is over."""
+
+    def request(self, n: int, /) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass
+
+
+def subscriber_of(consume: Callable[[Flow[Any]], object]) -> Subscriber[Any]:
+    """What a foreign publisher gets to see of a flow that is consumed.
+
+    Args:
+        consume: subscribes to the flow that it is given, here or in another thread.
+    """
+    capture = _Capture()
+    consume(flow.from_publisher(capture))
+    subscriber = capture.subscribers.get(timeout=PATIENCE_S)
+    _captured.append(subscriber)
+    return subscriber
+
+
+def settle() -> None:
+    """End what a test has left open, and the threads that waited for it."""
+    while _captured:
+        subscriber = _captured.pop()
+        with contextlib.suppress(Exception):
+            subscriber.on_subscribe(_Ended())  # for one that has none; others cancel it (§2.5)
+            subscriber.on_complete()
+    while _consumers:
+        consumer = _consumers.pop()
+        consumer.join(PATIENCE_S)
+        if consumer.is_alive():
+            raise RuntimeError(f"{consumer} goes on although its flow has completed")
+
+
+def close() -> None:
+    """End all threads, each of which lets go of the virtual machine."""
+    settle()
+    if event_loop.cache_info().currsize:
+        event_loop().call_soon_threadsafe(event_loop().stop)
+    if pool.cache_info().currsize:
+        # Each task waits for the others, so that every thread gets one.
+        barrier = threading.Barrier(_POOL_SIZE)
+
+        def leave() -> None:
+            barrier.wait(PATIENCE_S)
+            detach()
+
+        for leaving in [pool().submit(leave) for _ in range(_POOL_SIZE)]:
+            leaving.result(PATIENCE_S)
+        pool().shutdown()
