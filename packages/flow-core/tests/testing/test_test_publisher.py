@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import flow_core as flow
+from flow_core import UNBOUNDED, Fusion
 from flow_core.testing import (
     ConditionalTestSubscriber,
+    PublisherProbe,
     TestPublisher,
     TestSubscriber,
     Violation,
+    observe,
     race,
+    recorded_drops,
 )
 
 
@@ -111,3 +117,108 @@ def test_a_race_reports_what_is_raised_and_what_hangs() -> None:
     with pytest.raises(BaseExceptionGroup) as raised:
         race(fail, lambda: None)
     assert raised.value.exceptions == (error,)
+
+
+# -- further violations
+
+
+def test_after_a_terminal_its_subscription_is_dead_unless_that_is_allowed() -> None:
+    for violation, requests in ((Violation.NONE, [2, 3]), (Violation.CLEANUP, [2, 3])):
+        answered: list[int] = []
+        publisher = TestPublisher[int](
+            violation, on_request=lambda _, n, answered=answered: answered.append(n)
+        )
+        subscriber = TestSubscriber[int](2)
+        publisher.subscribe(subscriber)
+        publisher.complete()
+        subscriber.request(3)
+        subscriber.cancel()
+        publisher.assert_requests(*requests)
+        # By the rules it is deaf and was cancelled; against them it answers, and ignores that.
+        assert answered == ([2] if violation is Violation.NONE else [2, 3])
+        assert publisher.cancelled is (violation is Violation.NONE)
+
+
+def test_without_cleaning_up_it_goes_on_after_a_terminal_and_a_cancel() -> None:
+    publisher, subscriber = subscribed(Violation.CLEANUP, Violation.AFTER_TERMINAL)
+    publisher.complete()
+    subscriber.cancel()
+    publisher.next(1)
+    assert [str(signal) for signal in subscriber.late] == ["on_next(1)"]
+
+
+def test_it_may_hand_over_two_subscriptions() -> None:
+    publisher, subscriber = subscribed(Violation.SECOND_SUBSCRIPTION)
+    assert publisher.second is not None
+    assert publisher.second.cancelled
+    publisher.assert_not_cancelled().next(1)
+    with pytest.raises(AssertionError, match=r"§2\.12"):
+        subscriber.assert_rules_kept()
+
+
+def test_it_may_send_from_several_threads_at_once() -> None:
+    publisher, subscriber = subscribed(Violation.CONCURRENCY, Violation.OVERFLOW)
+    publisher.next_at_once(*range(8))
+    assert sorted(subscriber.items) == list(range(8))
+    assert len({signal.thread_name for signal in subscriber.signals}) > 1
+    with pytest.raises(AssertionError, match="CONCURRENCY"):
+        subscribed()[0].next_at_once(1, 2)
+
+
+def test_it_lets_its_subscriber_go_when_that_is_over() -> None:
+    for end in (TestPublisher.complete, lambda publisher: publisher._receiver().cancel()):
+        publisher, subscriber = subscribed()
+        alive = weakref.ref(subscriber)
+        end(publisher)
+        del subscriber
+        assert alive() is None
+
+
+# -- the probe
+
+
+def test_a_probe_records_what_a_publisher_is_asked_for() -> None:
+    probe = PublisherProbe(flow.range(10))
+    probe.assert_not_subscribed().assert_not_requested().assert_not_cancelled()
+    subscriber = observe(probe.flow.map(lambda n: n + 1), 2)
+    subscriber.assert_items(1, 2).request(1)
+    probe.assert_subscribed().assert_requests(2, 1).assert_not_cancelled()
+    assert probe.requested == 3
+    subscriber.cancel()
+    probe.assert_cancelled()
+    observe(probe).assert_result(*range(10))
+    probe.assert_subscribed(2)
+    assert probe.requested == UNBOUNDED
+    with pytest.raises(AssertionError, match="expected 1 subscriptions, got 2"):
+        probe.assert_subscribed()
+    with pytest.raises(AssertionError, match="expected the requests"):
+        probe.assert_not_requested()
+
+
+def test_a_probe_passes_on_every_signal_and_ends_fusion() -> None:
+    error = ValueError()
+    observe(PublisherProbe(flow.error(error))).assert_failure(error)
+    observe(PublisherProbe(flow.range(2)), fusion=Fusion.ANY).assert_fusion(Fusion.NONE)
+    probe = PublisherProbe(flow.range(2))
+    with recorded_drops() as drops:
+        observe(probe, on_item=lambda *_: raise_(error))
+        assert drops.take_errors() == [error]
+    observe(PublisherProbe(flow.range(2))).cancel()  # after the end: that was no cancel
+    done = PublisherProbe(flow.range(2))
+    observe(done).cancel()
+    done.assert_not_cancelled()
+
+
+def test_a_probe_drops_what_comes_after_a_cancel() -> None:
+    publisher = TestPublisher[int](Violation.IGNORED_CANCEL)
+    subscriber = observe(PublisherProbe(publisher))
+    subscriber.cancel()
+    error = ValueError()
+    with recorded_drops() as drops:
+        publisher.next(1).error(error)
+        assert (drops.take_items(), drops.take_errors()) == ([1], [error])
+    subscriber.assert_silent_after_cancel()
+
+
+def raise_(error: Exception) -> None:
+    raise error

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from threading import Event, Thread, get_ident
+from threading import Event, Thread, current_thread, get_ident
 from typing import Any
 
 import pytest
 
 import flow_core as flow
-from flow_core import UNBOUNDED, Fusion, NoneItemError
-from flow_core.testing import TIMEOUT_S, ConditionalTestSubscriber, TestSubscriber
+from flow_core import EMPTY, UNBOUNDED, Empty, Fusion, NoneItemError, QueueSubscription
+from flow_core.testing import (
+    TIMEOUT_S,
+    ConditionalTestSubscriber,
+    TestSubscriber,
+    observe,
+    race,
+)
 
 
 class Recording:
@@ -213,3 +220,205 @@ def test_a_conditional_one_takes_what_it_accepts() -> None:
     assert subscriber.rejected == [1, 0]
     assert subscriber.offered == 2
     assert subscription.requests == [2, 1]
+
+
+# -- what it asserts besides
+
+
+def test_it_says_whether_it_was_subscribed() -> None:
+    waiting = TestSubscriber[int]()
+    waiting.assert_not_subscribed()
+    with pytest.raises(AssertionError, match="expected an on_subscribe"):
+        waiting.assert_subscribed()
+    subscriber, _ = subscribed()
+    subscriber.assert_subscribed().assert_no_items()
+    with pytest.raises(AssertionError, match="expected no on_subscribe"):
+        subscriber.assert_not_subscribed()
+    subscriber.on_next(1)
+    with pytest.raises(AssertionError, match=r"expected the items \[\], got \[1\]"):
+        subscriber.assert_no_items()
+
+
+def test_it_knows_the_demand_that_is_left() -> None:
+    subscriber, _ = subscribed(2)
+    subscriber.on_next(1)
+    subscriber.assert_demand(1).request(3)
+    subscriber.assert_demand(4)
+    with pytest.raises(AssertionError, match="expected a demand of 1 more items, it is 4"):
+        subscriber.assert_demand(1)
+    subscribed()[0].assert_demand(UNBOUNDED)
+
+
+def test_it_compares_what_an_error_says() -> None:
+    subscriber, _ = subscribed()
+    with pytest.raises(AssertionError, match="'reason', got none"):
+        subscriber.assert_error_message("reason")
+    subscriber.on_error(ValueError("the reason why"))
+    subscriber.assert_error_message("reason")
+    with pytest.raises(AssertionError, match="it says the reason why"):
+        subscriber.assert_error_message("excuse")
+
+
+def test_it_says_on_which_threads_it_was_signalled() -> None:
+    subscriber, _ = subscribed()
+    with pytest.raises(AssertionError, match="got None"):
+        subscriber.assert_on_thread(current_thread())
+    threads = [
+        Thread(target=subscriber.on_next, args=(1,), name="worker_1"),
+        Thread(target=subscriber.on_complete, name="worker_2"),
+    ]
+    for thread in threads:
+        thread.start()
+        thread.join(TIMEOUT_S)
+    subscriber.assert_on_thread("worker").assert_not_on_thread("MainThread")
+    subscriber.assert_not_on_thread(current_thread())
+    with pytest.raises(AssertionError, match=r"on worker_1…, got on_complete\(\) on 'worker_2'"):
+        subscriber.assert_on_thread("worker_1")
+    with pytest.raises(AssertionError, match=r"no signal on worker_2, got on_complete\(\)"):
+        subscriber.assert_not_on_thread(threads[1])
+
+
+def test_it_says_what_fusion_was_granted() -> None:
+    observe(flow.range(3), fusion=Fusion.SYNC).assert_fusion(Fusion.SYNC).assert_result(0, 1, 2)
+    refused = observe(flow.range(3).hide(), fusion=Fusion.ANY).assert_fusion(Fusion.NONE)
+    with pytest.raises(AssertionError, match=r"expected <Fusion\.SYNC: 1>, was granted"):
+        refused.assert_fusion(Fusion.SYNC)
+    with pytest.raises(AssertionError, match="not told to ask"):
+        observe(flow.range(3)).assert_fusion(Fusion.NONE)
+
+
+def test_observe_subscribes_a_new_one() -> None:
+    observe(flow.range(5), 2).assert_items(0, 1).assert_demand(0)
+    observe(flow.range(5), on_item=lambda it, _: it.cancel()).assert_items(0)
+
+
+# -- fused in ASYNC mode
+
+
+class SharedQueue(Recording, QueueSubscription[int]):
+    """An upstream that shares its queue, as a unicast processor does."""
+
+    def __init__(self, *items: int) -> None:
+        super().__init__()
+        self.queue = deque(items)
+        self.polls: list[object] = []
+        self.fails: Exception | None = None
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        assert self.requests == []
+        return mode & Fusion.ASYNC
+
+    def poll(self) -> int | Empty:
+        if self.fails is not None:
+            raise self.fails
+        polled = self.queue.popleft() if self.queue else EMPTY
+        self.polls.append(polled)
+        return polled
+
+    def is_empty(self) -> bool:
+        return not self.queue
+
+    def clear(self) -> None:
+        self.queue.clear()
+
+
+def woken(request: int = UNBOUNDED) -> tuple[TestSubscriber[Any], SharedQueue]:
+    subscriber, queue = TestSubscriber[Any](request, fusion=Fusion.ANY), SharedQueue()
+    subscriber.on_subscribe(queue)
+    subscriber.assert_fusion(Fusion.ASYNC)
+    return subscriber, queue
+
+
+def test_fused_async_it_requests_and_polls_when_it_is_woken() -> None:
+    subscriber, queue = woken(2)
+    assert queue.requests == [2]
+    queue.queue.extend((1, 2, 3))
+    subscriber.assert_no_items()
+    subscriber.on_next(EMPTY)
+    subscriber.assert_items(1, 2).request(5)
+    assert queue.requests == [2, 5]
+    subscriber.assert_items(1, 2, 3).assert_demand(4)
+    queue.queue.append(4)
+    subscriber.on_next(EMPTY)
+    subscriber.assert_items(1, 2, 3, 4).assert_not_terminated()
+
+
+@pytest.mark.parametrize("error", [None, ValueError()])
+def test_fused_async_what_is_left_is_polled_before_the_end(error: Exception | None) -> None:
+    subscriber, queue = woken(1)
+    queue.queue.extend((1, 2))
+    subscriber.on_next(EMPTY)
+    if error is None:
+        subscriber.on_complete()
+    else:
+        subscriber.on_error(error)
+    subscriber.assert_items(1).assert_not_terminated().request(1)
+    if error is None:
+        subscriber.assert_result(1, 2)
+    else:
+        subscriber.assert_failure(error, 1, 2)
+
+
+def test_fused_async_an_end_without_items_needs_no_demand() -> None:
+    subscriber, _ = woken(0)
+    subscriber.on_complete()
+    subscriber.assert_result()
+
+
+def test_fused_async_a_signal_after_the_end_is_noticed_though_items_are_left() -> None:
+    subscriber, queue = woken(0)
+    queue.queue.append(1)
+    subscriber.on_complete()
+    subscriber.on_next(EMPTY)
+    with pytest.raises(AssertionError, match=r"§1\.7"):
+        subscriber.assert_rules_kept()
+
+
+def test_fused_async_an_item_that_is_pushed_is_noticed() -> None:
+    subscriber, _ = woken()
+    subscriber.on_next(1)
+    with pytest.raises(AssertionError, match="on_next is only a wake-up, got 1"):
+        subscriber.assert_rules_kept()
+
+
+def test_fused_async_what_poll_raises_is_the_end() -> None:
+    subscriber, queue = woken()
+    queue.fails = ValueError()
+    subscriber.on_next(EMPTY)
+    subscriber.assert_failure(queue.fails)
+
+
+def test_fused_async_a_cancel_stops_the_polling() -> None:
+    subscriber, queue = woken(1)
+    queue.queue.extend((1, 2))
+    subscriber.on_next(EMPTY)
+    subscriber.cancel()
+    subscriber.request(1)
+    subscriber.on_next(EMPTY)
+    subscriber.assert_items(1)
+    assert queue.cancels == 1
+
+
+def test_fused_async_two_threads_never_poll_at_once() -> None:
+    for _ in range(50):
+        subscriber, queue = woken(0)
+        queue.queue.extend(range(40))
+
+        def wake(subscriber: TestSubscriber[Any] = subscriber) -> None:
+            for _ in range(20):
+                subscriber.on_next(EMPTY)
+
+        def ask(subscriber: TestSubscriber[Any] = subscriber) -> None:
+            for _ in range(20):
+                subscriber.request(1)
+
+        race(wake, ask, ask)
+        subscriber.assert_items(*range(40))
+
+
+def test_fused_async_a_conditional_one_is_woken_too() -> None:
+    subscriber, queue = ConditionalTestSubscriber[Any](fusion=Fusion.ASYNC), SharedQueue(1, 2)
+    subscriber.on_subscribe(queue)
+    assert subscriber.try_on_next(EMPTY)
+    subscriber.on_complete()
+    subscriber.assert_result(1, 2)

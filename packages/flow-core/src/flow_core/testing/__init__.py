@@ -1,32 +1,85 @@
 """What a test of a publisher, an operator or a subscriber needs. Works with any test runner."""
 
+from flow_core.testing.bad_sources import (
+    BAD_SOURCES,
+    BadSource,
+    LateError,
+    Misbehaving,
+    check_bad_source,
+)
 from flow_core.testing.cases import STAGE_CASES, StageCase
 from flow_core.testing.drops import Drops, recorded_drops
-from flow_core.testing.publisher import TestPublisher, Violation
+from flow_core.testing.marbles import (
+    MarbleError,
+    Marbles,
+    MarbleSignal,
+    MarbleSource,
+    assert_marbles,
+    cold,
+    hot,
+    parse_marbles,
+    record_signals,
+    to_marbles,
+)
+from flow_core.testing.publisher import PublisherProbe, TestPublisher, Violation
 from flow_core.testing.races import race
 from flow_core.testing.results import DOWNSTREAMS, UPSTREAMS, Downstream, Upstream, assert_result
+from flow_core.testing.retention import (
+    ENDINGS,
+    Ending,
+    Payload,
+    PayloadError,
+    Payloads,
+    assert_released,
+)
 from flow_core.testing.subscriber import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
     Signal,
     TestSubscriber,
+    observe,
 )
+from flow_core.testing.virtual_clock import VirtualClock
 
 __all__ = [
+    "BAD_SOURCES",
     "DOWNSTREAMS",
+    "ENDINGS",
     "STAGE_CASES",
     "TIMEOUT_S",
     "UPSTREAMS",
+    "BadSource",
     "ConditionalTestSubscriber",
     "Downstream",
     "Drops",
+    "Ending",
+    "LateError",
+    "MarbleError",
+    "MarbleSignal",
+    "MarbleSource",
+    "Marbles",
+    "Misbehaving",
+    "Payload",
+    "PayloadError",
+    "Payloads",
+    "PublisherProbe",
     "Signal",
     "StageCase",
     "TestPublisher",
     "TestSubscriber",
     "Upstream",
     "Violation",
+    "VirtualClock",
+    "assert_marbles",
+    "assert_released",
     "assert_result",
+    "check_bad_source",
+    "cold",
+    "hot",
+    "observe",
+    "parse_marbles",
     "race",
+    "record_signals",
     "recorded_drops",
+    "to_marbles",
 ]

@@ -6,13 +6,16 @@ stage, on every engine that can run stages; a stage that is missing here fails t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import accumulate, dropwhile, pairwise, takewhile
+from itertools import accumulate, dropwhile, groupby, pairwise, takewhile
 from typing import Any, Final, final
 
 from flow_core.flow import Flow
+from flow_core.notifications import Notification, OnComplete, OnNext
+from flow_core.stages.sink import SingleSink
 
 __all__ = ["STAGE_CASES", "StageCase"]
 
@@ -105,6 +108,57 @@ def _growing(items: list[int]) -> list[int]:
 
 def _windows(items: list[Any], count: int, skip: int) -> list[list[Any]]:
     return [items[i : i + count] for i in range(0, len(items), skip)]
+
+
+def _cut(
+    items: list[Any],
+    ends: Callable[[Any], object],
+    *,
+    before: bool = False,
+    drop: bool = False,
+    empty: bool = False,
+) -> list[list[Any]]:
+    """Lists that end with (or before, or instead of) the items for which `ends` is true."""
+    lists: list[list[Any]] = [[]]
+    for item in items:
+        if not ends(item):
+            lists[-1].append(item)
+        elif before:
+            lists.append([item])
+        else:
+            lists[-1] += [] if drop else [item]
+            lists.append([])
+    return [made for i, made in enumerate(lists) if made or (empty and i < len(lists) - 1)]
+
+
+def _runs(items: list[Any], key: Callable[[Any], Any]) -> list[list[Any]]:
+    return [list(run) for _, run in groupby(items, key)]
+
+
+def _keyed(items: list[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    return {k: [item for item in items if key(item) == k] for k in map(key, items)}
+
+
+def _handled(n: int, sink: SingleSink[int]) -> None:
+    """Tens of odd numbers, until one is above 6."""
+    if n % 2:
+        sink.next(10 * n)
+    if n > 6:
+        sink.complete()
+
+
+def _handled_list(items: list[int]) -> list[int]:
+    until = [*takewhile(lambda n: n <= 6, items), *[n for n in items if n > 6][:1]]
+    return [10 * n for n in until if n % 2]
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+def _value(signal: Notification[int]) -> int:
+    """An item itself; 1000 stands for completion."""
+    return signal.item if isinstance(signal, OnNext) else 1000
 
 
 STAGE_CASES: Final[tuple[StageCase, ...]] = (
@@ -207,5 +261,213 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
         lambda s: _windows(s, 2, 3),
         nested=True,
     ),
+    StageCase(
+        "map_optional",
+        lambda f: f.map_optional(lambda n: n + 1 if n % 3 else None),
+        lambda s: [n + 1 for n in s if n % 3],
+    ),
+    StageCase(
+        "map_indexed",
+        lambda f: f.map_indexed(lambda n, i: n * i),
+        lambda s: [n * i for i, n in enumerate(s)],
+    ),
+    StageCase("cast", lambda f: f.cast(int), lambda s: s),
+    StageCase(
+        "of_type",
+        lambda f: f.map(lambda n: str(n) if n % 2 else n).of_type(int),
+        lambda s: [n for n in s if not n % 2],
+    ),
+    StageCase("handle", lambda f: f.handle(_handled), _handled_list),
+    StageCase(
+        "filter_indexed",
+        lambda f: f.filter_indexed(lambda _, i: i % 3 == 1),
+        lambda s: s[1::3],
+    ),
+    StageCase("ignore_elements", lambda f: f.ignore_elements(), lambda _: []),
+    StageCase("take_last", lambda f: f.take_last(3), lambda s: s[-3:]),
+    StageCase("take_last 0", lambda f: f.take_last(0), lambda _: []),
+    StageCase("skip_last", lambda f: f.skip_last(3), lambda s: s[:-3]),
+    StageCase("skip_last 0", lambda f: f.skip_last(0), lambda s: s),
+    StageCase(
+        "take_until",
+        lambda f: f.take_until(lambda n: n > 2),
+        lambda s: [*takewhile(lambda n: n <= 2, s), *[n for n in s if n > 2][:1]],
+    ),
+    StageCase("slice", lambda f: f[1:8:3], lambda s: s[1:8:3]),
+    StageCase("slice from the end", lambda f: f[-4:-1], lambda s: s[-4:-1]),
+    StageCase("slice from the end up to an index", lambda f: f[-6:5:2], lambda s: s[-6:5:2]),
+    StageCase("element_at", lambda f: f.end_with(7, 7, 7)[2], lambda s: [*s, 7, 7, 7][2:3]),
+    StageCase(
+        "element_at_or_default",
+        lambda f: f.element_at_or_default(4, 7),
+        lambda s: s[4:5] or [7],
+    ),
+    StageCase("first_or_error", lambda f: f.end_with(7).first_or_error(), lambda s: [*s, 7][:1]),
+    StageCase("first_or_default", lambda f: f.first_or_default(7), lambda s: s[:1] or [7]),
+    StageCase("last_or_error", lambda f: f.start_with(7).last_or_error(), lambda s: [7, *s][-1:]),
+    StageCase("last_or_default", lambda f: f.last_or_default(7), lambda s: s[-1:] or [7]),
+    StageCase(
+        "single_or_error",
+        lambda f: f.count().single_or_error(),
+        lambda s: [len(s)],
+    ),
+    StageCase(
+        "single_or_default", lambda f: f.take(1).single_or_default(7), lambda s: s[:1] or [7]
+    ),
+    StageCase("to_set", lambda f: f.to_set().map(sorted), lambda s: [sorted(set(s))], nested=True),
+    StageCase(
+        "to_dict",
+        lambda f: f.to_dict(lambda n: n % 3).map(lambda d: list(d.values())),
+        lambda s: [list({n % 3: n for n in s}.values())],
+        nested=True,
+    ),
+    StageCase(
+        "to_dict with values",
+        lambda f: f.to_dict(lambda n: n % 3, lambda n: -n).map(lambda d: list(d.values())),
+        lambda s: [list({n % 3: -n for n in s}.values())],
+        nested=True,
+    ),
+    StageCase(
+        "to_multidict",
+        lambda f: f.to_multidict(lambda n: n % 3).flat_map_iterable(lambda d: d.values()),
+        lambda s: list(_keyed(s, lambda n: n % 3).values()),
+        nested=True,
+    ),
+    StageCase(
+        "to_multidict with values",
+        lambda f: f.to_multidict(lambda n: n % 3, lambda n: -n).flat_map_iterable(
+            lambda d: d.values()
+        ),
+        lambda s: [[-n for n in kept] for kept in _keyed(s, lambda n: n % 3).values()],
+        nested=True,
+    ),
+    StageCase("sum", lambda f: f.sum(), lambda s: [sum(s)]),
+    StageCase("sum from a start", lambda f: f.sum(100), lambda s: [sum(s, 100)]),
+    StageCase(
+        "average",
+        lambda f: f.end_with(6).average().map(round),
+        lambda s: [round(sum([*s, 6]) / (len(s) + 1))],
+    ),
+    StageCase("min", lambda f: f.min(), lambda s: [min(s)] if s else []),
+    StageCase(
+        "min by a key",
+        lambda f: f.min(lambda n: n % 3),
+        lambda s: [min(s, key=lambda n: n % 3)] if s else [],
+    ),
+    StageCase("max", lambda f: f.max(), lambda s: [max(s)] if s else []),
+    StageCase(
+        "max by a key",
+        lambda f: f.max(lambda n: n % 3),
+        lambda s: [max(s, key=lambda n: n % 3)] if s else [],
+    ),
+    StageCase("sort", lambda f: f.sort(), sorted),
+    StageCase(
+        "sort by a key, reversed",
+        lambda f: f.sort(lambda n: n % 3, reverse=True),
+        lambda s: sorted(s, key=lambda n: n % 3, reverse=True),
+    ),
+    StageCase(
+        "all", lambda f: f.all(lambda n: n < 5).map(int), lambda s: [int(all(n < 5 for n in s))]
+    ),
+    StageCase(
+        "some", lambda f: f.some(lambda n: n > 5).map(int), lambda s: [int(any(n > 5 for n in s))]
+    ),
+    StageCase("is_empty", lambda f: f.is_empty().map(int), lambda s: [int(not s)]),
+    StageCase("contains", lambda f: f.contains(3).map(int), lambda s: [int(3 in s)]),
+    StageCase("start_with", lambda f: f.start_with(8, 9), lambda s: [8, 9, *s]),
+    StageCase("start_with nothing", lambda f: f.start_with(), lambda s: s),
+    StageCase("end_with", lambda f: f.end_with(8, 9), lambda s: [*s, 8, 9]),
+    StageCase("default_if_empty", lambda f: f.default_if_empty(7), lambda s: s or [7]),
+    StageCase(
+        "zip_with_iterable",
+        lambda f: f.zip_with_iterable(range(4)),
+        lambda s: list(zip(s, range(4), strict=False)),
+        nested=True,
+    ),
+    StageCase(
+        "zip_with_iterable of more",
+        lambda f: f.zip_with_iterable(range(1000), _add),
+        lambda s: [n + i for i, n in enumerate(s)],
+    ),
+    StageCase("zip_with_iterable of nothing", lambda f: f.zip_with_iterable(()), lambda _: []),
+    StageCase(
+        "buffer_until",
+        lambda f: f.buffer_until(_even),
+        lambda s: _cut(s, _even),
+        nested=True,
+    ),
+    StageCase(
+        "buffer_until, cut before",
+        lambda f: f.buffer_until(_even, cut_before=True),
+        lambda s: _cut(s, _even, before=True),
+        nested=True,
+    ),
+    StageCase(
+        "buffer_while",
+        lambda f: f.buffer_while(lambda n: n % 3),
+        lambda s: _cut(s, lambda n: not n % 3, drop=True),
+        nested=True,
+    ),
+    StageCase(
+        "buffer_split",
+        lambda f: f.buffer_split(_even),
+        lambda s: _cut(s, _even, drop=True, empty=True),
+        nested=True,
+    ),
+    StageCase(
+        "buffer_until_changed",
+        lambda f: f.buffer_until_changed(),
+        lambda s: _runs(s, lambda n: n),
+        nested=True,
+    ),
+    StageCase(
+        "buffer_until_changed by a key",
+        lambda f: f.buffer_until_changed(lambda n: n // 3),
+        lambda s: _runs(s, lambda n: n // 3),
+        nested=True,
+    ),
+    StageCase("on_error_return", lambda f: f.on_error_return(7), lambda s: s),
+    StageCase(
+        "on_error_return after an error",
+        lambda f: f.map(lambda n: 12 // (n - 5)).on_error_return(7),
+        lambda s: [12 // (n - 5) for n in takewhile(lambda n: n != 5, s)] + [7] * (5 in s),
+    ),
+    StageCase(
+        "on_error_complete",
+        lambda f: f.map(lambda n: 12 // (n - 5)).on_error_complete(),
+        lambda s: [12 // (n - 5) for n in takewhile(lambda n: n != 5, s)],
+    ),
+    StageCase(
+        "on_error_map",
+        lambda f: (
+            f.map(lambda n: 12 // (n - 5))
+            .on_error_map(lambda error: LookupError(str(error)))
+            .on_error_complete(LookupError)
+        ),
+        lambda s: [12 // (n - 5) for n in takewhile(lambda n: n != 5, s)],
+    ),
+    StageCase("materialize", lambda f: f.materialize().map(_value), lambda s: [*s, 1000]),
+    StageCase(
+        "dematerialize",
+        lambda f: f.map(lambda n: OnNext(n) if n < 6 else OnComplete()).dematerialize(),
+        lambda s: list(takewhile(lambda n: n < 6, s)),
+    ),
+    StageCase("do_after_next", lambda f: f.do_after_next(_ignore), lambda s: s),
+    StageCase("do_on_subscribe", lambda f: f.do_on_subscribe(_ignore), lambda s: s),
+    StageCase("do_on_complete", lambda f: f.do_on_complete(_ignore), lambda s: s),
+    StageCase("do_on_error", lambda f: f.do_on_error(_ignore), lambda s: s),
+    StageCase("do_on_terminate", lambda f: f.do_on_terminate(_ignore), lambda s: s),
+    StageCase("do_after_terminate", lambda f: f.do_after_terminate(_ignore), lambda s: s),
+    StageCase("do_on_cancel", lambda f: f.do_on_cancel(_ignore), lambda s: s),
+    StageCase("finally_action", lambda f: f.finally_action(_ignore), lambda s: s),
+    StageCase(
+        "do_action",
+        lambda f: f.do_action(_ignore, _ignore, _ignore, on_subscribe=_ignore, on_close=_ignore),
+        lambda s: s,
+    ),
+    StageCase("log", lambda f: f.log(level=logging.DEBUG), lambda s: s),
+    StageCase("checkpoint", lambda f: f.checkpoint("here"), lambda s: s),
+    StageCase("name", lambda f: f.name("numbers"), lambda s: s),
+    StageCase("tag", lambda f: f.tag("unit", "piece"), lambda s: s),
 )
 """Every stage at least once. The names are unique."""

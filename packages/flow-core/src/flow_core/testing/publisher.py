@@ -1,15 +1,26 @@
-"""A publisher that a test drives by hand, by the rules or against them."""
+"""Publishers for tests: one that is driven by hand, and one that watches another."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar, final
+from threading import Lock
+from typing import ClassVar, Final, Generic, Self, TypeVar, final
 
+from flow_core import hooks
 from flow_core.demand import add_demand, bad_request
-from flow_core.protocols import ConditionalSubscriber, Publisher, Subscriber
+from flow_core.flow import Flow
+from flow_core.protocols import (
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Publisher,
+    Subscriber,
+    Subscription,
+)
+from flow_core.subscribers.strict import core_subscriber
+from flow_core.testing.races import race
 
-__all__ = ["TestPublisher", "Violation"]
+__all__ = ["PublisherProbe", "TestPublisher", "Violation"]
 
 T = TypeVar("T")
 
@@ -26,10 +37,79 @@ class Violation(enum.Flag):
     """Signals after on_error or on_complete (§1.7)."""
     NONE_ITEM = enum.auto()
     """Sends None (§2.13)."""
+    CLEANUP = enum.auto()
+    """Takes the subscription for alive after a terminal (§1.6): requests are answered, and a
+    cancel is ignored, so that only AFTER_TERMINAL decides whether it goes on."""
+    SECOND_SUBSCRIPTION = enum.auto()
+    """Calls on_subscribe twice when it is subscribed (§2.12)."""
+    CONCURRENCY = enum.auto()
+    """Sends items from several threads at once (§1.3), by `TestPublisher.next_at_once`."""
+
+
+_KEEPING: Final = Violation.IGNORED_CANCEL | Violation.AFTER_TERMINAL | Violation.CLEANUP
+
+
+class _Record:
+    """What a publisher was asked for, and the assertions on that."""
+
+    __slots__ = ("cancels", "requests", "subscribed")
+
+    def __init__(self) -> None:
+        self.requests: list[int] = []
+        """Each amount that was requested."""
+        self.cancels = 0
+        """How often it was cancelled."""
+        self.subscribed = 0
+        """How often it was subscribed."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether its subscriber has cancelled."""
+        return self.cancels > 0
+
+    @property
+    def requested(self) -> int:
+        """The sum of all requests, at most `flow_core.UNBOUNDED`."""
+        total = 0
+        for n in self.requests:
+            total = add_demand(total, max(n, 0))
+        return total
+
+    def assert_subscribed(self, times: int = 1) -> Self:
+        """It was subscribed exactly so often."""
+        if self.subscribed != times:
+            raise AssertionError(f"expected {times} subscriptions, got {self.subscribed}")
+        return self
+
+    def assert_not_subscribed(self) -> Self:
+        """Nobody has subscribed."""
+        return self.assert_subscribed(0)
+
+    def assert_requests(self, *amounts: int) -> Self:
+        """Exactly these amounts were requested, one by one."""
+        if self.requests != list(amounts):
+            raise AssertionError(f"expected the requests {list(amounts)}, got {self.requests}")
+        return self
+
+    def assert_not_requested(self) -> Self:
+        """Nothing was requested."""
+        return self.assert_requests()
+
+    def assert_cancelled(self) -> Self:
+        """Its subscriber has cancelled."""
+        if not self.cancels:
+            raise AssertionError("expected to be cancelled; was not")
+        return self
+
+    def assert_not_cancelled(self) -> Self:
+        """Its subscriber has not cancelled."""
+        if self.cancels:
+            raise AssertionError(f"expected not to be cancelled; was, {self.cancels} times")
+        return self
 
 
 @final
-class TestPublisher(Publisher[T], Generic[T]):
+class TestPublisher(_Record, Publisher[T], Generic[T]):
     """Sends what the test says, and records what its subscriber asks.
 
     It is a stranger to the library: no fusion, no guard. Without an allowed violation it refuses,
@@ -55,15 +135,12 @@ class TestPublisher(Publisher[T], Generic[T]):
     __slots__ = (
         "__weakref__",
         "_conditional",
-        "_link",
         "_on_request",
         "_subscriber",
         "_terminated",
         "_violations",
-        "cancels",
         "outstanding",
-        "requests",
-        "subscribed",
+        "second",
     )
 
     def __init__(
@@ -73,20 +150,16 @@ class TestPublisher(Publisher[T], Generic[T]):
         conditional: bool = False,
         on_request: Callable[[TestPublisher[T], int], object] | None = None,
     ) -> None:
-        self.requests: list[int] = []
-        """Each amount that was requested."""
+        super().__init__()
         self.outstanding = 0
         """What was requested and not yet sent."""
-        self.cancels = 0
-        """How often it was cancelled."""
-        self.subscribed = 0
-        """How often it was subscribed."""
+        self.second: _Link[T] | None = None
+        """The subscription that SECOND_SUBSCRIPTION has handed over; it has to be cancelled."""
         self._violations = violations
         self._conditional = conditional
         self._on_request = on_request
         self._subscriber: Subscriber[T] | None = None
         self._terminated = False
-        self._link: _Link[T] | None = None
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`. The last subscriber gets the signals, and starts anew."""
@@ -95,8 +168,10 @@ class TestPublisher(Publisher[T], Generic[T]):
         self._terminated = False
         self.outstanding = self.cancels = 0
         self.requests.clear()
-        self._link = _Link(self)
-        subscriber.on_subscribe(self._link)
+        subscriber.on_subscribe(_Link(self, self.subscribed))
+        if Violation.SECOND_SUBSCRIPTION in self._violations:
+            self.second = _Link(self)
+            subscriber.on_subscribe(self.second)
 
     def subscribe_again(self) -> _Link[T]:
         """Break §2.12: call ``on_subscribe`` a second time.
@@ -129,40 +204,46 @@ class TestPublisher(Publisher[T], Generic[T]):
                 subscriber.on_next(item)
         return self
 
+    @property
+    def terminated(self) -> bool:
+        """Whether it has completed or failed."""
+        return self._terminated
+
+    def next_at_once(self, *items: T) -> TestPublisher[T]:
+        """Break §1.3: send each of `items` from a thread of its own, all at the same time.
+
+        Raises:
+            AssertionError: if `Violation.CONCURRENCY` is not allowed, or a thread does not return.
+            BaseExceptionGroup: of what the subscriber raises.
+        """
+        if Violation.CONCURRENCY not in self._violations:
+            raise AssertionError("next_at_once() breaks §1.3; allow Violation.CONCURRENCY")
+        lock = Lock()
+
+        def sender(item: T) -> Callable[[], object]:
+            def send() -> None:
+                with lock:
+                    allowed = self._allowed("next_at_once")
+                    self.outstanding = max(0, self.outstanding - 1)
+                if allowed:
+                    self._receiver().on_next(item)
+
+            return send
+
+        race(*map(sender, items))
+        return self
+
     def error(self, error: BaseException) -> None:
-        """Fail."""
+        """Fail with `error`: to the last subscriber, as all signals."""
         if self._allowed("error"):
             self._terminated = True
-            self._receiver().on_error(error)
+            self._last_receiver().on_error(error)
 
     def complete(self) -> None:
-        """Complete."""
+        """Complete: to the last subscriber, as all signals."""
         if self._allowed("complete"):
             self._terminated = True
-            self._receiver().on_complete()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether its subscriber has cancelled."""
-        return self.cancels > 0
-
-    def assert_requests(self, *amounts: int) -> TestPublisher[T]:
-        """Exactly these amounts were requested, one by one."""
-        if self.requests != list(amounts):
-            raise AssertionError(f"expected the requests {list(amounts)}, got {self.requests}")
-        return self
-
-    def assert_cancelled(self) -> TestPublisher[T]:
-        """Its subscriber has cancelled."""
-        if not self.cancels:
-            raise AssertionError("expected to be cancelled; was not")
-        return self
-
-    def assert_not_cancelled(self) -> TestPublisher[T]:
-        """Its subscriber has not cancelled."""
-        if self.cancels:
-            raise AssertionError(f"expected not to be cancelled; was, {self.cancels} times")
-        return self
+            self._last_receiver().on_complete()
 
     def __repr__(self) -> str:
         return "TestPublisher()"
@@ -172,14 +253,31 @@ class TestPublisher(Publisher[T], Generic[T]):
             raise AssertionError("nobody has subscribed")
         return self._subscriber
 
+    def _last_receiver(self) -> Subscriber[T]:
+        subscriber = self._receiver()
+        self._release()
+        return subscriber
+
+    def _release(self) -> None:
+        """Let the subscriber go (§3.13), unless it is to be called against the rules."""
+        if not self._violations & _KEEPING:
+            self._subscriber = None
+
     def _allowed(self, what: str) -> bool:
         if self._terminated and Violation.AFTER_TERMINAL not in self._violations:
             raise AssertionError(f"{what}() after a terminal; allow Violation.AFTER_TERMINAL")
         return not self.cancels or Violation.IGNORED_CANCEL in self._violations
 
+    def _cancelled(self) -> None:
+        if not (self._terminated and Violation.CLEANUP in self._violations):
+            self.cancels += 1
+            self._release()
+
     def _requested(self, n: int) -> None:
         self.requests.append(n)
-        if self._terminated or (self.cancels and Violation.IGNORED_CANCEL not in self._violations):
+        if self._terminated and Violation.CLEANUP not in self._violations:
+            return
+        if self.cancels and Violation.IGNORED_CANCEL not in self._violations:
             return
         bad = bad_request(n)
         if bad is not None:
@@ -194,19 +292,134 @@ class TestPublisher(Publisher[T], Generic[T]):
 class _Link(Generic[T]):
     """The subscription of one subscriber."""
 
-    __slots__ = ("_publisher", "cancelled")
+    __slots__ = ("_number", "_publisher", "cancelled")
 
-    def __init__(self, publisher: TestPublisher[T]) -> None:
+    def __init__(self, publisher: TestPublisher[T], number: int = 0) -> None:
         self._publisher = publisher
+        self._number = number
         self.cancelled = False
 
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
-        if self._publisher._link is self:
+        """See `Subscription.request`; that of an earlier subscriber counts no more."""
+        if self._publisher.subscribed == self._number:
             self._publisher._requested(n)
 
     def cancel(self) -> None:
         """See `Subscription.cancel`."""
         self.cancelled = True
-        if self._publisher._link is self:
-            self._publisher.cancels += 1
+        if self._publisher.subscribed == self._number:
+            self._publisher._cancelled()
+
+
+@final
+class PublisherProbe(_Record, Publisher[T], Generic[T]):
+    """Passes on what another publisher sends, and records what it is asked for.
+
+    To see whether an operator subscribes, requests and cancels where it should. It is a stranger to
+    the library, as `TestPublisher` is: fusion ends here.
+
+    >>> import flow_core as flow
+    >>> probe = PublisherProbe(flow.range(10))
+    >>> list(probe.flow.take(2)), probe.requests, probe.cancelled
+    ([0, 1], [2], True)
+
+    Args:
+        publisher: what to watch.
+    """
+
+    __slots__ = ("_publisher",)
+
+    def __init__(self, publisher: Publisher[T]) -> None:
+        super().__init__()
+        self._publisher = publisher
+
+    @property
+    def flow(self) -> Flow[T]:
+        """This publisher with the operators of a `Flow`."""
+        return Flow(self)
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self.subscribed += 1
+        self._publisher.subscribe(_Probed(self, core_subscriber(subscriber)))
+
+    def __repr__(self) -> str:
+        return f"PublisherProbe({self._publisher!r})"
+
+
+@final
+class _Probed(CoreSubscriber[T], Generic[T]):
+    """Between a publisher and its subscriber."""
+
+    __slots__ = ("_done", "_downstream", "_record")
+
+    def __init__(self, record: _Record, downstream: CoreSubscriber[T]) -> None:
+        self._record = record
+        self._done = False
+        self._downstream: CoreSubscriber[T] | None = downstream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        downstream = self._downstream
+        if downstream is None:
+            subscription.cancel()
+        else:
+            downstream.on_subscribe(_ProbedSubscription(self, subscription))
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        downstream = self._downstream
+        if downstream is None:
+            hooks.drop_item(item)
+        else:
+            downstream.on_next(item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        downstream, self._downstream = self._downstream, None
+        self._done = True
+        if downstream is None:
+            hooks.drop_error(error)
+        else:
+            downstream.on_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        downstream, self._downstream = self._downstream, None
+        self._done = True
+        if downstream is not None:
+            downstream.on_complete()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        downstream = self._downstream
+        return downstream is not None and downstream.on_next_raised(error)
+
+    def requested(self, n: int) -> None:
+        """Write a request down."""
+        self._record.requests.append(n)
+
+    def cancelled(self) -> None:
+        """Write a cancel down, and let the subscriber go (§3.13)."""
+        if not self._done:
+            self._record.cancels += 1
+        self._downstream = None
+
+
+@final
+class _ProbedSubscription:
+    __slots__ = ("_probed", "_subscription")
+
+    def __init__(self, probed: _Probed[T], subscription: Subscription) -> None:
+        self._probed = probed
+        self._subscription = subscription
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        self._probed.requested(n)
+        self._subscription.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        self._probed.cancelled()
+        self._subscription.cancel()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
+from threading import RLock
 from typing import Any, Final, TypeVar, final
 
 from flow_core.demand import UNBOUNDED, bad_request
@@ -173,14 +174,19 @@ class _Reentrant(Publisher[Any]):  # Any: the forms do not look at the items
 
 @final
 class _ReentrantSubscription:
-    __slots__ = ("_asked", "_items", "_sent", "_subscriber")
+    __slots__ = ("_asked", "_items", "_lock", "_sent", "_subscriber")
 
     def __init__(self, items: Iterator[Any], subscriber: Subscriber[Any]) -> None:
         self._items = items
         self._subscriber: Subscriber[Any] | None = subscriber
         self._asked = self._sent = 0
+        self._lock = RLock()  # re-entrant in a thread, serial between threads (§1.3)
 
     def request(self, n: int, /) -> None:
+        with self._lock:
+            self._send(n)
+
+    def _send(self, n: int) -> None:
         subscriber = self._subscriber
         if subscriber is None:
             return

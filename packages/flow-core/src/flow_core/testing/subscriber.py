@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Condition, get_ident
-from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast
+from threading import Condition, Thread, current_thread, get_ident
+from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand
@@ -14,11 +14,13 @@ from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
     Fusion,
+    Publisher,
     QueueSubscription,
     Subscription,
 )
+from flow_core.serial import SerialDrain
 
-__all__ = ["TIMEOUT_S", "ConditionalTestSubscriber", "Signal", "TestSubscriber"]
+__all__ = ["TIMEOUT_S", "ConditionalTestSubscriber", "Signal", "TestSubscriber", "observe"]
 
 T = TypeVar("T")
 
@@ -33,7 +35,11 @@ class Signal(NamedTuple):
 
     name: SignalName
     value: object
+    """The item or the error; None of ``on_subscribe`` and ``on_complete``."""
     thread: int
+    """The thread's identifier, as `threading.get_ident` gives it."""
+    thread_name: str = ""
+    """Its name, for messages."""
 
     def __str__(self) -> str:
         return f"{self.name}({'' if self.value is None else repr(self.value)})"
@@ -54,8 +60,10 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     Args:
         request: items to request in ``on_subscribe``; 0 for none yet.
-        fusion: what to ask a `QueueSubscription` for in ``on_subscribe``. When it grants SYNC,
-            `request` polls as many items; `fused` tells what was granted.
+        fusion: what to ask a `QueueSubscription` for in ``on_subscribe``; `fused` tells what was
+            granted. Fused SYNC, `request` polls as many items. Fused ASYNC, it requests, and polls
+            when it is woken, up to what was requested; after the upstream's terminal it polls what
+            is left before it counts as terminated.
         on_item: called with this subscriber and each item, after it was recorded: to request, to
             cancel or to raise from within ``on_next``.
     """
@@ -66,8 +74,10 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         "__weakref__",
         "_cancelled",
         "_changed",
+        "_ended",
         "_fusion",
         "_on_item",
+        "_poller",
         "_requested",
         "_running",
         "_subscription",
@@ -103,6 +113,9 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         self._fusion = fusion
         self._on_item = on_item
         self._cancelled = False
+        self._ended: tuple[BaseException | None] | None = None
+        """What the upstream has ended with, as long as items may be left to poll."""
+        self._poller: _Poller | None = None
         self._subscription: Subscription | None = None
 
     # -- signals
@@ -126,6 +139,8 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                 self.fused = queue.request_fusion(self._fusion)
                 if self.fused & ~self._fusion:
                     self._violated(f"F23: asked for {self._fusion!r}, granted {self.fused!r}")
+                if self.fused is Fusion.ASYNC:
+                    self._poller = _Poller(self._poll_asked)
             if self._requested:
                 self._demand(subscription, self._requested)
         finally:
@@ -138,8 +153,10 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             raise NoneItemError("on_next(None): None is not an item (§2.13)")
         self._begin("on_next", item)
         try:
-            if self.fused is Fusion.ASYNC and item is EMPTY:
-                self._poll(UNBOUNDED)
+            if self.fused is Fusion.ASYNC:
+                if item is not EMPTY:
+                    self._violated(f"F21: fused ASYNC, on_next is only a wake-up, got {item!r}")
+                self._poll_serially()
             else:
                 self._take(item)
         finally:
@@ -151,14 +168,18 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             self._violated("§2.13: on_error(None)")
             raise NoneItemError("on_error(None): an error is needed (§2.13)")
         self._begin("on_error", error)
-        self._terminated(error)
-        self._end()
+        try:
+            self._upstream_ended(error)
+        finally:
+            self._end()
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
         self._begin("on_complete", None)
-        self._terminated(None)
-        self._end()
+        try:
+            self._upstream_ended(None)
+        finally:
+            self._end()
 
     # -- control
 
@@ -175,11 +196,19 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         """Cancel; before ``on_subscribe``, remember to."""
         with self._changed:
             self._cancelled = True
+            self._poller = None  # it refers to this subscriber
             subscription = self._subscription
         if subscription is not None:
             subscription.cancel()
 
     # -- what was seen
+
+    @property
+    def outstanding(self) -> int:
+        """How many items were requested and have not come yet."""
+        if self._requested == UNBOUNDED:
+            return UNBOUNDED
+        return self._requested - len(self.items)
 
     @property
     def subscription(self) -> Subscription:
@@ -199,16 +228,47 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         return {signal.thread for signal in self.signals if signal.name == "on_next"}
 
     def await_terminal(self, timeout_s: float = TIMEOUT_S) -> TestSubscriber[T]:
-        """Wait until the flow has completed or failed."""
+        """Wait until the flow has completed or failed, for `timeout_s` seconds at most."""
         return self._await(lambda: self.terminated, "no terminal", timeout_s)
 
     def await_items(self, count: int, timeout_s: float = TIMEOUT_S) -> TestSubscriber[T]:
-        """Wait until there are `count` items, or the flow has ended."""
+        """Wait until there are `count` items or an end, for `timeout_s` seconds at most."""
         return self._await(
             lambda: self.terminated or len(self.items) >= count, f"no {count} items", timeout_s
         )
 
     # -- assertions
+
+    def assert_subscribed(self) -> TestSubscriber[T]:
+        """There was an on_subscribe."""
+        if self._subscription is None:
+            self._fail("expected an on_subscribe, got none")
+        return self.assert_rules_kept()
+
+    def assert_not_subscribed(self) -> TestSubscriber[T]:
+        """There was no on_subscribe yet."""
+        if self._subscription is not None:
+            self._fail("expected no on_subscribe yet")
+        return self.assert_rules_kept()
+
+    def assert_demand(self, n: int) -> TestSubscriber[T]:
+        """Exactly `n` items were requested and have not come yet."""
+        if self.outstanding != n:
+            self._fail(f"expected a demand of {n} more items, it is {self.outstanding}")
+        return self.assert_rules_kept()
+
+    def assert_fusion(self, mode: Fusion) -> TestSubscriber[T]:
+        """Exactly this mode was granted; `Fusion.NONE` if fusion was refused or not possible.
+
+        Args:
+            mode: what `fused` must be, after this subscriber has asked by its argument `fusion`.
+        """
+        self.assert_subscribed()
+        if not self._fusion:
+            self._fail(f"expected {mode!r}, but this subscriber was not told to ask for fusion")
+        if self.fused != mode:
+            self._fail(f"asked for {self._fusion!r}: expected {mode!r}, was granted {self.fused!r}")
+        return self
 
     def assert_rules_kept(self) -> TestSubscriber[T]:
         """The publisher broke no rule."""
@@ -221,6 +281,10 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         if self.items != list(items):
             self._fail(f"expected the items {list(items)!r}, got {self.items!r}")
         return self.assert_rules_kept()
+
+    def assert_no_items(self) -> TestSubscriber[T]:
+        """No item has come so far."""
+        return self.assert_items()
 
     def assert_result(self, *items: T) -> TestSubscriber[T]:
         """Exactly these items, then completion."""
@@ -241,6 +305,39 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         if not matches:
             self._fail(f"expected {error!r}, got another error", self.error)
         return self.assert_items(*items)
+
+    def assert_error_message(self, part: str) -> TestSubscriber[T]:
+        """The flow has failed, with an error whose text has this part."""
+        if self.error is None:
+            self._fail(f"expected an error that says {part!r}, got none")
+        if part not in str(self.error):
+            self._fail(f"expected an error that says {part!r}, it says {self.error}", self.error)
+        return self.assert_rules_kept()
+
+    def assert_on_thread(self, thread: Thread | str) -> TestSubscriber[T]:
+        """All signals but on_subscribe came on this thread, and there was one at least.
+
+        Args:
+            thread: the thread, or what its name begins with, such as a pool's prefix.
+        """
+        seen = self._signals_on_threads()
+        others = [
+            f"{signal} on {signal.thread_name!r}" for signal in seen if not _came_on(signal, thread)
+        ]
+        if others or not seen:
+            self._fail(f"expected all signals on {_named(thread)}, got {', '.join(others) or None}")
+        return self.assert_rules_kept()
+
+    def assert_not_on_thread(self, thread: Thread | str) -> TestSubscriber[T]:
+        """No signal but on_subscribe came on this thread.
+
+        Args:
+            thread: as in `assert_on_thread`.
+        """
+        found = [str(signal) for signal in self._signals_on_threads() if _came_on(signal, thread)]
+        if found:
+            self._fail(f"expected no signal on {_named(thread)}, got {', '.join(found)}")
+        return self.assert_rules_kept()
 
     def assert_not_terminated(self) -> TestSubscriber[T]:
         """The flow goes on."""
@@ -263,13 +360,13 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
     # -- the parts
 
     def _begin(self, name: SignalName, value: object) -> None:
-        signal = Signal(name, value, get_ident())
+        signal = Signal(name, value, get_ident(), current_thread().name)
         with self._changed:
             if self._running:
                 self._violated(f"§1.3: {signal} came while {self._running[-1]} was running")
             if self._subscription is None and name != "on_subscribe":
                 self._violated(f"§1.9: {signal} came before on_subscribe")
-            if self.terminated:
+            if self.terminated or self._ended is not None:
                 self._violated(f"§1.7: {signal} came after the terminal")
             if self._cancelled and name != "on_subscribe":
                 self.late.append(signal)
@@ -288,8 +385,16 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         if self._on_item is not None:
             self._on_item(self, item)
 
+    def _upstream_ended(self, error: BaseException | None) -> None:
+        if self._poller is None:
+            self._terminated(error)
+        else:
+            self._ended = (error,)
+            self._poll_serially()
+
     def _terminated(self, error: BaseException | None) -> None:
         with self._changed:
+            self._poller = None  # it refers to this subscriber
             if error is None:
                 self.completed = True
             else:
@@ -301,6 +406,23 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             self._poll(n)
         else:
             subscription.request(n)
+            self._poll_serially()
+
+    def _poll_serially(self) -> None:
+        """Fused ASYNC: whoever wakes or requests polls, one at a time."""
+        poller = self._poller
+        if poller is not None:
+            poller.signal()
+
+    def _poll_asked(self) -> None:
+        ended = self._ended  # read before polling: nothing is added to the queue after it
+        wanted = self.outstanding
+        self._poll(wanted)
+        queue = self._queue
+        if ended is None or queue is None or self.terminated or self._cancelled:
+            return
+        if self.outstanding or queue.is_empty():
+            self._terminated(*ended)
 
     def _poll(self, n: int) -> None:
         """Take up to `n` items out of the fused subscription; SYNC ends with it, too."""
@@ -324,7 +446,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                 if self.fused is Fusion.SYNC and not self._cancelled:
                     self._terminated(None)
                 return
-            if nothing_left:
+            if nothing_left and self.fused is Fusion.SYNC:  # ASYNC, it may have come since
                 self._violated(f"F25: is_empty() was True, then poll() gave {item!r}")
             self._take(item)
             polled += 1
@@ -339,6 +461,9 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             else None
         )
 
+    def _signals_on_threads(self) -> list[Signal]:
+        return [signal for signal in self.signals if signal.name != "on_subscribe"]
+
     def _violated(self, what: str) -> None:
         self.violations.append(what)
 
@@ -352,6 +477,32 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     def _fail(self, what: str, cause: BaseException | None = None) -> None:
         raise AssertionError(f"{what}\nseen: {self!r}") from cause
+
+
+@final
+class _Poller(SerialDrain):
+    """Lets one thread poll at a time. Refers to its subscriber, which lets it go at the end."""
+
+    __slots__ = ("_poll",)
+
+    def __init__(self, poll: Callable[[], None]) -> None:
+        super().__init__()
+        self._poll = poll
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        self._poll()
+
+
+def _came_on(signal: Signal, thread: Thread | str) -> bool:
+    if isinstance(thread, str):
+        return signal.thread_name.startswith(thread)
+    # The ident alone may be that of an earlier thread, which has ended.
+    return (signal.thread, signal.thread_name) == (thread.ident, thread.name)
+
+
+def _named(thread: Thread | str) -> str:
+    return f"{thread}…" if isinstance(thread, str) else thread.name
 
 
 class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
@@ -382,7 +533,7 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`; a rejected item is asked for again (F19)."""
-        if item is None or self._accept(item):
+        if item is None or self._counts(item):
             super().on_next(item)
         else:
             self.rejected.append(item)
@@ -391,8 +542,36 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
     def try_on_next(self, item: T, /) -> bool:
         """See `ConditionalSubscriber.try_on_next`."""
         self.offered += 1
-        if item is None or self._accept(item):
+        if item is None or self._counts(item):
             super().on_next(item)
             return True
         self.rejected.append(item)
         return False
+
+    def _counts(self, item: T) -> bool:
+        sent: object = item  # a wake-up is no item, whatever T is
+        return sent is EMPTY or bool(self._accept(item))
+
+
+def observe(
+    publisher: Publisher[T],
+    request: int = UNBOUNDED,
+    *,
+    fusion: Fusion = Fusion.NONE,
+    on_item: Callable[[TestSubscriber[T], T], object] | None = None,
+) -> TestSubscriber[T]:
+    """Subscribe a new `TestSubscriber` to `publisher`, and return it.
+
+    >>> import flow_core as flow
+    >>> observe(flow.range(3).map(str)).assert_result("0", "1", "2")
+    TestSubscriber[on_subscribe() on_next('0') on_next('1') on_next('2') on_complete()]
+
+    Args:
+        publisher: a flow, or any publisher.
+        request: see `TestSubscriber`.
+        fusion: see `TestSubscriber`.
+        on_item: see `TestSubscriber`.
+    """
+    subscriber = TestSubscriber[T](request, fusion=fusion, on_item=on_item)
+    publisher.subscribe(subscriber)
+    return subscriber

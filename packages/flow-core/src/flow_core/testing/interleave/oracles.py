@@ -1,0 +1,160 @@
+"""Whether what threads saw could have happened one operation after the other."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, final
+
+__all__ = ["Call", "History", "Model", "assert_linearizable"]
+
+S = TypeVar("S", bound=Hashable)
+R = TypeVar("R")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operation, as its caller saw it.
+
+    Args:
+        name: of the operation.
+        arguments: what it was given.
+        result: what it returned, or the exception that it raised.
+        began: when it was called; a position in the history.
+        ended: when it returned, or None if it has not: then it may have taken effect or not.
+    """
+
+    name: str
+    arguments: tuple[object, ...]
+    result: object
+    began: int
+    ended: int | None
+
+    def __str__(self) -> str:
+        span = f"[{self.began}, {'...' if self.ended is None else self.ended}]"
+        return f"{self.name}({', '.join(map(repr, self.arguments))}) -> {self.result!r} {span}"
+
+
+@final
+class History:
+    """Records operations of several threads, for `assert_linearizable`.
+
+    >>> history = History()
+    >>> history.call("add", [].append, 1)
+    >>> [str(call) for call in history.calls]
+    ['add(1) -> None [0, 1]']
+    """
+
+    __slots__ = ("_calls", "_now")
+
+    def __init__(self) -> None:
+        self._calls: dict[int, Call] = {}
+        self._now = 0
+
+    def call(self, name: str, function: Callable[..., R], *arguments: object) -> R:
+        """Call `function`, and record it as the operation `name`.
+
+        Raises:
+            Exception: what `function` raises, which is recorded as its result.
+        """
+        began = self._tick()
+        self._calls[began] = Call(name, arguments, None, began, None)
+        try:
+            result = function(*arguments)
+        except Exception as error:
+            self._calls[began] = Call(name, arguments, error, began, self._tick())
+            raise
+        self._calls[began] = Call(name, arguments, result, began, self._tick())
+        return result
+
+    def _tick(self) -> int:
+        now = self._now
+        self._now = now + 1
+        return now
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """What was recorded, in the order in which the operations began."""
+        return tuple(self._calls[began] for began in sorted(self._calls))
+
+
+class Model(Protocol[S]):
+    """The sequential meaning of the operations."""
+
+    @abstractmethod
+    def initial(self) -> S:
+        """The state before the first operation; hashable, and never changed."""
+        ...
+
+    @abstractmethod
+    def apply(self, state: S, name: str, arguments: tuple[object, ...]) -> tuple[S, object]:
+        """The state after an operation, and its result; for an exception, an exception.
+
+        Args:
+            state: the state before it.
+            name: the operation's name, as the history has it.
+            arguments: what it was called with.
+        """
+        ...
+
+
+def assert_linearizable(history: History | Sequence[Call], model: Model[S]) -> list[Call]:
+    """Some order of the operations explains all results, and keeps who ended before who began.
+
+    A search with memory of the states that were tried (Wing and Gong, 1993; Lowe, 2017); meant for
+    histories of up to some dozen operations.
+
+    Args:
+        history: what was recorded.
+        model: what the operations mean.
+
+    Returns:
+        Such an order.
+
+    Raises:
+        AssertionError: if there is none.
+    """
+    calls = list(history.calls if isinstance(history, History) else history)
+    everything = (1 << len(calls)) - 1
+    finished = sum(1 << i for i, call in enumerate(calls) if call.ended is not None)
+    tried: set[tuple[int, S]] = set()
+
+    def extend(placed: int, state: S, order: list[Call]) -> list[Call] | None:
+        if placed & finished == finished:
+            return order
+        if (placed, state) in tried:
+            return None
+        tried.add((placed, state))
+        open_ends = [
+            ended
+            for i, call in enumerate(calls)
+            if not placed >> i & 1 and (ended := call.ended) is not None
+        ]
+        horizon = min(open_ends)
+        for i, call in enumerate(calls):
+            # None of those that are left may have ended before this one began.
+            if placed >> i & 1 or call.began > horizon:
+                continue
+            after, result = model.apply(state, call.name, call.arguments)
+            if call.ended is not None and not _same(result, call.result):
+                continue
+            found = extend(placed | 1 << i, after, [*order, call])
+            if found is not None:
+                return found
+        return None
+
+    found = extend(0, model.initial(), []) if everything else []
+    if found is None:
+        raise AssertionError(
+            "no order of these operations explains their results:\n  "
+            + "\n  ".join(map(str, calls))
+        )
+    return found
+
+
+def _same(expected: object, result: object) -> bool:
+    if isinstance(expected, BaseException) and isinstance(result, BaseException):
+        return type(expected) is type(result) and expected.args == result.args
+    return expected == result
