@@ -87,7 +87,33 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
         "conditional": False,
     }
     assert operators["map"]["distribution"] == "flow-core"
-    assert {record["name"] for record in document["sinks"]} == {"to_nowhere"}
+    assert document["format"] == 1
+    assert {record["name"] for record in document["sinks"]} >= {"print", "to_nowhere"}
+    assert {record["name"] for record in document["sinks"] if record["plugin"] == "shout_x"} == {
+        "to_nowhere"
+    }
     assert {record["name"] for record in document["engines"]} == {"local"}
     assert [problem["plugin"] for problem in document["problems"]] == ["shout_x", "shout_x"]
     assert {plugin["name"] for plugin in document["plugins"]} == {"core", "shout_x"}
+
+
+COMMON = {"name", "target", "summary", "distribution", "version", "plugin"}
+SHAPE = {
+    "operators": {"kind", "backpressure", "asks", "answers", "conditional"},
+    "sources": {"backpressure", "answers", "distributed"},
+    "sinks": {"backpressure"},
+    "engines": {"options"},
+    "converters": {"accepts"},
+}
+
+
+@pytest.mark.usefixtures("shout")
+def test_the_documented_keys_are_all_there_in_their_order(flow: Any) -> None:
+    document = json.loads(flow("plugins", "--json").out)
+    assert list(document) == ["format", "plugins", *SHAPE, "problems"]
+    for section, facts in SHAPE.items():
+        assert document[section], section
+        for record in document[section]:
+            assert set(record) == COMMON | facts
+    assert set(document["plugins"][0]) == {"name", "module", "distribution", "version"}
+    assert set(document["problems"][0]) == {"plugin", "distribution", "version", "message"}

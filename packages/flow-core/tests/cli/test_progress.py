@@ -126,7 +126,7 @@ def test_a_subscriber_that_raises_ends_the_bar(screen: Screen) -> None:
 
     asynchronous(flow.range(9)).pipe(progress("numbers")).subscribe(fail, errors.append)
     assert [str(error) for error in errors] == ["0"]
-    assert screen.last.endswith("failed")
+    assert screen.last.endswith("stopped")  # from below, as by a cancel
 
 
 def test_a_subscriber_whose_function_returns_false_has_taken_the_item(screen: Screen) -> None:

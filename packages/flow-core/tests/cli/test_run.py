@@ -316,7 +316,7 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_line(
         ("flow.range(3).pipe(flow.operators.fliter(str))", "did you mean 'filter'?"),
         ("flow.rnge(3)", "flow_core has no 'rnge'; did you mean 'range'?"),
         ("flow.range(3).progress('x')", "it is an operator for pipe(): flow.pipe(progress(...))"),
-        ("flow.operators.pairwise()", "it is a method of Flow: flow.pairwise(...)"),
+        ("flow.pairwise()", "it is a method of Flow: flow.pairwise(...)"),
         ("host().operator('fliter')", "no operator 'fliter' is installed; did you mean 'filter'?"),
     ],
 )

@@ -86,7 +86,9 @@ def test_a_wheel_of_a_third_party_registers_end_to_end(acme: Path) -> None:
     assert (done.stdout, done.stderr) == ("[7, 4, 1]\n", "")
 
 
-@pytest.mark.parametrize("value", ["*", "1", "acme-one", " other , acme ", "acme_one_plugin"])
+@pytest.mark.parametrize(
+    "value", ["*", "1", "acme-one", "Acme_One", " other , acme ", "acme_one_plugin"]
+)
 def test_plugins_can_be_disabled_by_entry_point_distribution_or_module(
     install: Install, value: str
 ) -> None:
@@ -134,6 +136,10 @@ def test_a_module_that_is_loaded_twice_counts_once(install: Install) -> None:
         ("def broken(:", "cannot be loaded: SyntaxError"),
         ("import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
         ("", "registers nothing"),
+        (
+            "from flow_core.plugins import hookimpl; flow_operators = hookimpl(lambda config: [])",
+            "cannot be loaded: PluginValidationError",
+        ),
     ],
 )
 def test_a_plugin_that_cannot_be_loaded_is_reported_and_left_out(
@@ -306,10 +312,21 @@ def test_an_unknown_name_comes_with_the_package_that_would_bring_it(host: Plugin
         host.operator("observ_on")
 
 
+def test_an_unknown_name_of_an_installed_package_is_not_to_be_installed_again(
+    install: Install,
+) -> None:
+    install("flow-ops", GOOD.format(name="one"), version="0.0.1")
+    host = PluginHost({})
+    with pytest.raises(UnknownOperatorError, match=r"the installed flow-ops [0-9.]+ has none$"):
+        host.operator("debounce")
+    with pytest.raises(UnknownOperatorError, match=r"'debonce' is installed; (?!.*debounce)"):
+        host.operator("debonce")
+
+
 def test_an_unknown_name_that_is_like_none_comes_with_all_there_are(host: PluginHost) -> None:
     with pytest.raises(UnknownOperatorError, match=r"no source 'qqq'.*there are: .*range"):
         host.source("qqq")
-    with pytest.raises(UnknownOperatorError, match="no sink 'qqq' is installed; there are: none"):
+    with pytest.raises(UnknownOperatorError, match="no sink 'qqq' is installed; there are: print"):
         host.sink("qqq")
 
 

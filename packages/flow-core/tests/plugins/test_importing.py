@@ -25,8 +25,10 @@ def modules_after(code: str, *options: str, **environ: str) -> set[str]:
 def test_importing_the_core_scans_nothing_and_imports_neither_pluggy_nor_rich() -> None:
     modules = modules_after("import flow_core; list(flow_core.range(3).map(str))", "-I")
     assert "flow_core" in modules
-    for name in ("pluggy", "rich", "importlib.metadata", "flow_core.plugins", "flow_core.cli"):
+    for name in ("pluggy", "rich", "tomllib", "importlib.metadata"):
         assert name not in modules
+    for name in ("plugins", "cli", "pipelines", "sinks", "sources.files"):
+        assert f"flow_core.{name}" not in modules
 
 
 def test_importing_the_plugins_module_scans_nothing_either() -> None:

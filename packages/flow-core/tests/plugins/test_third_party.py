@@ -75,3 +75,72 @@ def test_its_engine_runs_a_job_that_was_written_for_any_engine(
     there = command("run", "jobs.py:job", "--on", "acme", "--master", "m://1", "--", "--stop", "2")
     assert (there.returncode, there.stdout) == (0, "1\n11\n")
     assert there.stderr == "opened m://1 for flow run jobs.py:job\nclosed\n"
+
+
+def test_its_converter_is_used_by_from_and_only_if_it_is_installed(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "jobs.py").write_text(
+        "import flow_core\n"
+        "from acme_flow.ledger import Ledger\n"
+        "amounts = flow_core.from_(Ledger(rent=3, food=4))\n"
+    )
+    assert command("run", "jobs.py:amounts").stdout == "3\n4\n"
+    without = command("run", "jobs.py:amounts", FLOW_DISABLE_PLUGINS="acme-flow")
+    assert without.stdout == "rent\nfood\n"
+
+
+PIPELINE = """
+[parameters]
+start = 9
+label = "sum"
+
+[source]
+use = "countdown"
+start = { parameter = "start" }
+
+[[operators]]
+use = "every"
+n = 3
+
+[[operators]]
+use = "append"
+other = { source = { object = "acme_flow.ledger:BOOK" }, operators = [{ use = "skip", count = 1 }] }
+
+[sink]
+use = "tally"
+label = { parameter = "label" }
+"""
+
+
+def test_all_that_it_registers_can_be_named_in_a_pipeline(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(PIPELINE)
+    done = command("run", "job.toml")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "sum: 16\n", "")  # 7 + 4 + 1 + 4
+    given = command("run", "job.toml", "--", "--start", "3", "--label", "all")
+    assert given.stdout == "all: 5\n"
+    drawn = command("explain", "job.toml").stdout
+    assert "boundary append(" in drawn
+    assert "sink tally('sum')" in drawn
+
+
+@pytest.mark.parametrize("how", ["file", "command"])
+def test_its_engine_runs_a_pipeline(command: Command, tmp_path: Path, how: str) -> None:
+    simple = 'source = { use = "countdown", start = 3 }\n'
+    engine = '[engine]\non = "acme"\nmaster = "m://1"\n' if how == "file" else ""
+    (tmp_path / "job.toml").write_text(simple + engine)
+    done = command("run", "job.toml", *(() if engine else ("--on", "acme", "--master", "m://1")))
+    assert (done.returncode, done.stdout) == (0, "30\n20\n10\n")
+    assert done.stderr == "opened m://1 for flow run job.toml\nclosed\n"
+    assert command("run", "job.toml", "--on", "local").stdout == "3\n2\n1\n"
+
+
+def test_a_pipeline_that_needs_it_says_so_where_it_is_missing(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "job.toml").write_text(PIPELINE)
+    done = command("run", "job.toml", FLOW_DISABLE_PLUGINS="acme")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "job.toml:6: [source] use: no source 'countdown' is installed" in done.stderr
+    assert "job.toml:10: [[operators]] 1 (every) use: no operator 'every'" in done.stderr
+    assert "job.toml:18: [sink] use: no sink 'tally' is installed" in done.stderr

@@ -8,10 +8,11 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NoReturn, Union, cast, final, get_args, get_origin
+from typing import Any, Final, Literal, NoReturn, Union, final, get_args, get_origin
 
 from flow_core.cli._errors import UsageError, did_you_mean
 from flow_core.engine import Engine
+from flow_core.pipelines._annotations import resolved
 
 __all__ = ["Call", "Parser", "prepare"]
 
@@ -50,18 +51,22 @@ class Call:
         return self.function(*positional, **self.options)
 
 
-def prepare(function: Callable[..., object], name: str, given: Sequence[str]) -> Call:
+def prepare(
+    function: Callable[..., object], name: str, given: Sequence[str], *, shown: str = ""
+) -> Call:
     """Match the user's options to the parameters of `function`.
 
     Args:
         function: the target; a first parameter that is annotated `Engine` is not an option.
         name: what the user calls it.
         given: ``--name value`` for a parameter; for a bool ``--name`` and ``--no-name`` too.
+        shown: what messages call it, if it is no function.
 
     Raises:
         UsageError: if an option is unknown, missing or of another type.
         SystemExit: for ``--help``, which prints the parameters.
     """
+    shown = shown or f"{name}()"
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
@@ -85,7 +90,7 @@ def prepare(function: Callable[..., object], name: str, given: Sequence[str]) ->
                     f"{name}() needs {parameter.name!r} by position, which no option can give"
                 )
             continue
-        annotation = _resolved(parameter.annotation, function)
+        annotation = resolved(parameter.annotation, function)
         _add(parser, parameter, annotation, name)
         known.append(f"--{parameter.name.replace('_', '-')}")
         if required:
@@ -95,13 +100,13 @@ def prepare(function: Callable[..., object], name: str, given: Sequence[str]) ->
         option = unknown[0].partition("=")[0]
         takes = f"it takes {', '.join(known)}" if known else "it takes no option"
         raise UsageError(
-            f"{name}() has no parameter for {unknown[0]!r}{did_you_mean(option, known)}; {takes}"
+            f"{shown} has no parameter for {unknown[0]!r}{did_you_mean(option, known)}; {takes}"
         )
     found = vars(parsed)
     missing = [option for option in needed if option[2:].replace("-", "_") not in found]
     if missing:
         raise UsageError(
-            f"{name}() needs {' and '.join(missing)}: flow run ... -- {missing[0]} VALUE"
+            f"{shown} needs {' and '.join(missing)}: flow run ... -- {missing[0]} VALUE"
         )
     return Call(function, takes_engine, found)
 
@@ -177,20 +182,8 @@ def _bool(text: str) -> bool:
 
 
 def _is_engine(parameter: inspect.Parameter, function: Callable[..., object]) -> bool:
-    annotation = _resolved(parameter.annotation, function)
+    annotation = resolved(parameter.annotation, function)
     if isinstance(annotation, str):  # imported for type checkers only
         return annotation.partition("|")[0].strip().rpartition(".")[2] == "Engine"
     parts = get_args(annotation) or (annotation,)
     return any(isinstance(part, type) and Engine in part.__mro__ for part in parts)
-
-
-def _resolved(annotation: object, function: Callable[..., object]) -> object:
-    """The annotation itself, also if ``from __future__ import annotations`` made text of it."""
-    if not isinstance(annotation, str):
-        return annotation
-    inner = inspect.unwrap(getattr(function, "func", function))
-    names = cast("dict[str, object]", getattr(inner, "__globals__", {}))  # a function has them
-    try:
-        return cast("object", eval(annotation, names))
-    except Exception:  # a name that only type checkers import
-        return annotation

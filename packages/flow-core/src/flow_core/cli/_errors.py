@@ -113,8 +113,8 @@ def _hint(name: str, holder: object) -> str:
     host = plugin_host()
     registered = host.operators.get(name)
     if registered is not None:
-        module, _, attribute = registered.spec.target.partition(":")
-        if attribute.startswith("Flow."):
+        module = registered.spec.target.partition(":")[0]
+        if hasattr(Flow, name):
             return f"; it is a method of Flow: flow.{name}(...)"
         return f"; it is an operator for pipe(): flow.pipe({name}(...)), from {module}"
     near = ""

@@ -26,6 +26,9 @@ from flow_core.protocols import Fusion
 
 __all__ = ["fusion_text", "list_plugins"]
 
+FORMAT: Final = 1
+"""The shape of what ``--json`` prints. Keys may be added to it; any other change counts it up."""
+
 _WIDTH: Final = 1000
 
 
@@ -58,6 +61,7 @@ def _sections(host: PluginHost) -> Mapping[str, Mapping[str, Registered[Spec]]]:
 
 def _document(host: PluginHost) -> dict[str, Any]:  # Any: what JSON can hold
     document: dict[str, Any] = {
+        "format": FORMAT,
         "plugins": [
             {
                 "name": plugin.name,
@@ -66,7 +70,7 @@ def _document(host: PluginHost) -> dict[str, Any]:  # Any: what JSON can hold
                 "version": plugin.version,
             }
             for plugin in host.plugins
-        ]
+        ],
     }
     for section, records in _sections(host).items():
         document[section] = [

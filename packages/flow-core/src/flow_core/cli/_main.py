@@ -22,7 +22,10 @@ FAILED: Final = 1
 USAGE: Final = 2
 BROKEN_PIPE: Final = 128 + 13
 
-_TARGET_HELP: Final = "path/to/file.py:NAME or module:NAME; NAME is a Flow or a function"
+_TARGET_HELP: Final = (
+    "path/to/file.py:NAME or module:NAME, where NAME is a Flow or a function; "
+    "or a pipeline: path/to/file.toml"
+)
 _EPILOG: Final = """\
 exit codes: 0 done, 1 the flow failed, 2 the command cannot be understood or its target not be
 loaded, 128 + n stopped by signal n (Ctrl-C: 130)"""
@@ -94,7 +97,7 @@ def _parser() -> Parser:
     placed = Parser(add_help=False)
     placed.add_argument("target", metavar="TARGET", help=_TARGET_HELP)
     placed.add_argument(
-        "--on", metavar="ENGINE", default="local", help="where to run it: an engine's name"
+        "--on", metavar="ENGINE", help="where to run it: an engine's name (default: local)"
     )
     placed.add_argument("--master", metavar="URL", help="the master of the engine's cluster")
     placed.add_argument("--remote", metavar="URL", help="the server that keeps the session")
@@ -115,7 +118,8 @@ def _parser() -> Parser:
         "[-- --name value ...]",
         description="Run a Flow and print its items, or call a function. A function whose first "
         "parameter is annotated Engine gets the engine; what follows `--` are its other "
-        "parameters. A flow that it returns is run and printed.",
+        "parameters. A flow that it returns is run and printed. A pipeline in TOML is run into its "
+        "sink, or printed; what follows `--` are its parameters.",
         allow_abbrev=False,
     )
     run.add_argument("--limit", metavar="N", type=_count, help="stop after N items")

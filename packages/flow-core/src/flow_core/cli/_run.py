@@ -8,10 +8,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, final
 
 from flow_core import hooks
+from flow_core.cli import _pipelines
 from flow_core.cli._arguments import Call, prepare
 from flow_core.cli._errors import UsageError, describe_error
 from flow_core.cli._stopping import Stop
@@ -38,10 +40,13 @@ def run_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) ->
     Raises:
         UsageError: if the target, the engine or an option is not what is needed.
     """
+    if _pipelines.is_pipeline(options.target):
+        _run_pipeline(options, given, stop)
+        return
     _check_engine(options)
     with target(options.target) as found:
         call = _call(found, given)
-        with _engine(options, found, stop) as engine, _dropped():
+        with _engine(_settings(options, found.text), options.on, stop) as engine, _dropped():
             flow = _flow(found, call, engine)
             if flow is None:
                 if options.limit is not None:
@@ -65,6 +70,9 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
     """
     from flow_core.cli.explain import tree
 
+    if _pipelines.is_pipeline(options.target):
+        _explain_pipeline(options, given, stop)
+        return
     _check_engine(options)
     with target(options.target) as found:
         call = _call(found, given)
@@ -73,15 +81,50 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
                 f"{found.name}() returns None: it would run its flow, and has none to explain; "
                 "let a function return the Flow"
             )
-        with _engine(options, found, stop) as engine:
+        with _engine(_settings(options, found.text), options.on, stop) as engine:
             flow = _flow(found, call, engine)
             if flow is None:
                 raise UsageError(f"{found.name}() returned None, which is no flow to explain")
             _console().print(tree(flow, title=found.name, source=options.source))
 
 
+def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    """Run a pipeline's flow into its sink; without one, print the items."""
+    pipeline = _pipelines.load(options, given)
+    _check_engine(options)
+    flow, sink = pipeline.flow(), pipeline.sink()
+    if options.limit is not None:
+        flow = flow.take(options.limit)
+    settings = _settings(options, options.target, pipeline.engine_options.name)
+    with _engine(settings, options.on, stop) as engine, _dropped():
+        placed = engine.place(flow)
+        if not pipeline.has_sink:
+            _print(placed, Path(options.target).stem, options.limit)
+            return
+        result: object = placed.pipe(sink)
+        if result is not None and not isinstance(result, int):
+            _note(f"the sink {sink.name!r} gave {_kind(result)}, which nothing has used")
+
+
+def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    from rich.text import Text
+
+    from flow_core.cli.explain import tree
+
+    pipeline = _pipelines.load(options, given)
+    _check_engine(options)
+    flow, sink = pipeline.flow(), pipeline.sink()
+    settings = _settings(options, options.target, pipeline.engine_options.name)
+    with _engine(settings, options.on, stop) as engine:
+        drawn = tree(engine.place(flow), title=Path(options.target).stem, source=options.source)
+        drawn.add(Text.assemble(("sink ", "dim"), (repr(sink), "bold green")))
+        _console().print(drawn)
+
+
 def _check_engine(options: argparse.Namespace) -> None:
     """Say what is wrong with ``--on`` before anything of the user is loaded."""
+    if options.on is None:
+        options.on = "local"
     host = plugin_host()
     host.engine(options.on)
     heeded = host.engines[options.on].spec.options
@@ -92,12 +135,13 @@ def _check_engine(options: argparse.Namespace) -> None:
             raise UsageError(f"the engine {options.on!r} takes no --{name}{hint}")
 
 
+def _settings(options: argparse.Namespace, text: str, name: str = "") -> EngineOptions:
+    return EngineOptions(options.master, options.remote, name=name or f"flow run {text}")
+
+
 @contextlib.contextmanager
-def _engine(
-    options: argparse.Namespace, found: Target, stop: Stop
-) -> Generator[Engine, None, None]:
-    factory = plugin_host().engine(options.on)
-    settings = EngineOptions(options.master, options.remote, name=f"flow run {found.text}")
+def _engine(settings: EngineOptions, on: str, stop: Stop) -> Generator[Engine, None, None]:
+    factory = plugin_host().engine(on)
     with contextlib.ExitStack() as stack:
         stack.callback(stop.leave_engine)
         stop.enter_engine()

@@ -17,6 +17,7 @@ from flow_core.cli._targets import as_flow
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.errors import FlowError
 from flow_core.flow import AbsorbingSource, DeferredSource, Flow
+from flow_core.introspection import labels
 from flow_core.operator import Operator
 from flow_core.plugins import OperatorSpec, plugin_host
 from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
@@ -105,7 +106,7 @@ def _draw(root: Tree, flow: _AnyFlow, source: bool) -> None:
         if run.entry is None:
             _draw_source(root, run.flow)
         else:
-            _draw_boundary(root, run.entry)
+            _draw_boundary(root, run.entry, run.flow.source)
         for other in _other_upstreams(run):
             _draw(root.add(Text("also from", "dim")), other, source)
         stages = run.flow.stages
@@ -137,7 +138,7 @@ def _source_kind(flow: _AnyFlow) -> str:
     return "a publisher"
 
 
-def _draw_boundary(root: Tree, operator: Operator[Any, Any]) -> None:
+def _draw_boundary(root: Tree, operator: Operator[Any, Any], source: object) -> None:
     text = Text.assemble(("boundary ", "dim"), (repr(operator), "bold yellow"))
     spec = _spec(operator)
     if spec is None:
@@ -150,6 +151,9 @@ def _draw_boundary(root: Tree, operator: Operator[Any, Any]) -> None:
             facts.append(f"answers {fusion_text(spec.answers)}")
         if not spec.asks and not spec.answers:
             facts.append("no fusion")
+        prefetch: object = getattr(source, "prefetch", None)
+        if isinstance(prefetch, int):
+            facts.append(f"prefetch {prefetch}")
         text.append(f": {'; '.join(facts)}", "dim")
     root.add(text)
 
@@ -185,10 +189,15 @@ def _draw_loop(
     parts = len(program.segments)
     loops = f"loop {number}" if parts == 1 else f"loop {number}, in {parts} parts"
     text = Text.assemble((f"{loops}, {how}: ", "dim"), (_names(stages), "bold cyan"))
-    if program.absorbs:
+    if program.shape.absorbs:
         text.append("; requests everything at once", "dim")
-    elif program.accounts and form in (Form.FEED, Form.FEED_IF):
+    elif program.shape.accounts and form in (Form.FEED, Form.FEED_IF):
         text.append(f"; an inbox of {min(DEFAULT_PREFETCH, program.limit)} items", "dim")
+    name, tags = labels(stages)
+    if name is not None:
+        text.append(f"; named {name!r}", "dim")
+    if tags:
+        text.append(f"; {', '.join(f'{key}={value}' for key, value in tags)}", "dim")
     branch = root.add(text)
     _add_stages(branch, stages)
     if source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from flow_core import sources
+from flow_core import operators, sinks, sources
 from flow_core.flow import Flow
 from flow_core.plugins.hookspecs import hookimpl
 from flow_core.plugins.records import (
@@ -14,10 +14,20 @@ from flow_core.plugins.records import (
     EngineSpec,
     Kind,
     OperatorSpec,
+    SinkSpec,
     SourceSpec,
 )
 from flow_core.protocols import Fusion
-from flow_core.stages import Template, aggregate, effects, filtering, transform
+from flow_core.sources import files
+from flow_core.stages import (
+    Template,
+    aggregate,
+    combining,
+    effects,
+    filtering,
+    recovery,
+    transform,
+)
 
 _ACROSS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
@@ -25,28 +35,25 @@ _ACROSS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
     """The stages, each described by what its templates reveal, and the core's boundaries."""
-    by_name: dict[str, list[Template]] = {}
-    for module in (transform, filtering, aggregate, effects):
-        for value in vars(module).values():
-            if isinstance(value, Template) and value is not filtering.CHECK:
-                by_name.setdefault(value.name, []).append(value)
-    for name, templates in by_name.items():
+    for name, templates in stage_templates().items():
+        modes = Fusion.ANY if any(map(_shares_a_queue, templates)) else Fusion.SYNC
         yield OperatorSpec(
             name,
-            f"flow_core.flow:Flow.{name}",
+            f"flow_core.operators:{name}",
             summary=_summary(getattr(Flow, name)),
             kind=Kind.STAGE,
             backpressure=_backpressure(templates),
-            asks=Fusion.SYNC,
-            answers=Fusion.SYNC if any(part.calls_user_code for part in templates) else _ACROSS,
+            asks=modes,
+            answers=modes if any(part.calls_user_code for part in templates) else modes | _ACROSS,
             conditional=True,
         )
-    yield OperatorSpec(
-        "hide",
-        "flow_core.flow:Flow.hide",
-        summary=_summary(vars(Flow)["hide"]),
-        backpressure=Backpressure.PASS,
-    )
+    for name in ("hide", "do_on_request"):
+        yield OperatorSpec(
+            name,
+            f"flow_core.operators:{name}",
+            summary=_summary(getattr(Flow, name)),
+            backpressure=Backpressure.PASS,
+        )
     yield OperatorSpec(
         "progress",
         "flow_core.progress:progress",
@@ -56,19 +63,50 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=_ACROSS,
         conditional=True,
     )
+    for name, backpressure in (
+        ("context_capture", Backpressure.PASS),
+        ("context_write", Backpressure.PASS),
+        ("lift", Backpressure.PASS),
+        ("serialize", Backpressure.FULL),
+    ):
+        yield OperatorSpec(
+            name,
+            f"flow_core.operators:{name}",
+            summary=_summary(getattr(operators, name)),
+            backpressure=backpressure,
+            conditional=name.startswith("context"),
+        )
+
+
+def stage_templates() -> dict[str, list[Template]]:
+    """The templates of the core's themes by the name of their operator."""
+    themes = (transform, filtering, aggregate, combining, recovery, effects)
+    by_name: dict[str, list[Template]] = {}
+    for theme in themes:
+        for value in vars(theme).values():
+            if isinstance(value, Template) and value is not filtering.CHECK:
+                by_name.setdefault(value.name, []).append(value)
+    return by_name
 
 
 @hookimpl
 def flow_sources() -> Iterator[SourceSpec]:
     """The functions of `flow_core.sources`."""
-    iterators = ("range", "just", "empty", "from_iterable", "from_callable", "defer")
-    for name in (*iterators, "from_publisher", "never", "error"):
+    iterators = ("range", "just", "empty", "from_iterable", "repeat_value")
+    shared = Fusion.ASYNC | Fusion.THREAD_BOUNDARY
+    answers = {
+        **dict.fromkeys((*iterators, "from_callable", "defer"), _ACROSS),
+        **dict.fromkeys(("generate", "repeat_callable", "using"), Fusion.SYNC),
+        **dict.fromkeys(("create", "from_future"), shared),
+    }
+    for name in sources.__all__:
         yield SourceSpec(
             name,
             f"flow_core.sources:{name}",
             summary=_summary(getattr(sources, name)),
-            answers=_ACROSS if name in iterators else Fusion.NONE,
+            answers=answers.get(name, Fusion.NONE),
         )
+    yield from _reading()
 
 
 @hookimpl
@@ -80,29 +118,67 @@ def flow_engines() -> Iterator[EngineSpec]:
 
 
 @hookimpl
+def flow_sinks() -> Iterator[SinkSpec]:
+    """The functions of `flow_core.sinks`."""
+    yield SinkSpec("print", "flow_core.sinks:print_items", summary="Prints each item on a line.")
+    for name in ("write_lines", "write_json_lines", "write_csv"):
+        yield SinkSpec(name, f"flow_core.sinks:{name}", summary=_summary(getattr(sinks, name)))
+
+
+@hookimpl
 def flow_converters() -> Iterator[ConverterSpec]:
-    """What Python itself has."""
-    yield ConverterSpec(
-        "flow",
-        "flow_core.sources:from_publisher",
-        accepts="flow_core.flow:Flow",
-        summary="A flow as it is.",
-    )
-    yield ConverterSpec(
-        "iterable",
-        "flow_core.sources:from_iterable",
-        accepts="collections.abc:Iterable",
-        summary="The items of any iterable.",
-    )
+    """What Python itself has. Of what is alike to several, the first one counts."""
+    for name, source, accepts, summary in (
+        ("flow", "from_publisher", "flow_core.flow:Flow", "A flow as it is."),
+        ("future", "from_future", "concurrent.futures:Future", "The result of a future."),
+        ("asyncio-future", "from_future", "asyncio:Future", "The result of a task or future."),
+        (
+            "async-iterable",
+            "from_async_iterable",
+            "collections.abc:AsyncIterable",
+            "The items of any async iterable.",
+        ),
+        ("awaitable", "from_future", "collections.abc:Awaitable", "The result of an awaitable."),
+        ("iterable", "from_iterable", "collections.abc:Iterable", "The items of any iterable."),
+        (
+            "publisher",
+            "from_publisher",
+            "flow_core.protocols:Publisher",
+            "The items of whatever has subscribe(subscriber), if nothing else fits.",
+        ),
+    ):
+        yield ConverterSpec(name, f"flow_core.sources:{source}", accepts=accepts, summary=summary)
+
+
+def _reading() -> Iterator[SourceSpec]:
+    """The functions of `flow_core.sources.files`."""
+    for name in files.__all__:
+        if name.startswith("read_"):
+            yield SourceSpec(
+                name,
+                f"flow_core.sources.files:{name}",
+                summary=_summary(getattr(files, name)),
+                answers=_ACROSS,
+            )
 
 
 def _backpressure(templates: Iterable[Template]) -> Backpressure:
     """What `StageSubscriber` does with demand for stages of these templates."""
-    if any(template.absorbs for template in templates):
+    found = list(templates)
+    if any(template.absorbs and not template.at_most for template in found):
         return Backpressure.UNBOUNDED_IN
-    if any(template.expands or template.emits_at_end for template in templates):
+    if any(
+        template.expands or template.emits_at_start or template.emits_at_end for template in found
+    ):
         return Backpressure.FULL
     return Backpressure.PASS
+
+
+def _shares_a_queue(template: Template) -> bool:
+    """Whether the stage can be polled with ASYNC: one item or none of each, and no more."""
+    lines = template.lines
+    others = (lines.on_start, lines.on_end, lines.on_error, lines.on_close)
+    return not (template.expands or template.absorbs or template.stops or any(others))
 
 
 def _summary(function: object) -> str:

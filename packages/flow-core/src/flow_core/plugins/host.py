@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast, final
 import pluggy
 
 from flow_core.engine import Engine, EngineOptions
-from flow_core.errors import PluginError, UnknownOperatorError
+from flow_core.errors import NoConverterError, PluginError, UnknownOperatorError
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.plugins import hookspecs
@@ -31,6 +31,7 @@ from flow_core.plugins.records import (
     Spec,
     load_object,
 )
+from flow_core.protocols import Publisher
 
 __all__ = ["OperatorFactory", "Plugin", "PluginHost", "Problem", "Registered", "plugin_host"]
 
@@ -48,31 +49,49 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
     }
 )
 
-_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+_PACKAGES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "engine": {"spark": "flow-spark"},
-        "source": {"from_dataframe": "flow-spark"},
-        "sink": {"to_dataframe": "flow-spark"},
+        "engine": {"flow-spark": "spark"},
+        "source": {"flow-spark": "from_dataframe"},
+        "sink": {"flow-spark": "to_dataframe"},
         "operator": {
-            "on_spark": "flow-spark",
-            "to_dataframe": "flow-spark",
-            "multicast": "flow-multicast",
-            "publish": "flow-multicast",
-            "replay": "flow-multicast",
-            "share": "flow-multicast",
-            "observe_on": "flow-ops",
-            "subscribe_on": "flow-ops",
-            "flat_map": "flow-ops",
-            "concat_map": "flow-ops",
-            "switch_map": "flow-ops",
-            "merge": "flow-ops",
-            "zip": "flow-ops",
-            "retry": "flow-ops",
-            "group_by": "flow-ops",
+            "flow-spark": "on_spark to_dataframe",
+            "flow-multicast": "auto_connect cache multicast publish ref_count replay share",
+            "flow-ops": "combine_latest concat concat_map debounce delay flat_map group_by merge "
+            "observe_on on_backpressure_buffer on_backpressure_drop on_backpressure_latest "
+            "ordered_merge parallel repeat retry sample subscribe_on switch_map throttle timeout "
+            "window zip",
         },
     }
 )
+_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        category: {name: package for package, names in those.items() for name in names.split()}
+        for category, those in _PACKAGES.items()
+    }
+)
 """Names that a user may have read about, and the package that registers them; only for hints."""
+
+_ELSEWHERE_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "pyspark.sql.dataframe:DataFrame": "flow-spark",
+        "pyspark.sql.connect.dataframe:DataFrame": "flow-spark",
+        "reactivex.observable.observable:Observable": "flow-rxcompat",
+    }
+)
+"""Classes whose converter comes with a package. A general converter must not take their values:
+an Observable, say, is awaitable, but its last item alone is not what it stands for."""
+
+_FRAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "pandas:DataFrame": 'frame.to_dict("records")',
+        "pandas.core.frame:DataFrame": 'frame.to_dict("records")',
+        "polars.dataframe.frame:DataFrame": "frame.iter_rows(named=True)",
+    }
+)
+"""Tables that, iterated over, give columns or their names, and what gives their rows."""
+
+_TEXT: Final = (str, bytes, bytearray, memoryview)
 
 
 @final
@@ -118,7 +137,12 @@ class Problem:
 @final
 @dataclass(frozen=True)
 class Registered(Generic[S_co]):
-    """A record and the plugin that it came from."""
+    """A record and the plugin that it came from.
+
+    Args:
+        spec: the record.
+        plugin: who yielded it.
+    """
 
     spec: S_co
     plugin: Plugin
@@ -158,7 +182,7 @@ class PluginHost:
         self._records: dict[type[Spec], dict[str, Registered[Spec]]] = {
             kind: {} for kind in _HOOKS.values()
         }
-        disabled = set(_names(environ.get("FLOW_DISABLE_PLUGINS", "")))
+        disabled = {_plain(name) for name in _names(environ.get("FLOW_DISABLE_PLUGINS", ""))}
         everything = bool(disabled & {"*", "1"})
         for plugin in _announced():
             core = plugin.module == _BUILTIN
@@ -206,13 +230,28 @@ class PluginHost:
         spec = new.spec
         known = self._records[type(spec)]
         first = known.setdefault(spec.name, new)
-        if first is not new:
+        if first is new:
+            self._check_class(new)
+        else:
             self._report(
                 new.plugin,
                 f"{spec.category} {spec.name!r} is registered by {first.plugin} "
                 f"({first.spec.target}) and by {new.plugin} ({spec.target}); the first one counts. "
                 f"FLOW_DISABLE_PLUGINS={first.plugin.name} leaves it to the other",
             )
+
+    def _check_class(self, new: Registered[Spec]) -> None:
+        """Two converters for one class clash too, whatever their names are."""
+        if not isinstance(new.spec, ConverterSpec):
+            return
+        for name, first in self.converters.items():
+            if first.spec.accepts == new.spec.accepts and name != new.spec.name:
+                self._report(
+                    new.plugin,
+                    f"{new.spec.accepts} is converted by {name!r} of {first.plugin} and by "
+                    f"{new.spec.name!r} of {new.plugin}; the first one counts. "
+                    f"FLOW_DISABLE_PLUGINS={first.plugin.name} leaves it to the other",
+                )
 
     def _report(self, plugin: Plugin, message: str) -> None:
         self._problems.append(Problem(plugin, message))
@@ -273,15 +312,8 @@ class PluginHost:
                 package would bring it.
             PluginError: if its package cannot be imported.
         """
-        spec = self._find(self.operators, name, OperatorSpec).spec
-        loaded = _callable(spec)
-        if not _is_method(spec):
-            return cast("OperatorFactory", loaded)  # what a record of an operator names
-
-        def factory(*args: Any, **kwargs: Any) -> Operator[Any, Any]:
-            return Operator(name, lambda flow: loaded(flow, *args, **kwargs))
-
-        return factory
+        found = _callable(self._find(self.operators, name, OperatorSpec).spec)
+        return cast("OperatorFactory", found)  # what a record of an operator names
 
     def source(self, name: str) -> Callable[..., Flow[Any]]:  # Any: whatever its items are
         """The factory of a source.
@@ -311,31 +343,99 @@ class PluginHost:
         """
         return _callable(self._find(self.engines, name, EngineSpec).spec)
 
-    def convert(self, value: object) -> Flow[Any]:  # Any: whatever its items are
-        """A flow of a foreign object, by the first converter that accepts its class.
+    def convert(self, value: object) -> Flow[object]:
+        """A flow of a foreign object, by the converter that knows its class best.
 
-        The nearest class in the value's own order of inheritance counts first, then abstract
-        classes that the value merely looks like.
+        >>> list(plugin_host().convert([1, 2]))
+        [1, 2]
+
+        The nearest class in the value's own order of inheritance counts first. Then come abstract
+        classes that the value merely looks like (the most specific one; plugins before the core),
+        and at last whatever has a method ``subscribe``. Text is no collection here: a str or bytes
+        is refused unless a plugin registers its very class.
+
+        Args:
+            value: anything but None.
 
         Raises:
-            UnknownOperatorError: if there is no converter for it.
-            PluginError: if the converter cannot be imported.
+            NoConverterError: if no converter accepts it; says what they accept, and which package
+                would bring one.
+            PluginError: if the converter cannot be imported, or returns no flow.
         """
-        specs = [found.spec for found in self.converters.values()]
+        found = self._converter(value)
+        if found is None:
+            raise NoConverterError(self._no_converter(value))
+        made = _callable(found.spec)(value)
+        if not isinstance(made, Flow):
+            raise PluginError(
+                f"the converter {found.spec.name!r} of {found.plugin} made no Flow of a "
+                f"{_class_name(type(value))}, but {made!r}"
+            )
+        return cast("Flow[object]", made)  # of whatever items
+
+    def _converter(self, value: object) -> Registered[ConverterSpec] | None:
+        records = list(self.converters.values())
+        for cls in type(value).__mro__[:-1]:
+            own = _class_name(cls, ":")
+            for found in records:
+                if found.spec.accepts == own or _imported(found.spec.accepts) is cls:
+                    return found
+            if own in _ELSEWHERE_CLASSES or own in _FRAMES:
+                return None
+        if isinstance(value, _TEXT):
+            return None
+        # Abstract classes: those of plugins first, as they say more than "iterable".
+        records.sort(key=lambda found: found.plugin.module == _BUILTIN)
+        alike = [
+            (accepted, found)
+            for found in records
+            if (accepted := _imported(found.spec.accepts)) is not None and _is_like(value, accepted)
+        ]
+        for accepted, found in alike:
+            others = (other for other, _ in alike if other is not accepted)
+            if accepted is not Publisher and not any(
+                _is_below(other, accepted) for other in others
+            ):
+                return found
+        return next((found for accepted, found in alike if accepted is Publisher), None)
+
+    def _no_converter(self, value: object) -> str:
+        """What to tell a user whose value no converter accepts."""
+        text = f"no converter makes a flow of a {_class_name(type(value))}"
+        if value is None:
+            return f"{text}: None is not an item, and no source (§2.13)"
+        if isinstance(value, _TEXT):
+            parts = "characters" if isinstance(value, str) else "bytes"
+            return (
+                f"{text}: is it one item, or many? flow_core.just(text) is a flow of the text, "
+                f"flow_core.from_iterable(text) one of its {parts}, and "
+                "flow_core.sources.files.read_lines(path) one of a file's lines"
+            )
+        if isinstance(value, type):
+            return f"{text}: {_class_name(value)} is a class; make an object of it first"
         for cls in type(value).__mro__:
-            own = f"{cls.__module__}:{cls.__qualname__}"
-            for spec in specs:
-                if spec.accepts == own or _imported(spec.accepts) is cls:
-                    return cast("Flow[Any]", _callable(spec)(value))  # by the record's contract
-        for spec in specs:
-            accepted = _imported(spec.accepts)
-            if accepted is not None and isinstance(value, accepted):
-                return cast("Flow[Any]", _callable(spec)(value))  # by the record's contract
-        accepted_names = ", ".join(sorted(spec.accepts for spec in specs)) or "nothing"
-        raise UnknownOperatorError(
-            f"no converter makes a flow of {type(value).__module__}.{type(value).__qualname__}; "
-            f"the installed ones accept {accepted_names}"
+            own = _class_name(cls, ":")
+            if own in _FRAMES:
+                return (
+                    f"{text}: its rows, or its columns? flow_core.from_iterable({_FRAMES[own]}) is "
+                    "a flow of its rows, flow_core.from_iterable(frame) one of what `for` gives"
+                )
+            package = _ELSEWHERE_CLASSES.get(own)
+            if package is not None:
+                return f"{text}; the package {package} brings one: pip install {package}"
+        accepted = ", ".join(sorted(found.spec.accepts for found in self.converters.values()))
+        text += f"; the installed ones accept {accepted or 'nothing'}"
+        missing = sorted(
+            name
+            for name in _ELSEWHERE_CLASSES
+            if all(found.spec.accepts != name for found in self.converters.values())
         )
+        if missing:
+            more = ", ".join(f"{name} (pip install {_ELSEWHERE_CLASSES[name]})" for name in missing)
+            text += f"; not installed: {more}"
+        if callable(value):
+            text += "; flow_core.from_callable(function) is a flow of what a function returns"
+        return text
 
     def _find(self, known: Mapping[str, Registered[S]], name: str, kind: type[S]) -> Registered[S]:
         found = known.get(name)
@@ -345,16 +445,30 @@ class PluginHost:
 
     @staticmethod
     def package_of(name: str, kind: type[Spec]) -> str | None:
-        """The package of this project that brings a name, installed or not; for hints."""
+        """The package of this project that brings `name`, installed or not; for hints.
+
+        Args:
+            name: that of a record.
+            kind: the class of the record.
+        """
         return _ELSEWHERE.get(kind.category, {}).get(name)
 
     def unknown(self, name: str, kind: type[Spec]) -> str:
-        """What to tell a user who asked for a name that no plugin registers."""
+        """What to tell a user who asked for a name that no plugin registers.
+
+        Args:
+            name: that of a record.
+            kind: the class of the record.
+        """
         known = self._records[kind]
         text = f"no {kind.category} {name!r} is installed"
         elsewhere = _ELSEWHERE.get(kind.category, {})
-        near = difflib.get_close_matches(name, [*known, *elsewhere], 1)
-        if name in elsewhere:
+        versions = {plugin.distribution: plugin.version for plugin in self._plugins}
+        missing = [other for other in elsewhere if elsewhere[other] not in versions]
+        near = difflib.get_close_matches(name, [*known, *missing], 1)
+        if elsewhere.get(name) in versions:
+            text += f"; the installed {elsewhere[name]} {versions[elsewhere[name]]} has none"
+        elif name in elsewhere:
             text += f"; it comes with the package {elsewhere[name]}: pip install {elsewhere[name]}"
         elif near:
             whose = "" if near[0] in known else f" of the package {elsewhere[near[0]]}"
@@ -426,11 +540,17 @@ def _identity(distribution: Distribution) -> tuple[str, str]:
         name, version = distribution.metadata["Name"], distribution.metadata["Version"]
     except Exception:  # a half-removed installation
         name = version = ""
-    return re.sub(r"[-_.]+", "-", name or "unknown").lower(), version or "?"
+    return _plain(name or "unknown"), version or "?"
 
 
 def _aliases(plugin: Plugin) -> set[str]:
-    return {plugin.name, plugin.module, plugin.distribution or plugin.name}
+    names = (plugin.name, plugin.module, plugin.distribution or plugin.name)
+    return {_plain(name) for name in names}
+
+
+def _plain(name: str) -> str:
+    """A name as distributions compare them: ``Flow_Spark`` is ``flow-spark``."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _names(text: str) -> list[str]:
@@ -439,10 +559,6 @@ def _names(text: str) -> list[str]:
 
 def _line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def _is_method(spec: OperatorSpec) -> bool:
-    return spec.target.partition(":")[2].startswith("Flow.")
 
 
 def _callable(spec: Spec) -> Callable[..., Any]:  # Any: what the record's class promises
@@ -459,3 +575,24 @@ def _imported(name: str) -> type | None:
     for part in attribute.split("."):
         found = getattr(found, part, None)
     return found if isinstance(found, type) else None
+
+
+def _class_name(cls: type, between: str = ".") -> str:
+    return f"{cls.__module__}{between}{cls.__qualname__}"
+
+
+def _is_like(value: object, accepted: type) -> bool:
+    """Whether `value` passes for an abstract class."""
+    if accepted is Publisher:
+        return not isinstance(value, type) and callable(getattr(value, "subscribe", None))
+    try:
+        return isinstance(value, accepted)
+    except TypeError:  # a Protocol that is not for run time
+        return False
+
+
+def _is_below(cls: type, other: type) -> bool:
+    try:
+        return issubclass(cls, other)
+    except TypeError:  # see _is_like
+        return False

@@ -12,6 +12,7 @@ from flow_core.errors import PluginError
 from flow_core.protocols import Fusion
 
 __all__ = [
+    "OBJECT",
     "Backpressure",
     "ConverterSpec",
     "EngineSpec",
@@ -23,7 +24,8 @@ __all__ = [
 ]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
-_OBJECT: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+OBJECT: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+"""``package.module:attribute``, with dots for nested attributes."""
 
 
 class Kind(enum.Enum):
@@ -74,7 +76,7 @@ class Spec:
                 f"{type(self).__name__}: {self.name!r} is no name; take lower-case words joined by "
                 "underscores or hyphens, such as 'observe_on'"
             )
-        if not isinstance(self.target, str) or not _OBJECT.fullmatch(self.target):
+        if not isinstance(self.target, str) or not OBJECT.fullmatch(self.target):
             raise PluginError(
                 f"{type(self).__name__} {self.name!r}: {self.target!r} does not name an object; "
                 "write 'package.module:attribute'"
@@ -100,7 +102,7 @@ class Spec:
 class OperatorSpec(Spec):
     """An operator for `Flow.pipe`.
 
-    Its target is a factory ``(...) -> Operator``, or a method of `Flow` (the built-in stages).
+    Its target is a factory ``(...) -> Operator``.
 
     Args:
         kind: whether it is compiled into its neighbours' loop.
@@ -189,7 +191,7 @@ class ConverterSpec(Spec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.accepts, str) or not _OBJECT.fullmatch(self.accepts):
+        if not isinstance(self.accepts, str) or not OBJECT.fullmatch(self.accepts):
             raise PluginError(
                 f"ConverterSpec {self.name!r}: accepts={self.accepts!r} does not name a class; "
                 "write 'package.module:Class'"

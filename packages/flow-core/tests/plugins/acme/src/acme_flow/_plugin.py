@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from flow_core.plugins import EngineSpec, Kind, OperatorSpec, SourceSpec, hookimpl
+from flow_core.plugins import (
+    ConverterSpec,
+    EngineSpec,
+    Kind,
+    OperatorSpec,
+    SinkSpec,
+    SourceSpec,
+    hookimpl,
+)
 from flow_core.protocols import Fusion
 
 
@@ -17,11 +25,27 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
     )
+    yield OperatorSpec("append", "acme_flow.operators:append", summary="Then another flow's items.")
 
 
 @hookimpl
 def flow_sources() -> Iterator[SourceSpec]:
     yield SourceSpec("countdown", "acme_flow.operators:countdown", summary="From n down to 1.")
+
+
+@hookimpl
+def flow_sinks() -> Iterator[SinkSpec]:
+    yield SinkSpec("tally", "acme_flow.ledger:tally", summary="Adds up, and prints the sum.")
+
+
+@hookimpl
+def flow_converters() -> Iterator[ConverterSpec]:
+    yield ConverterSpec(
+        "ledger",
+        "acme_flow.ledger:entries",
+        accepts="acme_flow.ledger:Ledger",
+        summary="The entries of a ledger.",
+    )
 
 
 @hookimpl

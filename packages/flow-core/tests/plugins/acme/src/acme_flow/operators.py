@@ -1,5 +1,6 @@
-"""An operator and a source."""
+"""Two operators and a source."""
 
+import itertools
 from typing import TypeVar
 
 import flow_core
@@ -23,6 +24,13 @@ EVERY = Template(
 def every(n: int) -> Operator[T, Flow[T]]:
     """Each n-th item."""
     return flow_core.operators.stage(Stage(EVERY, n))
+
+
+def append(other: Flow[T]) -> Operator[T, Flow[T]]:
+    """What comes first, then the items of `other`."""
+    return Operator(
+        "append", lambda flow: flow_core.from_iterable(itertools.chain(flow, other)), repr(other)
+    )
 
 
 def countdown(start: int) -> Flow[int]:

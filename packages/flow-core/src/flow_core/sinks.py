@@ -1,0 +1,209 @@
+"""Where flows end: print, or a file that is complete or not there.
+
+A sink is an operator that runs the flow when it is applied:
+
+>>> import flow_core as flow
+>>> flow.range(3).map(str).pipe(print_items())
+0
+1
+2
+3
+
+The last line is what it gives: the number of items.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import json
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TypeVar
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+
+__all__ = ["print_items", "write_csv", "write_json_lines", "write_lines"]
+
+T = TypeVar("T")
+
+FilePath = str | os.PathLike[str]
+
+
+def print_items() -> Operator[object, int]:
+    """Prints each item on a line of its own.
+
+    Returns:
+        An operator that runs the flow to its end, in the calling thread, and gives the number of
+        items. Demand: bounded, refilled as items are printed.
+    """
+
+    def run(flow: Flow[object]) -> int:
+        count = 0
+        for item in _iterated(flow):
+            sys.stdout.write(f"{item}\n")
+            count += 1
+        return count
+
+    return Operator("print", run)
+
+
+def write_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[object, int]:
+    """Writes each item as a line of text; the file is replaced when the flow completes.
+
+    Args:
+        path: the file. It is written beside its final place, and moved there at the end: a flow
+            that fails leaves what was there before. What is no regular file, such as a terminal or
+            a pipe, is written to directly; so is the standard output, which is ``-``.
+        encoding: of the text.
+
+    Returns:
+        An operator that runs the flow to its end, in the calling thread, and gives the number of
+        lines. Demand: bounded, refilled as items are written. It raises the flow's error; OSError
+        if the file cannot be written, before the flow runs if that is known; ValueError for an
+        item whose text has several lines.
+    """
+
+    def line(item: object) -> str:
+        text = str(item)
+        if "\n" in text or "\r" in text:
+            raise ValueError(f"write_lines(): an item has more than one line: {text!r}")
+        return f"{text}\n"
+
+    return _writer("write_lines", path, lambda flow, file: _written(flow, file, line), encoding)
+
+
+def write_json_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[object, int]:
+    """Writes each item as JSON on a line; the file is replaced when the flow completes.
+
+    Args:
+        path: the file; see `write_lines`.
+        encoding: of the text.
+
+    Returns:
+        An operator as of `write_lines`. Dataclasses become objects. It raises TypeError for what
+        JSON does not know, and ValueError for numbers that it does not: NaN and infinities.
+    """
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_jsonable)
+
+    def line(item: object) -> str:
+        return f"{encoder.encode(item)}\n"
+
+    return _writer(
+        "write_json_lines", path, lambda flow, file: _written(flow, file, line), encoding
+    )
+
+
+def write_csv(
+    path: FilePath,
+    *,
+    columns: Sequence[str] | None = None,
+    delimiter: str = ",",
+    encoding: str = "utf-8",
+) -> Operator[Mapping[str, object], int]:
+    """Writes each mapping as a row of CSV; the file is replaced when the flow completes.
+
+    Args:
+        path: the file; see `write_lines`.
+        columns: the names in the header; None takes the keys of the first item.
+        delimiter: the character between fields.
+        encoding: of the text.
+
+    Returns:
+        An operator as of `write_lines`; the count is that of rows without the header. It raises
+        TypeError for an item that is no mapping, and ValueError for one whose keys are not the
+        columns. None becomes an empty field.
+    """
+
+    def rows(flow: Flow[Mapping[str, object]], file: IO[str]) -> int:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        names = None if columns is None else list(columns)
+        if names is not None:
+            writer.writerow(names)
+        count = 0
+        for item in _iterated(flow):
+            if not isinstance(item, Mapping):
+                raise TypeError(f"write_csv() takes mappings such as dicts, not {item!r}")
+            if names is None:
+                names = list(item)
+                writer.writerow(names)
+            if len(item) != len(names) or any(name not in item for name in names):
+                raise ValueError(
+                    f"write_csv(): an item has the keys {', '.join(map(str, item))} where the "
+                    f"columns are {', '.join(names)}"
+                )
+            writer.writerow([item[name] for name in names])
+            count += 1
+        return count
+
+    return _writer("write_csv", path, rows, encoding)
+
+
+def _writer(
+    name: str, path: FilePath, write: Callable[[Flow[T], IO[str]], int], encoding: str
+) -> Operator[T, int]:
+    def run(flow: Flow[T]) -> int:
+        with _replaced(path, encoding) as file:
+            return write(flow, file)
+
+    return Operator(name, run, repr(os.fspath(path)))
+
+
+def _written(flow: Flow[object], file: IO[str], line: Callable[[object], str]) -> int:
+    count = 0
+    for item in _iterated(flow):
+        file.write(line(item))
+        count += 1
+    return count
+
+
+def _iterated(flow: Flow[T]) -> Iterator[T]:
+    """Iterate, and cancel the flow if the loop is left early."""
+    items = iter(flow)
+    try:
+        yield from items
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+
+
+@contextlib.contextmanager
+def _replaced(path: FilePath, encoding: str) -> Generator[IO[str], None, None]:
+    """A text file that takes the place of `path` if the block ends well, and is removed if not."""
+    if os.fspath(path) == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    given = Path(path)
+    mode = given.stat().st_mode if given.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        # A device or a pipe has no place that something else could take.
+        with given.open("w", encoding=encoding, newline="") as file:
+            yield file
+        return
+    final = Path(os.path.realpath(path))  # a symbolic link stays one
+    beside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.part")
+    try:
+        with beside.open("x", encoding=encoding, newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            beside.chmod(stat.S_IMODE(mode))
+        beside.replace(final)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _jsonable(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(f"write_json_lines() cannot write {value!r} as JSON")

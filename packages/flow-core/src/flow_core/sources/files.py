@@ -1,0 +1,272 @@
+"""Sources that read files: lines, CSV, JSON lines.
+
+The file is opened when the first item is requested, and closed at the end, on failure and on
+cancel. Items are read as they are requested, in the requester's thread.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar, Final, TypeVar, cast, final
+
+from flow_core.errors import FlowError
+from flow_core.flow import Flow
+from flow_core.protocols import IterableSource
+
+__all__ = ["MalformedInputError", "read_csv", "read_json_lines", "read_lines"]
+
+T = TypeVar("T")
+
+FilePath = str | os.PathLike[str]
+
+_NO_ROW: Final[tuple[int, list[str]]] = (1, [])
+_UNDECODED: Final = re.compile("[\udc80-\udcff]")
+_BOOLS: Final[Mapping[str, bool]] = {"true": True, "false": False, "1": True, "0": False}
+
+
+class MalformedInputError(FlowError, ValueError):
+    """A line of a file is not what it should be; the text begins with ``file:line``.
+
+    Args:
+        path: the file.
+        line: its line, counted from 1.
+        problem: what is wrong there.
+    """
+
+    def __init__(self, path: FilePath, line: int, problem: str) -> None:
+        super().__init__(path, line, problem)
+        self.path = path
+        self.line = line
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{os.fspath(self.path)}:{self.line}: {self.problem}"
+
+
+@final
+class FileSource(IterableSource[T]):
+    """What a function reads from a file, in the subscriber's own thread."""
+
+    __slots__ = ("_name", "_path", "_read")
+
+    none_free: ClassVar[bool] = True
+
+    def __init__(self, name: str, path: FilePath, read: Callable[[FilePath], Iterator[T]]) -> None:
+        self._name = name
+        self._path = path
+        self._read = read
+
+    def iterate(self) -> Iterator[T]:
+        """See `IterableSource.iterate`; the file is opened when the first item is asked for."""
+        return self._read(self._path)
+
+    def __repr__(self) -> str:
+        return f"{self._name}({os.fspath(self._path)!r})"
+
+
+def read_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[str]:
+    r"""The lines of a text file, without their ends.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "words.txt")
+    >>> _ = file.write_text("one\ntwo\n")
+    >>> list(read_lines(file).map(str.upper))
+    ['ONE', 'TWO']
+
+    Args:
+        path: the file, opened anew for each subscriber; ``-`` is the standard input.
+        encoding: of the text. The default is UTF-8 with or without a byte order mark.
+
+    Returns:
+        A flow with back-pressure that holds one line at a time. It fails with
+        `MalformedInputError` at a line that cannot be decoded, after the lines before it, and
+        with OSError if the file cannot be opened. Fusion: SYNC, also across threads.
+    """
+
+    def read(path: FilePath) -> Iterator[str]:
+        for _, line in _numbered(path, encoding, None):
+            yield line.removesuffix("\n")
+
+    return Flow(FileSource("read_lines", path, read))
+
+
+def read_csv(
+    path: FilePath,
+    *,
+    delimiter: str = ",",
+    types: Mapping[str, str | type] | None = None,
+    encoding: str = "utf-8-sig",
+) -> Flow[dict[str, object]]:
+    r"""The rows of a CSV file, as dicts by the names in its first line.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "delays.csv")
+    >>> _ = file.write_text("carrier,delay\nUA,12\nB6,-3\n")
+    >>> list(read_csv(file, types={"delay": int}))
+    [{'carrier': 'UA', 'delay': 12}, {'carrier': 'B6', 'delay': -3}]
+
+    Args:
+        path: the file, opened anew for each subscriber; ``-`` is the standard input.
+        delimiter: the character between fields.
+        types: ``int``, ``float``, ``bool`` (true, false, 1, 0) or ``str`` by column, the class or
+            its name; a column that is not named here stays text. An empty field of a type other
+            than ``str`` is None inside its row.
+        encoding: of the text. The default is UTF-8 with or without a byte order mark.
+
+    Returns:
+        A flow with back-pressure that holds one row at a time. It fails with
+        `MalformedInputError` at a row of another length than the header, at a field that is not of
+        its column's type, at a quote that is not closed, and at what cannot be decoded, after the
+        rows before it; and with OSError if the file cannot be opened. Empty lines are skipped.
+        Fusion: SYNC, also across threads.
+
+    Raises:
+        ValueError: if a type is another than these.
+    """
+    wanted = {
+        column: kind.__name__ if isinstance(kind, type) else kind
+        for column, kind in (types or {}).items()
+    }
+    for column, kind in wanted.items():
+        if kind not in _FIELDS:
+            raise ValueError(
+                f"read_csv(): the type of the column {column!r} is {kind!r}; "
+                f"there are {', '.join(_FIELDS)}"
+            )
+
+    def read(path: FilePath) -> Iterator[dict[str, object]]:
+        rows = _csv_rows(path, delimiter, encoding)
+        line, header = next(rows, _NO_ROW)
+        if not header:
+            raise MalformedInputError(path, 1, "there is no header with the names of the columns")
+        twice = sorted({name for name in header if header.count(name) > 1})
+        if twice:
+            raise MalformedInputError(path, line, f"the header has {twice[0]!r} more than once")
+        for column in wanted:
+            if column not in header:
+                known = ", ".join(header)
+                raise MalformedInputError(
+                    path, line, f"there is no column {column!r}; there are {known}"
+                )
+        fields = [_FIELDS[wanted.get(name, "str")] for name in header]
+        plain = not wanted
+        for line, row in rows:
+            if len(row) != len(header):
+                raise MalformedInputError(
+                    path, line, f"{len(row)} fields where the header has {len(header)}"
+                )
+            yield (
+                dict(zip(header, row, strict=True))
+                if plain
+                else _typed(path, line, header, row, fields)
+            )
+
+    return Flow(FileSource("read_csv", path, read))
+
+
+def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[object]:
+    r"""The values of a file with one JSON value on each line.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "points.jsonl")
+    >>> _ = file.write_text('{"x": 1}\n[2, 3]\n')
+    >>> list(read_json_lines(file))
+    [{'x': 1}, [2, 3]]
+
+    Args:
+        path: the file, opened anew for each subscriber; ``-`` is the standard input.
+        encoding: of the text. The default is UTF-8 with or without a byte order mark.
+
+    Returns:
+        A flow with back-pressure that holds one value at a time. It fails with
+        `MalformedInputError` at a line that is no JSON, or is ``null`` (None is not an item,
+        §2.13), after the values before it; and with OSError if the file cannot be opened. Blank
+        lines are skipped. Fusion: SYNC, also across threads.
+    """
+
+    def read(path: FilePath) -> Iterator[object]:
+        for number, line in _numbered(path, encoding, None):
+            if not line or line.isspace():
+                continue
+            try:
+                value = cast("object", json.loads(line))
+            except json.JSONDecodeError as error:
+                where = f"{error.msg} at column {error.colno}"
+                raise MalformedInputError(path, number, f"no JSON: {where}") from error
+            except RecursionError as error:
+                raise MalformedInputError(path, number, "JSON that is nested too deep") from error
+            if value is None:
+                raise MalformedInputError(path, number, "null is not an item (§2.13)")
+            yield value
+
+    return Flow(FileSource("read_json_lines", path, read))
+
+
+def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers. One that cannot be decoded fails when it is its turn."""
+    number = 0
+    standard = os.fspath(path) == "-"
+    opened = sys.stdin.fileno() if standard else path
+    # A strict decoder would fail for a whole buffer, and lose the good lines in it.
+    with open(
+        opened, closefd=not standard, encoding=encoding, errors="surrogateescape", newline=newline
+    ) as file:
+        try:
+            for number, line in enumerate(file, 1):
+                if not line.isascii() and (bad := _UNDECODED.search(line)):
+                    byte = ord(bad[0]) - 0xDC00
+                    raise MalformedInputError(
+                        path, number, f"the byte 0x{byte:02x} is not {encoding} text"
+                    )
+                yield number, line
+        except UnicodeDecodeError as error:  # of an encoding that cannot escape
+            raise MalformedInputError(path, number + 1, str(error)) from error
+
+
+def _csv_rows(path: FilePath, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not empty, with the number of the line on which they begin."""
+    lines = _numbered(path, encoding, "")
+    try:
+        reader = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
+        while True:
+            begin = reader.line_num + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise MalformedInputError(path, begin, f"no CSV: {error}") from error
+            if row:
+                yield begin, row
+    finally:
+        lines.close()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # a generator
+
+
+def _typed(
+    path: FilePath,
+    line: int,
+    header: Sequence[str],
+    row: Sequence[str],
+    fields: Sequence[Callable[[str], object]],
+) -> dict[str, object]:
+    made: dict[str, object] = {}
+    for name, text, field in zip(header, row, fields, strict=True):
+        try:
+            made[name] = field(text)
+        except (ValueError, KeyError) as error:
+            kind = next(kind for kind, known in _FIELDS.items() if known is field)
+            raise MalformedInputError(path, line, f"{name} is {text!r}, not {kind}") from error
+    return made
+
+
+_FIELDS: Final[Mapping[str, Callable[[str], object]]] = {
+    "str": lambda text: text,
+    "int": lambda text: int(text) if text else None,
+    "float": lambda text: float(text) if text else None,
+    "bool": lambda text: _BOOLS[text.lower()] if text else None,
+}
