@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from threading import Thread
+from threading import Event, Thread
+from typing import Any, final
 
 import pytest
 
-from flow_core import hooks
-from flow_core.hooks import Hook
-from flow_core.testing import TIMEOUT_S, Drops, recorded_drops
+import flow_core as flow
+from flow_core import CoreSubscriber, Flow, Operator, Subscription, hooks
+from flow_core.hooks import Chain, Hook
+from flow_core.subscribers import StrictSubscriber
+from flow_core.testing import TIMEOUT_S, Drops, observe, recorded_drops
 
 
 @pytest.fixture
 def no_recording(drops: Drops) -> Iterator[None]:
     """As in a user's program, where nobody has added a function."""
-    functions = {
+    functions: dict[Hook[Any], dict[str, Any]] = {
         hook: dict(hook._functions) for hook in (hooks.dropped_errors, hooks.dropped_items)
     }
     for hook in functions:
@@ -99,6 +102,27 @@ def test_hooks_may_be_changed_by_many_threads() -> None:
     assert hook.call is None
 
 
+def test_scopes_of_several_threads_under_one_key_may_end_in_any_order() -> None:
+    hook: Hook[int] = Hook("test")
+    seen: list[tuple[str, int]] = []
+
+    def noting(name: str) -> Callable[[int], object]:
+        return lambda value: seen.append((name, value))
+
+    hook.add("key", noting("base"))
+    scopes = {name: hook.scoped("key", noting(name)) for name in ("first", "second", "third")}
+    order = [("second", 1), ("first", 2), ("third", 3)]
+    for scope in scopes.values():
+        scope.__enter__()
+    for name, value in order:
+        assert hook.call is not None
+        hook.call(value)
+        scopes[name].__exit__(None, None, None)
+    assert hook.call is not None
+    hook.call(4)
+    assert seen == [("third", 1), ("third", 2), ("third", 3), ("base", 4)]
+
+
 def test_recorded_drops_of_an_inner_block_are_its_own(drops: Drops) -> None:
     outer_error, inner_error = ValueError("outer"), ValueError("inner")
     with ExitStack() as stack:
@@ -113,3 +137,245 @@ def test_recorded_drops_of_an_inner_block_are_its_own(drops: Drops) -> None:
     with pytest.raises(AssertionError, match="no subscriber could receive"):
         drops.assert_no_errors()
     drops.take_errors()
+
+
+# -- chains
+
+
+def negated(value: int) -> int:
+    return -value
+
+
+def test_each_function_of_a_chain_gets_what_the_one_before_has_made() -> None:
+    chain: Chain[int] = Chain("test")
+    assert chain.call is None
+    chain.add("double", lambda value: 2 * value)
+    assert chain.call is not None
+    assert chain.call(5) == 10
+    chain.add("more", lambda value: value + 1)
+    assert chain.call(5) == 11
+    chain.add("double", negated)  # keeps its place
+    assert chain.call(5) == -4
+    chain.remove("more")
+    assert chain.call is negated, "one function needs nobody around it"
+    chain.remove("double")
+    assert chain.call is None
+
+
+def test_an_error_of_one_function_leaves_the_hook_as_it_was() -> None:
+    hook: Hook[int] = Hook("test")
+    seen: list[int] = []
+
+    def fail(_: int) -> None:
+        raise ValueError("mine")
+
+    hook.add("fail", fail)
+    hook.add("note", seen.append)
+    assert hook.call is not None
+    with pytest.raises(ValueError, match="mine"):
+        hook.call(1)
+    hook.remove("fail")
+    hook.call(2)
+    assert seen == [2]
+
+
+# -- on_assembly
+
+
+def appended(seen: list[str]) -> Callable[[Flow[Any]], Flow[Any]]:
+    """A function for the hook that notes what it is shown."""
+
+    def note(made: Flow[Any]) -> Flow[Any]:
+        seen.append(repr(made))
+        return made
+
+    return note
+
+
+def test_the_assembly_hook_sees_every_stage_and_every_operator_once() -> None:
+    seen: list[str] = []
+    with hooks.on_assembly.scoped("test", appended(seen)):
+        made = flow.range(9).map(abs).hide().take(2)
+    assert seen == [
+        "range(0, 9) | map(abs)",
+        "range(0, 9) | map(abs) | hide()",
+        "range(0, 9) | map(abs) | hide() | take(count=2)",
+    ]
+    assert list(made) == [0, 1]
+    seen.clear()
+    flow.range(9).map(abs).hide()
+    assert seen == []
+
+
+def test_an_operator_made_of_stages_is_shown_by_its_stages() -> None:
+    seen: list[str] = []
+    doubled: Operator[int, Flow[int]] = Operator(
+        "doubled", lambda made: made.map(negated).map(negated)
+    )
+    with hooks.on_assembly.scoped("test", appended(seen)):
+        flow.range(2).pipe(doubled)
+    assert seen == [
+        "range(0, 2) | map(negated)",
+        "range(0, 2) | map(negated) | map(negated)",
+    ]
+
+
+def test_what_an_assembly_hook_assembles_is_not_shown_to_it_again() -> None:
+    shown: list[str] = []
+
+    def without_one(made: Flow[Any]) -> Flow[Any]:
+        shown.append(repr(made))
+        return made.filter(lambda n: n != -1).hide()
+
+    with hooks.on_assembly.scoped("test", without_one):
+        made = flow.range(4).map(negated)
+    assert shown == ["range(0, 4) | map(negated)"]
+    assert list(made) == [0, -2, -3]
+
+
+def test_an_assembly_hook_may_replace_a_flow() -> None:
+    def cut(made: Flow[Any]) -> Flow[Any]:
+        return made.take(1)
+
+    with hooks.on_assembly.scoped("test", cut):
+        made = flow.range(4).map(negated)
+    assert list(made) == [0]
+    assert list(flow.range(4).map(negated)) == [0, -1, -2, -3]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, [1]])
+def test_an_assembly_hook_that_returns_no_flow_is_refused_where_the_flow_is_assembled(
+    wrong: Any,
+) -> None:
+    def broken(_: Flow[Any]) -> Any:
+        return wrong
+
+    with (
+        hooks.on_assembly.scoped("test", broken),
+        pytest.raises(TypeError, match="on_assembly hook must return a Flow"),
+    ):
+        flow.range(4).map(negated)
+
+
+def test_an_assembly_hook_that_raises_fails_the_assembly_and_is_called_again_next_time() -> None:
+    calls: list[str] = []
+
+    def fail(made: Flow[Any]) -> Flow[Any]:
+        calls.append(repr(made))
+        raise LookupError("mine")
+
+    with hooks.on_assembly.scoped("test", fail):
+        for _ in range(2):
+            with pytest.raises(LookupError, match="mine"):
+                flow.range(4).map(negated)
+    assert len(calls) == 2
+
+
+def test_assembly_hooks_work_in_every_thread_and_do_not_hide_each_others_flows() -> None:
+    seen: list[str] = []
+    inside, go_on = Event(), Event()
+
+    def wait(made: Flow[Any]) -> Flow[Any]:
+        seen.append(repr(made))
+        if "slow" in repr(made):
+            inside.set()
+            assert go_on.wait(TIMEOUT_S)
+        return made
+
+    with hooks.on_assembly.scoped("test", wait):
+        thread = Thread(target=lambda: flow.range(1).name("slow"))
+        thread.start()
+        assert inside.wait(TIMEOUT_S)
+        flow.range(1).name("quick")  # while the other thread is in the hook
+        go_on.set()
+        thread.join(TIMEOUT_S)
+    assert len(seen) == 2
+
+
+# -- on_subscribe
+
+
+@final
+class Counting(CoreSubscriber[Any]):
+    """What a hook puts before a subscriber, to count its items."""
+
+    def __init__(self, downstream: CoreSubscriber[Any]) -> None:
+        self.downstream = downstream
+        self.count = 0
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.downstream.on_subscribe(subscription)
+
+    def on_next(self, item: Any, /) -> None:
+        self.count += 1
+        self.downstream.on_next(item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.downstream.on_error(error)
+
+    def on_complete(self) -> None:
+        self.downstream.on_complete()
+
+
+def test_a_subscribe_hook_may_put_a_subscriber_before_another() -> None:
+    made: list[Counting] = []
+
+    def counted(subscriber: CoreSubscriber[Any]) -> CoreSubscriber[Any]:
+        made.append(Counting(subscriber))
+        return made[-1]
+
+    with hooks.on_subscribe.scoped("test", counted):
+        observe(flow.range(3)).assert_result(0, 1, 2)
+        handle = flow.range(5).subscribe()
+    assert handle.disposed
+    assert [counting.count for counting in made] == [3, 5]
+    observe(flow.range(3)).assert_result(0, 1, 2)
+    assert len(made) == 2
+
+
+def test_a_subscribe_hook_sees_the_subscribers_of_operators_too() -> None:
+    seen: list[str] = []
+
+    def note(subscriber: CoreSubscriber[Any]) -> CoreSubscriber[Any]:
+        seen.append(type(subscriber).__name__)
+        return subscriber
+
+    with hooks.on_subscribe.scoped("test", note):
+        flow.range(3).hide().map(negated).subscribe()
+    assert seen == ["CallbackSubscriber", "_Hidden"]
+
+
+def test_a_foreign_subscriber_comes_with_its_guard() -> None:
+    seen: list[CoreSubscriber[Any]] = []
+
+    def note(subscriber: CoreSubscriber[Any]) -> CoreSubscriber[Any]:
+        seen.append(subscriber)
+        return subscriber
+
+    class Foreign:
+        def on_subscribe(self, subscription: Subscription, /) -> None: ...
+
+        def on_next(self, item: int, /) -> None: ...
+
+        def on_error(self, error: BaseException, /) -> None: ...
+
+        def on_complete(self) -> None: ...
+
+    with hooks.on_subscribe.scoped("test", note):
+        flow.range(3).subscribe(Foreign())
+    (only,) = seen
+    assert isinstance(only, StrictSubscriber)
+
+
+def test_iterating_over_a_synchronous_flow_has_no_subscriber() -> None:
+    seen: list[object] = []
+
+    def note(subscriber: CoreSubscriber[Any]) -> CoreSubscriber[Any]:
+        seen.append(subscriber)
+        return subscriber
+
+    with hooks.on_subscribe.scoped("test", note):
+        assert list(flow.range(3).map(negated)) == [0, -1, -2]
+        assert seen == []
+        assert list(flow.range(3).hide()) == [0, 1, 2]
+    assert [type(each).__name__ for each in seen] == ["_QueueSubscriber", "_Hidden"]

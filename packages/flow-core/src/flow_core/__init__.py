@@ -6,11 +6,14 @@
 """
 
 from flow_core import hooks, operators
+from flow_core.clocks import Clock, system_clock
+from flow_core.conversion import from_
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import (
     BlockingInEventLoopError,
     FlowError,
     MissingBackpressureError,
+    NoConverterError,
     NoItemError,
     NoneItemError,
     OnErrorNotImplementedError,
@@ -21,6 +24,7 @@ from flow_core.errors import (
     UnknownOperatorError,
 )
 from flow_core.flow import AbsorbingSource, Flow
+from flow_core.notifications import Notification, OnComplete, OnError, OnNext
 from flow_core.operator import Operator
 from flow_core.protocols import (
     EMPTY,
@@ -39,17 +43,26 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.sources import (
+    create,
     defer,
     empty,
     error,
+    from_async_iterable,
     from_callable,
+    from_future,
     from_iterable,
     from_publisher,
+    generate,
     just,
     never,
     range,
+    repeat_callable,
+    repeat_value,
+    using,
+    using_when,
 )
-from flow_core.stages import UNSET, Stage, Template
+from flow_core.sources.emitter import Emitter
+from flow_core.stages import UNSET, SingleSink, Stage, Template
 
 __all__ = [
     "EMPTY",
@@ -58,18 +71,25 @@ __all__ = [
     "AbsorbingSource",
     "BlockingInEventLoopError",
     "CallableSource",
+    "Clock",
     "ConditionalSubscriber",
     "CoreSubscriber",
     "Disposable",
+    "Emitter",
     "Empty",
     "Flow",
     "FlowError",
     "Fusion",
     "IterableSource",
     "MissingBackpressureError",
+    "NoConverterError",
     "NoItemError",
     "NoneItemError",
+    "Notification",
+    "OnComplete",
+    "OnError",
     "OnErrorNotImplementedError",
+    "OnNext",
     "Operator",
     "PluginError",
     "Processor",
@@ -78,21 +98,32 @@ __all__ = [
     "QueueSubscription",
     "RejectedExecutionError",
     "ScalarSource",
+    "SingleSink",
     "Stage",
     "Subscriber",
     "Subscription",
     "Template",
     "TooManyItemsError",
     "UnknownOperatorError",
+    "create",
     "defer",
     "empty",
     "error",
+    "from_",
+    "from_async_iterable",
     "from_callable",
+    "from_future",
     "from_iterable",
     "from_publisher",
+    "generate",
     "hooks",
     "just",
     "never",
     "operators",
     "range",
+    "repeat_callable",
+    "repeat_value",
+    "system_clock",
+    "using",
+    "using_when",
 ]

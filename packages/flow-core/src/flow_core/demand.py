@@ -13,7 +13,12 @@ DEFAULT_PREFETCH: Final = 128
 
 
 def add_demand(outstanding: int, n: int) -> int:
-    """The sum of both, at most `UNBOUNDED`; Python's ints never overflow by themselves (X03)."""
+    """The sum of both, at most `UNBOUNDED`; Python's ints never overflow by themselves (X03).
+
+    Args:
+        outstanding: items that were requested and have not come yet.
+        n: items requested now.
+    """
     return min(outstanding + n, UNBOUNDED)
 
 
@@ -34,6 +39,10 @@ def bad_request(n: int) -> ValueError | None:
 
 def check_prefetch(prefetch: int, name: str = "prefetch") -> int:
     """`prefetch` itself, if it is an int of at least 1 (M05, O36).
+
+    Args:
+        prefetch: items.
+        name: what the parameter is called, for the message.
 
     Raises:
         TypeError: if it is not an int.

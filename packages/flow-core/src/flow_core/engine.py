@@ -82,5 +82,9 @@ class LocalEngine(Engine):
 
 @contextmanager
 def local_engine(options: EngineOptions | None = None) -> Generator[Engine, None, None]:
-    """The engine ``local``, which has no session to open or close."""
+    """The engine ``local``, which has no session to open or close.
+
+    Args:
+        options: as every engine gets them; there is nothing in them to heed.
+    """
     yield LocalEngine()

@@ -8,6 +8,7 @@ __all__ = [
     "BlockingInEventLoopError",
     "FlowError",
     "MissingBackpressureError",
+    "NoConverterError",
     "NoItemError",
     "NoneItemError",
     "OnErrorNotImplementedError",
@@ -68,6 +69,10 @@ class PluginError(FlowError):
 
 class UnknownOperatorError(FlowError, LookupError):
     """A name that no installed package registers."""
+
+
+class NoConverterError(UnknownOperatorError, TypeError):
+    """`flow_core.from_` was given what no installed package makes a flow of."""
 
 
 def none_given(method: str) -> NoneItemError:

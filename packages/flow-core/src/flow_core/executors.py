@@ -91,6 +91,10 @@ class ScheduledTask:
 
     Whoever takes the task out of `_pending` decides what becomes of it: the executor's thread, the
     one that cancels, or the executor that drops it. `list.pop` is atomic, so there is one winner.
+
+    Args:
+        task: what is to run.
+        on_dropped: told if the executor will never run it; not if it was cancelled.
     """
 
     __slots__ = ("_cancelled", "_executor", "_future", "_pending")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
-from typing import Any, Final, Generic, TypeVar, cast, final, overload
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, Final, Generic, Never, TypeVar, cast, final, overload
 
 from typing_extensions import TypeIs
 
+from flow_core import hooks
+from flow_core.assembly import assembled, assembly_trace, subscribed
+from flow_core.boundaries.hidden import HIDE
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import NoItemError, NoneItemError, TooManyItemsError, throw_if_fatal
 from flow_core.operator import Operator
@@ -21,11 +24,17 @@ from flow_core.protocols import (
     ScalarSource,
     Subscriber,
 )
-from flow_core.stages import aggregate, effects, filtering, transform
-from flow_core.stages.compiler import Program
+from flow_core.sources.idle import fail
+from flow_core.stages.aggregate import Aggregating
+from flow_core.stages.combining import Combining
+from flow_core.stages.compiler import Failing, Program
+from flow_core.stages.effects import CHECKPOINT, Observing
+from flow_core.stages.filtering import CHECK, Filtering
 from flow_core.stages.pulled import IteratorSubscription
 from flow_core.stages.pushed import subscribe_stages
-from flow_core.stages.template import UNSET, Stage, Template
+from flow_core.stages.recovery import Recovering
+from flow_core.stages.template import UNSET, Site, Stage, Template, describe, line_of, user_site
+from flow_core.stages.transform import Transforming
 from flow_core.subscribers.awaiting import await_single, iterate_async
 from flow_core.subscribers.blocking import check_may_block, iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
@@ -35,8 +44,10 @@ __all__ = ["AbsorbingSource", "DeferredSource", "Flow"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-A = TypeVar("A")
 R = TypeVar("R")
+
+_FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
+"""What is a function at first sight, and no subscriber."""
 
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
@@ -80,7 +91,16 @@ class DeferredSource(Generic[T_co]):
 
 
 @final
-class Flow(Publisher[T_co], Generic[T_co]):
+class Flow(
+    Transforming[T_co],
+    Filtering[T_co],
+    Aggregating[T_co],
+    Combining[T_co],
+    Recovering[T_co],
+    Observing[T_co],
+    Publisher[T_co],
+    Generic[T_co],
+):
     """Items to come: a source, and the operators on their way. Immutable; runs when subscribed.
 
     >>> import flow_core as flow
@@ -89,14 +109,24 @@ class Flow(Publisher[T_co], Generic[T_co]):
     [1, 9, 25, 49, 81]
 
     A flow runs anew for each subscriber. It is run by iterating over it, with ``async for``, or by
-    `subscribe`; neighbouring synchronous operators (the methods of this class) are compiled into
-    one loop. Everything else, such as crossing a thread, is an `Operator` given to `pipe`.
+    `subscribe`; neighbouring synchronous operators (its methods, one class a theme in
+    `flow_core.stages`, which tells what holds for all of them) are compiled into one loop.
+    Everything else, such as crossing a thread, is an `Operator` given to `pipe`.
 
     Args:
         source: a publisher or an `IterableSource`; functions like `flow_core.range` make one.
     """
 
-    __slots__ = ("__weakref__", "_operator", "_origin", "_parent", "_program", "_source", "_stage")
+    __slots__ = (
+        "__weakref__",
+        "_operator",
+        "_origin",
+        "_parent",
+        "_program",
+        "_site",
+        "_source",
+        "_stage",
+    )
 
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
@@ -106,10 +136,11 @@ class Flow(Publisher[T_co], Generic[T_co]):
         # Where an operator that put stages behind a source of its own has this flow from.
         self._origin: tuple[Flow[Any], Operator[Any, Any]] | None = None
         self._program: Program[Any, T_co] | None = None
+        self._site: Site | None = user_site() if hooks.debugging else None
 
     # -- assembly
 
-    def pipe(self, operator: Operator[T_co, R]) -> R:
+    def pipe(self, operator: Operator[T_co, R], *others: Never) -> R:
         """Apply `operator`, and return whatever it makes of this flow.
 
         >>> import flow_core as flow
@@ -118,19 +149,24 @@ class Flow(Publisher[T_co], Generic[T_co]):
 
         Args:
             operator: what a factory like ``observe_on(pool)`` returns.
+            others: refused; operators are chained as ``flow.pipe(a).pipe(b)``.
 
         Raises:
-            TypeError: if it is not an `Operator`.
+            TypeError: if it is not one `Operator`.
         """
+        if others:
+            raise TypeError("pipe() takes one operator: write flow.pipe(a).pipe(b)")
         if not isinstance(operator, Operator):
+            way = "a plain function becomes one by Operator(name, function)"
+            if isinstance(operator, Stage):
+                way = "a stage is added by flow.then(stage), or made one by operators.stage(stage)"
             raise TypeError(
-                f"pipe() takes an Operator such as observe_on(pool), not {operator!r}; a plain "
-                "function becomes one by Operator(name, function)"
+                f"pipe() takes an Operator such as observe_on(pool), not {operator!r}; {way}"
             )
         made = operator.apply(self)
         if isinstance(made, Flow):
             # R is a Flow here, of items that only the operator knows.
-            return cast("R", _behind(cast("Flow[Any]", made), self, operator))
+            return cast("R", self._made(cast("Flow[Any]", made), operator))
         return made
 
     def then(self, stage: Stage[T_co, R]) -> Flow[R]:
@@ -139,21 +175,40 @@ class Flow(Publisher[T_co], Generic[T_co]):
         Args:
             stage: a `Template` with its arguments.
         """
-        return self._then(stage.located(2))
+        return self._then(stage.located())
 
     def _then(self, stage: Stage[Any, R]) -> Flow[R]:  # Any: checked by the public methods
         made: Flow[R] = Flow(self._source)
         made._parent = self
         made._stage = stage
-        made._operator = None
-        made._program = None
-        return made
+        return made if hooks.on_assembly.call is None else assembled(made)
+
+    def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
+        bounded = _behind(made, self, operator)
+        if bounded is made:
+            return made  # of stages, each of which has been shown to the hook
+        bounded._site = user_site()
+        return bounded if hooks.on_assembly.call is None else assembled(bounded)
 
     def _add(self, template: Template, *args: object) -> Flow[Any]:  # Any: see _then
         stage: _AnyStage = Stage(template, *args)
-        frame = sys._getframe(2)
-        stage.site = (frame.f_code, frame.f_lasti)
+        stage.site = user_site()
         return self._then(stage)
+
+    def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: see Fluent._pipe
+        return self._made(operator.apply(self), operator)
+
+    def _where(self) -> str:
+        return line_of(user_site()) or "an unknown place"
+
+    def _whole(self) -> Flow[T_co]:
+        return self
+
+    def _constant(self) -> ScalarSource[T_co] | None:
+        source = self._source
+        if self._stage is None and isinstance(source, ScalarSource):
+            return source
+        return None
 
     # -- structure
 
@@ -165,6 +220,8 @@ class Flow(Publisher[T_co], Generic[T_co]):
     @property
     def stages(self) -> tuple[_AnyStage, ...]:
         """The stages since the last boundary, upstream first."""
+        if self._stage is None:
+            return ()
         stages: list[_AnyStage] = []
         flow: Flow[Any] | None = self
         while flow is not None and flow._stage is not None:
@@ -210,16 +267,18 @@ class Flow(Publisher[T_co], Generic[T_co]):
     def _compiled(self) -> tuple[Publisher[Any] | IterableSource[Any], Program[Any, T_co]]:
         """The source and the program of one run, after whatever the source absorbs."""
         source = self._source
+        program: Program[Any, T_co] | None = self._program
         if isinstance(source, AbsorbingSource):
-            absorbed, left = source.absorb(self.stages)
-            return absorbed, Program(left)
-        program = self._program
-        if program is None:
+            source, left = source.absorb(self.stages)
+            program = Program(left)
+        elif program is None:
             stages = self.stages
             if not getattr(source, "none_free", True):
-                check: _AnyStage = Stage(filtering.CHECK)
+                check: _AnyStage = Stage(CHECK, repr(source))
                 stages = (check, *stages)
             program = self._program = Program(stages)
+        if hooks.debugging:
+            program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
         return source, program
 
     # -- running
@@ -267,42 +326,80 @@ class Flow(Publisher[T_co], Generic[T_co]):
         Raises:
             NoneItemError: if the subscriber is None (§1.9).
         """
-        if on_next is None:
-            raise NoneItemError("subscribe(None): a subscriber is needed (§1.9)")
-        if hasattr(on_next, "on_subscribe"):
-            # What has on_subscribe is meant to be a subscriber; core_subscriber checks the rest.
-            self._run(core_subscriber(cast("Subscriber[T_co]", on_next)))
-            return None
-        if on_next is not UNSET and not callable(on_next):
-            raise TypeError(f"subscribe() takes a subscriber or a function, not {on_next!r}")
-        # `callable` narrows to a function of unknown arguments.
-        function = None if on_next is UNSET else cast("Callable[[T_co], object]", on_next)
-        subscriber = CallbackSubscriber(function, on_error, on_complete, prefetch=prefetch)
+        if type(on_next) not in _FUNCTIONS:
+            if on_next is None:
+                raise NoneItemError("subscribe(None): a subscriber is needed (§1.9)")
+            if hasattr(on_next, "on_subscribe"):
+                # It is meant to be a subscriber; core_subscriber checks the rest.
+                self._run(core_subscriber(cast("Subscriber[T_co]", on_next)))
+                return None
+            if on_next is not UNSET and not callable(on_next):
+                raise TypeError(
+                    "subscribe() takes a subscriber or a function (a subscriber has on_subscribe, "
+                    f"on_next, on_error and on_complete), not {on_next!r}"
+                )
+        function: Any = None if on_next is UNSET else on_next  # Any: a function, by now
+        subscriber: CallbackSubscriber[T_co] = CallbackSubscriber(
+            function, on_error, on_complete, prefetch=prefetch
+        )
         self._run(subscriber)
         return subscriber
 
     def _run(self, subscriber: CoreSubscriber[T_co]) -> None:
-        items: Iterator[Any] | None = None  # Any: of the first item
-        flow: Flow[T_co] = self
+        if hooks.on_subscribe.call is not None:
+            try:
+                subscriber = subscribed(subscriber)
+            except BaseException as error:
+                throw_if_fatal(error)
+                fail(subscriber, error)
+                return
+        items: Iterator[Any] | None = None  # Any: here and below, of the first item
+        publisher: Publisher[Any] | None = None
+        program: Program[Any, T_co] | None = None
+        pinned = False
         try:
-            flow = _resolved(self)
-            source, program = flow._compiled()
+            source, program = self._source, self._program
+            if program is None or hooks.debugging:
+                # Deferred and absorbing sources never keep a program: the others are looked up.
+                flow = _resolved(self) if isinstance(source, DeferredSource) else self
+                source, program = flow._compiled()
             if isinstance(source, CallableSource):
                 item = source.call()
                 items = iter(() if item is None else (item,))
             elif isinstance(source, IterableSource) and not hasattr(source, "subscribe"):
+                pinned = source.calls_user_code
                 items = source.iterate()
+            else:
+                # What is no iterator is a publisher; a source that is both is subscribed to.
+                if not hasattr(source, "subscribe"):
+                    raise TypeError(
+                        f"Flow({describe(source)}): that is no publisher; from_() makes a flow of "
+                        "almost anything"
+                    )
+                publisher = cast("Publisher[Any]", source)
         except BaseException as error:
             throw_if_fatal(error)
-            _fail(subscriber, error)
-            return
-        if items is not None:
-            IteratorSubscription(program, items, subscriber).start()
-        else:
-            # What is no iterator is a publisher; a source that is both is subscribed to.
-            cast("Publisher[Any]", source).subscribe(subscribe_stages(program, subscriber))
+            program = Program(self.stages) if program is None else program
+            if not (program.shape.handles or program.shape.closes):
+                fail(subscriber, error)
+                return
+            items = Failing(error)  # the stages want to hear of it
+        if publisher is not None:
+            publisher.subscribe(subscribe_stages(program, subscriber))
+        elif items is not None:
+            IteratorSubscription(program, items, subscriber, pinned=pinned).start()
 
     def __iter__(self) -> Iterator[T_co]:
+        source = self._source
+        if (
+            self._stage is None
+            and isinstance(source, IterableSource)
+            and source.none_free
+            and not isinstance(source, AbsorbingSource)
+            and not hooks.debugging
+        ):
+            # What `iterate` comes to, without a program: flat_map_iterable does this per item.
+            return source.iterate()
         return self.iterate()
 
     def iterate(self, *, prefetch: int = DEFAULT_PREFETCH) -> Iterator[T_co]:
@@ -315,12 +412,19 @@ class Flow(Publisher[T_co], Generic[T_co]):
             BlockingInEventLoopError: in the thread of a running event loop.
         """
         check_prefetch(prefetch)
-        flow = _resolved(self)
-        source, program = flow._compiled()
+        if isinstance(self._source, DeferredSource):
+            return _resolved_later(self, prefetch)
+        source, program = self._compiled()
         if isinstance(source, IterableSource):
-            return program.iterate(source.iterate())
+            try:
+                items = source.iterate()
+            except Exception as error:
+                if not (program.shape.handles or program.shape.closes):
+                    raise
+                items = Failing(error)
+            return program.iterate(items)
         check_may_block("iterating over this flow")
-        return iterate_blocking(flow, prefetch)
+        return iterate_blocking(self, prefetch)
 
     def __aiter__(self) -> AsyncIterator[T_co]:
         return iterate_async(self, DEFAULT_PREFETCH)
@@ -333,7 +437,9 @@ class Flow(Publisher[T_co], Generic[T_co]):
         """
         for item in _closing(iter(self)):
             return item
-        raise NoItemError("first(): the flow has no item")
+        raise NoItemError(
+            "first(): the flow has no item; first_or_default(item).first() gives one instead"
+        )
 
     def last(self) -> T_co:
         """The last item; blocks until the end.
@@ -345,7 +451,9 @@ class Flow(Publisher[T_co], Generic[T_co]):
         for found in self:  # noqa: B007 - the last one is wanted
             pass
         if found is UNSET:
-            raise NoItemError("last(): the flow has no item")
+            raise NoItemError(
+                "last(): the flow has no item; last_or_default(item).last() gives one instead"
+            )
         return cast("T_co", found)  # it is not UNSET
 
     def single(self) -> T_co:
@@ -373,193 +481,12 @@ class Flow(Publisher[T_co], Generic[T_co]):
     def __await__(self) -> Generator[Any, Any, T_co]:  # Any: what the loop sends and gets
         return await_single(self).__await__()
 
-    # -- stages
-
-    def map(self, mapper: Callable[[T_co], R]) -> Flow[R]:
-        """Each item replaced by ``mapper(item)``.
-
-        >>> import flow_core as flow
-        >>> list(flow.range(3).map(str))
-        ['0', '1', '2']
-
-        Args:
-            mapper: must not return None (§2.13).
-        """
-        return self._add(transform.MAP, mapper)
-
-    def filter(self, predicate: Callable[[T_co], object]) -> Flow[T_co]:
-        """The items for which ``predicate(item)`` is true; others cost no demand.
-
-        Args:
-            predicate: decides by the truth of what it returns.
-        """
-        return self._add(filtering.FILTER, predicate)
-
-    def flat_map_iterable(self, mapper: Callable[[T_co], Iterable[R]]) -> Flow[R]:
-        """The items of ``mapper(item)``, one iterable after the other, each only as far as needed.
-
-        >>> import flow_core as flow
-        >>> list(flow.just("ab", "c").flat_map_iterable(list))
-        ['a', 'b', 'c']
-
-        Args:
-            mapper: returns any iterable, a synchronous Flow too; it may be infinite.
-        """
-        return self._add(transform.FLAT_MAP_ITERABLE, mapper)
-
-    def take(self, count: int) -> Flow[T_co]:
-        """The first `count` items; then the upstream is cancelled, and never asked for more.
-
-        Args:
-            count: items, at least 0.
-        """
-        if _count("take", count) == 0:
-            from flow_core.sources.iterables import empty
-
-            return empty()
-        return self._add(filtering.TAKE, count)
-
-    def skip(self, count: int) -> Flow[T_co]:
-        """All but the first `count` items.
-
-        Args:
-            count: items, at least 0.
-        """
-        return self._add(filtering.SKIP, _count("skip", count))
-
-    def take_while(self, predicate: Callable[[T_co], object]) -> Flow[T_co]:
-        """Items up to but without the first for which `predicate` is false."""
-        return self._add(filtering.TAKE_WHILE, predicate)
-
-    def skip_while(self, predicate: Callable[[T_co], object]) -> Flow[T_co]:
-        """Items from the first on for which `predicate` is false."""
-        return self._add(filtering.SKIP_WHILE, predicate)
-
-    @overload
-    def scan(self, accumulator: Callable[[T_co, T_co], T_co]) -> Flow[T_co]: ...
-
-    @overload
-    def scan(self, accumulator: Callable[[A, T_co], A], seed: A) -> Flow[A]: ...
-
-    def scan(self, accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> Flow[Any]:
-        """Each item replaced by the accumulation up to it.
-
-        >>> import flow_core as flow
-        >>> list(flow.range(1, 5).scan(lambda total, n: total + n))
-        [1, 3, 6, 10]
-
-        Args:
-            accumulator: ``(accumulated, item) -> accumulated``; must not return None.
-            seed: what the first item is accumulated onto; itself not an item. Without it the first
-                item stands for itself.
-        """
-        return self._add(transform.SCAN, accumulator, seed)
-
-    @overload
-    def reduce(self, accumulator: Callable[[T_co, T_co], T_co]) -> Flow[T_co]: ...
-
-    @overload
-    def reduce(self, accumulator: Callable[[A, T_co], A], seed: A) -> Flow[A]: ...
-
-    def reduce(self, accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> Flow[Any]:
-        """One item: all items accumulated. No item, if there are none and there is no seed.
-
-        >>> import flow_core as flow
-        >>> list(flow.range(5).reduce(lambda total, n: total + n))
-        [10]
-
-        Args:
-            accumulator: ``(accumulated, item) -> accumulated``; the result must not be None.
-            seed: what the first item is accumulated onto; shared by all runs, so not to be changed.
-                Use `collect` for a container.
-        """
-        return self._add(aggregate.REDUCE, accumulator, seed)
-
-    def collect(self, supplier: Callable[[], A], collector: Callable[[A, T_co], object]) -> Flow[A]:
-        """One item: a container that was filled with all items.
-
-        >>> import flow_core as flow
-        >>> list(flow.just("b", "a").collect(set, set.add).map(sorted))
-        [['a', 'b']]
-
-        Args:
-            supplier: makes the container, once per subscriber.
-            collector: ``(container, item)``; changes the container.
-        """
-        return self._add(aggregate.COLLECT, supplier, collector)
-
-    def to_list(self) -> Flow[list[T_co]]:
-        """One item: the list of all items. Memory grows with the flow."""
-        return self._add(aggregate.TO_LIST)
-
-    def count(self) -> Flow[int]:
-        """One item: how many items there were."""
-        source = self._source
-        if isinstance(source, ScalarSource) and self._stage is None:
-            from flow_core.sources.iterables import just
-
-            return just(0 if source.call() is None else 1)  # macro-fusion (F05)
-        return self._add(aggregate.COUNT)
-
-    def distinct(self, key: Callable[[T_co], object] | None = None) -> Flow[T_co]:
-        """Items that were not there before. Memory grows with the number of different ones.
-
-        Args:
-            key: what is compared, hashable; without it the item itself.
-        """
-        if key is None:
-            return self._add(filtering.DISTINCT)
-        return self._add(filtering.DISTINCT_BY, key)
-
-    def distinct_until_changed(
-        self,
-        key: Callable[[T_co], A] | None = None,
-        same: Callable[[A, A], object] | None = None,
-    ) -> Flow[T_co]:
-        """Items that differ from the one before.
-
-        Args:
-            key: what is compared; without it the item itself.
-            same: whether two keys count as the same; without it ``==``.
-        """
-        return self._add(filtering.DISTINCT_UNTIL_CHANGED, key or _identity, same or _equal)
-
-    def do_on_next(self, action: Callable[[T_co], object]) -> Flow[T_co]:
-        """Call `action` with each item, and pass the item on."""
-        return self._add(effects.DO_ON_NEXT, action)
-
-    def pairwise(self) -> Flow[tuple[T_co, T_co]]:
-        """Each item from the second on, with the one before.
-
-        >>> import flow_core as flow
-        >>> list(flow.just("a", "b", "c").pairwise())
-        [('a', 'b'), ('b', 'c')]
-        """
-        return self._add(transform.PAIRWISE)
-
-    def buffer_with_count(self, count: int, skip: int | None = None) -> Flow[list[T_co]]:
-        """Lists of `count` items; the last may be shorter.
-
-        >>> import flow_core as flow
-        >>> list(flow.range(5).buffer_with_count(2))
-        [[0, 1], [2, 3], [4]]
-
-        Args:
-            count: items in a list, at least 1.
-            skip: items from the start of one list to that of the next: less than `count` overlaps,
-                more leaves items out; by default `count`.
-        """
-        if _count("buffer_with_count", count) == 0:
-            raise ValueError("buffer_with_count(count): at least 1 item, not 0")
-        if skip is None or skip == count:
-            return self._add(transform.BUFFER_WITH_COUNT, count)
-        if _count("buffer_with_count", skip) == 0:
-            raise ValueError("buffer_with_count(skip=): at least 1 item, not 0")
-        return self._add(transform.BUFFER_WITH_COUNT_SKIP, count, skip)
-
     def hide(self) -> Flow[T_co]:
-        """The same flow without its identity: neighbours find nothing to fuse with (F36)."""
-        return self.pipe(_HIDE)
+        """The same flow without its identity: neighbours find nothing to fuse with (F36).
+
+        Demand: passed on. Thread: the upstream's. Fusion: none.
+        """
+        return self._pipe(HIDE)
 
     def __repr__(self) -> str:
         parts = [repr(stage) for stage in self.stages]
@@ -597,14 +524,17 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
     return flow
 
 
+def _resolved_later(flow: Flow[T], prefetch: int) -> Iterator[T]:
+    """The items of a deferred flow, which is made when the first is asked for."""
+    try:
+        made = _resolved(flow).iterate(prefetch=prefetch)
+    except Exception as error:
+        made = Program[Any, T](flow.stages).iterate(Failing(error))
+    yield from made
+
+
 def _is_deferred(source: object) -> TypeIs[DeferredSource[Any]]:  # Any: of the first item
     return isinstance(source, DeferredSource)
-
-
-def _fail(subscriber: CoreSubscriber[T], error: BaseException) -> None:
-    from flow_core.sources.calls import fail
-
-    fail(subscriber, error)
 
 
 def _closing(iterator: Iterator[T]) -> Iterator[T]:
@@ -615,28 +545,3 @@ def _closing(iterator: Iterator[T]) -> Iterator[T]:
         close = getattr(iterator, "close", None)
         if close is not None:
             close()
-
-
-def _identity(item: Any) -> Any:  # Any: whatever the item is
-    return item
-
-
-def _equal(left: object, right: object) -> bool:
-    return left == right
-
-
-def _count(operator: str, count: int) -> int:
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"{operator}() takes an int, not {count!r}")
-    if count < 0:
-        raise ValueError(f"{operator}() takes 0 or more items, not {count}")
-    return count
-
-
-def _hide(flow: Flow[Any]) -> Flow[Any]:  # Any: whatever the items are
-    from flow_core.stages.hidden import HiddenSource
-
-    return Flow(HiddenSource(flow))
-
-
-_HIDE: Final[Operator[Any, Any]] = Operator("hide", _hide)  # Any: see _hide

@@ -1,4 +1,4 @@
-"""What happens to signals that have no receiver any more, and on assembly.
+"""What happens to signals that have no receiver any more, on assembly and on subscription.
 
 A hook is a set of functions under keys. It is folded into one module-level callable (or None) when
 it changes, so that a flow pays one None check for a hook that nobody uses.
@@ -7,21 +7,137 @@ it changes, so that a flow pays one None check for a hook that nobody uses.
 from __future__ import annotations
 
 import logging
+import os
+from abc import abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Final, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
-__all__ = ["Hook", "drop_error", "drop_item", "dropped_errors", "dropped_items"]
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+    from flow_core.protocols import CoreSubscriber
+
+__all__ = [
+    "Chain",
+    "Hook",
+    "debug",
+    "debugging",
+    "drop_error",
+    "drop_item",
+    "dropped_errors",
+    "dropped_items",
+    "on_assembly",
+    "on_subscribe",
+]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _log: Final = logging.getLogger("flow")
 
 
 @final
-class Hook(Generic[T]):
-    """Functions that are called, in the order of their keys' insertion, with each dropped value.
+class _Scopes(Generic[T]):
+    """Blocks that each set a value and restore what was there, in whatever order they end.
+
+    Blocks of several threads need not be within one another: a block that ends below another one
+    leaves its own ``before`` to that one.
+    """
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: list[list[T]] = []
+
+    def enter(self, before: T) -> list[T]:
+        """Begin a block that has replaced `before`."""
+        scope = [before]
+        self._open.append(scope)
+        return scope
+
+    def leave(self, scope: list[T]) -> bool:
+        """End a block; whether ``scope[0]`` has to be restored now."""
+        place = next(index for index, each in enumerate(self._open) if each is scope)
+        del self._open[place]
+        if place == len(self._open):
+            return True
+        self._open[place][0] = scope[0]
+        return False
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+
+class _Keyed(Generic[T, R]):
+    """Functions under keys, folded into one when they change."""
+
+    __slots__ = ("_functions", "_lock", "_scopes", "call", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.call: Callable[[T], R] | None = None
+        """All functions folded into one, or None when there are none."""
+        self._functions: dict[str, Callable[[T], R]] = {}
+        self._scopes: dict[str, _Scopes[Callable[[T], R] | None]] = {}
+        self._lock = Lock()
+
+    def add(self, key: str, function: Callable[[T], R]) -> None:
+        """Call `function` too, from now on; one function a key, the last one wins."""
+        with self._lock:
+            self._functions[key] = function
+            self._refold()
+
+    def remove(self, key: str) -> None:
+        """Forget the function under `key`, if there is one."""
+        with self._lock:
+            self._functions.pop(key, None)
+            self._refold()
+
+    @contextmanager
+    def scoped(self, key: str, function: Callable[[T], R]) -> Generator[None]:
+        """Add `function` under `key` for the length of a ``with`` block, then restore.
+
+        It is added for all threads. Blocks of several threads under one key may end in any order:
+        the last one that is left restores what was there before the first.
+        """
+        with self._lock:
+            scopes = self._scopes.setdefault(key, _Scopes())
+            scope = scopes.enter(self._functions.get(key))
+            self._functions[key] = function
+            self._refold()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if scopes.leave(scope):
+                    before = scope[0]
+                    if before is None:
+                        self._functions.pop(key, None)
+                    else:
+                        self._functions[key] = before
+                    self._refold()
+                if not scopes:
+                    self._scopes.pop(key, None)
+
+    def _refold(self) -> None:
+        functions = tuple(self._functions.values())
+        if len(functions) < 2:
+            self.call = functions[0] if functions else None
+        else:
+            self.call = self._folded(functions)
+
+    @abstractmethod
+    def _folded(self, functions: tuple[Callable[[T], R], ...]) -> Callable[[T], R]:
+        """One function that stands for all."""
+
+
+@final
+class Hook(_Keyed[T, object]):
+    """Functions that are all called, in the order of their keys' insertion, with each value.
+
+    Args:
+        name: what it is called in messages.
 
     >>> seen = []
     >>> with dropped_items.scoped("doc", seen.append):
@@ -30,55 +146,89 @@ class Hook(Generic[T]):
     [42]
     """
 
-    __slots__ = ("_functions", "_lock", "call", "name")
+    __slots__ = ()
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.call: Callable[[T], object] | None = None
-        """All functions folded into one, or None when there are none."""
-        self._functions: dict[str, Callable[[T], object]] = {}
-        self._lock = Lock()
-
-    def add(self, key: str, function: Callable[[T], object]) -> None:
-        """Call `function` too, from now on; one function a key, the last one wins."""
-        with self._lock:
-            self._functions[key] = function
-            self._fold()
-
-    def remove(self, key: str) -> None:
-        """Forget the function under `key`, if there is one."""
-        with self._lock:
-            self._functions.pop(key, None)
-            self._fold()
-
-    @contextmanager
-    def scoped(self, key: str, function: Callable[[T], object]) -> Generator[None]:
-        """Add `function` under `key` for the length of a ``with`` block, then restore."""
-        with self._lock:
-            before = self._functions.get(key)
-            self._functions[key] = function
-            self._fold()
-        try:
-            yield
-        finally:
-            with self._lock:
-                if before is None:
-                    self._functions.pop(key, None)
-                else:
-                    self._functions[key] = before
-                self._fold()
-
-    def _fold(self) -> None:
-        functions = tuple(self._functions.values())
-        if len(functions) < 2:
-            self.call = functions[0] if functions else None
-            return
-
+    def _folded(self, functions: tuple[Callable[[T], object], ...]) -> Callable[[T], object]:
         def call_all(value: T) -> None:
             for function in functions:
                 function(value)
 
-        self.call = call_all
+        return call_all
+
+
+@final
+class Chain(_Keyed[T, T]):
+    """Functions of which each gets what the one before has made of a value.
+
+    Args:
+        name: what it is called in messages.
+
+    >>> import flow_core as flow
+    >>> def logged(made):
+    ...     print(made.stages[-1].name)
+    ...     return made
+    >>> with on_assembly.scoped("doc", logged):
+    ...     evens = flow.range(9).filter(lambda n: n % 2 == 0).take(2)
+    filter
+    take
+    """
+
+    __slots__ = ()
+
+    def _folded(self, functions: tuple[Callable[[T], T], ...]) -> Callable[[T], T]:
+        def call_each(value: T) -> T:
+            for function in functions:
+                value = function(value)
+            return value
+
+        return call_each
+
+
+# Any, here and below: hooks serve flows of whatever items.
+on_assembly: Final[Chain[Flow[Any]]] = Chain("on_assembly")
+"""Gets each flow that a stage or an operator makes, and gives the one that the user gets.
+
+What such a function assembles itself is not shown to it again.
+"""
+
+on_subscribe: Final[Chain[CoreSubscriber[Any]]] = Chain("on_subscribe")
+"""Gets each subscriber of a flow, and gives the one that is subscribed in its place."""
+
+debugging: bool = os.environ.get("FLOW_DEBUG", "") not in ("", "0")
+"""Whether errors get a note of how the flow was assembled; set by ``FLOW_DEBUG=1`` and `debug`."""
+
+_debug_scopes: Final[_Scopes[bool]] = _Scopes()
+_debug_lock: Final = Lock()
+
+
+@contextmanager
+def debug(*, on: bool = True) -> Generator[None]:
+    """Note on each error how the flow was assembled, line by line, for a ``with`` block.
+
+    >>> import flow_core as flow
+    >>> with debug():
+    ...     try:
+    ...         list(flow.just(0).map(lambda n: 1 // n))
+    ...     except ZeroDivisionError as error:
+    ...         print(error.__notes__[-1].splitlines()[0])
+    the flow was assembled from:
+
+    It concerns flows that are subscribed or iterated over within the block; sources are known by
+    their place when they were made within it, too.
+
+    Args:
+        on: False switches the mode off for the block.
+    """
+    global debugging
+    with _debug_lock:
+        scope = _debug_scopes.enter(debugging)
+        debugging = on
+    try:
+        yield
+    finally:
+        with _debug_lock:
+            if _debug_scopes.leave(scope):
+                debugging = scope[0]
 
 
 dropped_errors: Final[Hook[BaseException]] = Hook("dropped_errors")

@@ -10,20 +10,11 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, final
 
-from flow_core import hooks
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import (
-    ConditionalSubscriber,
-    CoreSubscriber,
-    IterableSource,
-    Publisher,
-    Subscriber,
-    Subscription,
-)
-from flow_core.stages.compiler import Program, close_iterator
+from flow_core.protocols import IterableSource
+from flow_core.stages.compiler import Program
 from flow_core.stages.template import Stage, Template
-from flow_core.subscribers.strict import core_subscriber
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +28,6 @@ _REFRESH_S: Final = 0.1
 _TERMINAL_GONE: Final = (OSError, ValueError)
 
 
-@final
 class Counter:
     """What is counted, in items: raised by one thread, read now and then by the display's."""
 
@@ -71,21 +61,11 @@ def progress(label: str, total: int | None = None) -> Operator[T, Flow[T]]:
         total: how many items are expected; None if nobody knows.
     """
     detail = repr(label) if total is None else f"{label!r}, total={total}"
-    counted: Operator[Any, Flow[Any]] = Operator(  # Any: T, in a variable
-        "progress",
-        lambda flow: Flow(
-            _CountedItems(flow, label, total)
-            if isinstance(flow.source, IterableSource)
-            else _CountedSource(flow, label, total)
-        ),
-        detail,
-    )
 
     def apply(flow: Flow[T]) -> Flow[T]:
-        made: Flow[T] = flow.pipe(counted)
-        if Program[Any, Any](flow.stages).calls_user_code:
-            return made.then(Stage(_SAME_THREAD, user_code_before_progress))
-        return made
+        pulled = isinstance(flow.source, IterableSource)
+        stage: Stage[T, T] = Stage(PROGRESS, label, total)
+        return Flow(_Items(flow) if pulled else flow).then(stage)
 
     return Operator("progress", apply, detail)
 
@@ -120,145 +100,57 @@ def counting(label: str, total: int | None = None) -> Generator[Counter, None, N
         display.end(counter, outcome)
 
 
-_SAME_THREAD: Final = Template("same_thread", params=("because",), state="_ = because()")
-"""Leaves items alone, but counts as user code: what is before it must not change thread (F39)."""
-
-
-def user_code_before_progress() -> bool:
-    """Why a flow has to stay on its thread."""
-    return True
-
-
 @final
-class _CountedItems(IterableSource[T]):
-    """The items of a synchronous flow, counted on their way through a generator."""
+class _Items(IterableSource[T]):
+    """The items of a synchronous flow, which stays where it is."""
 
-    __slots__ = ("_flow", "_label", "_total")
+    __slots__ = ("_flow", "calls_user_code")
 
     none_free: ClassVar[bool] = True
 
-    def __init__(self, flow: Flow[T], label: str, total: int | None) -> None:
+    def __init__(self, flow: Flow[T]) -> None:
         self._flow = flow
-        self._label = label
-        self._total = total
+        self.calls_user_code = Program[Any, Any](flow.stages).calls_user_code  # Any: of no matter
 
     def iterate(self) -> Iterator[T]:
         """See `IterableSource.iterate`."""
-        items = iter(self._flow)
-        return _counted(items, self._label, self._total) if _display.visible() else items
+        return iter(self._flow)
 
     def __repr__(self) -> str:
-        return f"progress({self._label!r})"
-
-
-def _counted(items: Iterator[T], label: str, total: int | None) -> Iterator[T]:
-    # The bar begins with the first item: a generator that was not started is not closed either.
-    with counting(label, total) as counter:
-        try:
-            for item in items:
-                counter.count += 1
-                yield item
-        finally:
-            close_iterator(items)
+        return repr(self._flow)
 
 
 @final
-class _CountedSource(Publisher[T]):
-    """The items of any other flow, counted as they are signalled."""
+class _Shown(Counter):
+    """A counter with a bar, for the stage."""
 
-    __slots__ = ("_flow", "_label", "_total")
+    __slots__ = ("outcome",)
 
-    def __init__(self, flow: Flow[T], label: str, total: int | None) -> None:
-        self._flow = flow
-        self._label = label
-        self._total = total
+    def __init__(self, label: str, total: int | None) -> None:
+        super().__init__()
+        self.outcome = Outcome.STOPPED
+        _display.add(self, label, total)
 
-    def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
-        downstream = core_subscriber(subscriber)
-        if _display.visible():
-            self._flow.subscribe(_CountingSubscriber(downstream, self._label, self._total))
-        else:
-            self._flow.subscribe(downstream)
+    def end(self, *, done: bool) -> None:
+        self.outcome = Outcome.DONE if done else Outcome.FAILED
 
-    def __repr__(self) -> str:
-        return f"progress({self._label!r})"
+    def close(self) -> None:
+        _display.end(self, self.outcome)
 
 
-@final
-class _CountingSubscriber(ConditionalSubscriber[T]):
-    """Counts each item and passes every signal on. Takes no part in queue fusion."""
-
-    __slots__ = ("_conditional", "_counter", "_downstream", "_offer", "_upstream")
-
-    def __init__(self, downstream: CoreSubscriber[T], label: str, total: int | None) -> None:
-        self._downstream: CoreSubscriber[T] | None = downstream
-        self._conditional = isinstance(downstream, ConditionalSubscriber)
-        self._offer: Callable[[T], object] = (
-            downstream.try_on_next
-            if isinstance(downstream, ConditionalSubscriber)
-            else downstream.on_next
-        )
-        self._upstream: Subscription | None = None
-        self._counter = Counter()
-        _display.add(self._counter, label, total)
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
-        if self._upstream is not None or self._downstream is None:
-            subscription.cancel()  # §2.5
-            return
-        self._upstream = subscription
-        try:
-            self._downstream.on_subscribe(self)
-        except BaseException:
-            self._end(Outcome.FAILED)
-            raise
-
-    def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. What the downstream raises travels on to the upstream."""
-        if not self.try_on_next(item) and self._upstream is not None:
-            self._upstream.request(1)
-
-    def try_on_next(self, item: T, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`."""
-        self._counter.count += 1
-        used = self._offer(item)
-        return bool(used) if self._conditional else True
-
-    def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
-        downstream = self._end(Outcome.FAILED)
-        return downstream is not None and downstream.on_next_raised(error)
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        downstream = self._end(Outcome.FAILED)
-        if downstream is not None:
-            downstream.on_error(error)
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        downstream = self._end(Outcome.DONE)
-        if downstream is not None:
-            downstream.on_complete()
-
-    def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
-        if self._upstream is not None:
-            self._upstream.request(n)
-
-    def cancel(self) -> None:
-        """See `Subscription.cancel`."""
-        self._end(Outcome.STOPPED)
-        if self._upstream is not None:
-            self._upstream.cancel()
-
-    def _end(self, outcome: Outcome) -> CoreSubscriber[T] | None:
-        downstream, self._downstream = self._downstream, None
-        self._offer = hooks.drop_item  # §3.13
-        _display.end(self._counter, outcome)
-        return downstream
+PROGRESS: Final = Template(
+    "progress",
+    params=("label", "total"),
+    state="shown = _Shown(label, total)",
+    on_item="""
+    shown.count += 1
+    EMIT
+    """,
+    on_end="shown.end(done=True)",
+    on_error="shown.end(done=False)",
+    on_close="shown.close()",
+    helpers=(_Shown,),
+)
 
 
 @final

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 __all__ = [
@@ -141,6 +141,13 @@ class CoreSubscriber(Generic[T_contra]):
     def on_complete(self) -> None:
         """As `Subscriber.on_complete`."""
 
+    def receiver(self) -> Callable[[T_contra], object]:
+        """What a loop that looks for None itself (§2.13) calls for each item: `on_next`, or less.
+
+        Asked for once, when the loop begins.
+        """
+        return self.on_next
+
     def on_next_raised(self, error: BaseException, /) -> bool:
         """`on_next` let `error` escape (§2.13), and the upstream has cancelled itself.
 
@@ -222,6 +229,10 @@ class IterableSource(Generic[T_co]):
 
     none_free: ClassVar[bool] = False
     """Whether None is never among the items, so that the loop need not look (§2.13)."""
+
+    calls_user_code: bool = False
+    """Whether the iterator calls functions of the user, which must not move to another thread when
+    the items are polled there (F39). Iterables that users give are meant to move."""
 
     @abstractmethod
     def iterate(self) -> Iterator[T_co]:

@@ -235,6 +235,39 @@ def test_error_fails_with_the_identical_object_or_a_new_one() -> None:
     assert made[0] is not made[1]
 
 
+def test_error_on_request_waits_for_demand() -> None:
+    error = FailureError()
+    assert_result(lambda: flow.error(error, when="request"), [], error)
+    subscriber = TestSubscriber[Any](0)
+    flow.error(error, when="request").subscribe(subscriber)
+    subscriber.assert_not_terminated().request(1)
+    subscriber.assert_failure(error)
+    subscriber.request(1)
+    subscriber.assert_rules_kept()
+
+
+def test_error_on_request_checks_what_is_requested_first() -> None:
+    subscriber = TestSubscriber[Any](0)
+    flow.error(FailureError(), when="request").subscribe(subscriber)
+    subscriber.request(0)
+    subscriber.assert_failure(ValueError)
+
+
+def test_error_on_request_is_silent_after_a_cancel() -> None:
+    subscriber = TestSubscriber[Any](0)
+    flow.error(FailureError(), when="request").subscribe(subscriber)
+    subscriber.cancel()
+    subscriber.request(1)
+    subscriber.assert_silent_after_cancel()
+    assert not subscriber.terminated
+
+
+def test_error_knows_two_times_to_fail() -> None:
+    with pytest.raises(ValueError, match='"subscribe" or "request"'):
+        flow.error(FailureError(), when="never")  # type: ignore[arg-type]  # the mistake
+    assert repr(flow.error(FailureError, when="request")) == 'error(FailureError, when="request")'
+
+
 @pytest.mark.parametrize("wrong", [None, "text", FailureError])
 def test_a_factory_that_makes_no_error_is_told_so(wrong: Any) -> None:
     assert_result(lambda: flow.error(lambda: wrong), [], TypeError)
@@ -292,6 +325,18 @@ def test_from_publisher_gives_a_publisher_the_operators_of_a_flow() -> None:
     made = flow.range(3)
     assert flow.from_publisher(made) is made
     assert repr(flow.from_publisher(publisher)) == "from_publisher(TestPublisher())"
+
+
+@pytest.mark.parametrize("source", [flow.create, flow.from_callable, flow.defer])
+def test_what_needs_a_function_refuses_anything_else(source: Any) -> None:
+    with pytest.raises(TypeError, match=rf"{source.__name__}\(\) takes a function.*, not 3"):
+        source(3)
+
+
+def test_from_publisher_refuses_what_cannot_be_subscribed_to() -> None:
+    nothing: Any = [1, 2]
+    with pytest.raises(TypeError, match=r"takes what has subscribe\(subscriber\), not \[1, 2\]"):
+        flow.from_publisher(nothing)
 
 
 def subscribed_by_functions(made: Flow[Any], seen: list[Any]) -> None:

@@ -257,9 +257,9 @@ def test_none_from_an_iterable_fails_the_flow(stages: Callable[[Flow[Any]], Flow
     subscriber = TestSubscriber[Any]()
     made.subscribe(subscriber)
     assert isinstance(subscriber.error, NoneItemError)
-    assert "the source gave None" in str(subscriber.error)
+    assert "from_iterable(list) gave None" in str(subscriber.error)
     assert len(subscriber.items) == (0 if made.stages and made.stages[-1].name == "to_list" else 1)
-    with pytest.raises(NoneItemError, match="the source gave None"):
+    with pytest.raises(NoneItemError, match="from_iterable\\(list\\) gave None"):
         list(made)
 
 

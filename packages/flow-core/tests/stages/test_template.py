@@ -10,7 +10,7 @@ import pytest
 import flow_core as flow
 from flow_core import UNSET, Flow, FlowError, Operator, Stage, Template, operators
 from flow_core.stages import TemplateError
-from flow_core.testing import assert_result
+from flow_core.testing import TestSubscriber, assert_result
 
 T = TypeVar("T")
 
@@ -262,3 +262,246 @@ def test_a_stage_that_is_named_like_a_built_in_one_is_not_taken_for_it() -> None
         assert_result(lambda double=double: made(double, 2, items=range(3)), [0, 0, 1, 1, 2, 2])
         plain = Template(name, params=("count",), on_item="EMIT")
         assert_result(lambda plain=plain: made(plain, 1, items=range(3)), [0, 1, 2])
+
+
+# -- the texts around the loop
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"state": "NOT_NONE"}, "NOT_NONE"),
+        ({"on_close": "EMIT"}, "EMIT"),
+        ({"on_close": "STOP"}, "STOP"),
+        ({"on_close": "NOT_NONE"}, "NOT_NONE"),
+        ({"on_start": "EMIT\nEMIT"}, "more than one EMIT"),
+        ({"on_error": "EMIT\nEMIT"}, "more than one EMIT"),
+        ({"on_start": "x = EMIT"}, "EMIT"),
+        ({"on_error": "x = STOP"}, "STOP"),
+        ({"on_start": "while True: pass"}, "While"),
+        ({"on_close": "try:\n    pass\nfinally:\n    pass"}, "Try"),
+        ({"on_close": "return"}, "Return"),
+        ({"on_error": "x = 1\nraise ="}, "on_error of .* is not Python: .*, in its line 2"),
+        ({"on_start": "missing()"}, "'missing'"),
+        ({"on_close": "missing()"}, "'missing'"),
+        ({"on_item": "x = error\nEMIT"}, "'error'"),
+        ({"on_start": "x = error"}, "'error'"),
+        ({"on_end": "x = error\nEMIT"}, "'error'"),
+        ({"on_close": "x = error"}, "'error'"),
+        ({"state": "y = error"}, "'error'"),
+        ({"on_item": "error = 1"}, "'error'"),
+        ({"params": ("error",)}, "'error'"),
+        ({"params": ("f",), "on_error": "f(erorr)"}, "'erorr'"),
+    ],
+)
+def test_a_mistake_in_the_other_texts_is_told_when_they_are_made(texts: Any, message: str) -> None:
+    with pytest.raises(TemplateError, match=message) as raised:
+        Template("mistaken", **texts)
+    assert "mistaken" in str(raised.value)
+
+
+def test_what_the_other_texts_reveal() -> None:
+    def shape(**texts: Any) -> set[str]:
+        template = Template("revealing", **texts)
+        names = (
+            *("drops", "expands", "absorbs", "emits_at_start", "emits_at_end"),
+            *("recovers", "stops", "calls_user_code"),
+        )
+        return {name for name in names if getattr(template, name)}
+
+    assert shape(on_start="pass") == set()
+    assert shape(on_start="x = 1\nEMIT") == {"emits_at_start"}
+    assert shape(on_start="STOP") == {"stops"}
+    assert shape(on_item="pass", on_start="x = 1\nEMIT") == {"drops", "emits_at_start"}
+    assert shape(on_error="STOP") == {"recovers"}
+    assert shape(on_error="x = 1\nEMIT\nSTOP") == {"emits_at_end", "recovers"}
+    assert shape(on_error="x = 1\nEMIT") == {"emits_at_end"}
+    for text in ("on_start", "on_end", "on_error", "on_close", "state"):
+        assert shape(params=("f",), **{text: "f()"}) == {"calls_user_code"}
+        assert shape(params=("f",), **{text: "y = f"}) == set()
+
+
+# -- helpers
+
+
+def plus(n: int, m: int) -> int:
+    return n + m
+
+
+def applied(function: Any, item: Any) -> Any:
+    return function(item)
+
+
+class Kept:
+    """A class as a helper."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+
+PLUS = Template("plus", params=("m",), on_item="x = plus(x, m)\nEMIT", helpers=(plus,))
+
+
+def test_helpers_are_called_by_their_names_in_any_text() -> None:
+    assert_result(lambda: made(PLUS, 5), [5, 6, 7, 8, 9, 10])
+    assert_result(lambda: made(PLUS, 5).then(Stage(PLUS, 1)).take(1), [6])
+    kept = Template(
+        "kept",
+        state="kept = Kept()",
+        on_item="kept.items.append(x)",
+        on_end="x = kept.items\nEMIT",
+        helpers=(Kept,),
+    )
+    assert_result(lambda: made(kept), [[0, 1, 2, 3, 4, 5]])
+
+
+def test_two_templates_may_have_different_helpers_of_one_name() -> None:
+    def plus(n: int, m: int) -> int:
+        return n * m
+
+    times = Template("times", params=("m",), on_item="x = plus(x, m)\nEMIT", helpers=(plus,))
+    assert_result(lambda: made(PLUS, 1).then(Stage(times, 2)), [2, 4, 6, 8, 10, 12])
+
+
+def test_helpers_are_pickled_by_reference_and_the_template_stays_one() -> None:
+    copy = pickle.loads(pickle.dumps(PLUS))
+    assert copy.helpers == (plus,)
+    assert copy.helpers[0] is plus
+    assert copy == PLUS
+    assert pickle.loads(pickle.dumps(Stage(PLUS, 3))).template is copy
+    assert list(flow.range(2).then(pickle.loads(pickle.dumps(Stage(PLUS, 3))))) == [3, 4]
+    assert b"plus" in pickle.dumps(PLUS)
+
+
+def test_a_function_that_a_helper_is_handed_counts_as_called() -> None:
+    """It runs user code, which must not change thread (F39)."""
+    handing = Template(
+        "handing", params=("f",), on_item="x = applied(f, x)\nEMIT", helpers=(applied,)
+    )
+    assert handing.calls_user_code
+    fixed = Template("fixed", on_item="x = applied(str, x)\nEMIT", helpers=(applied,))
+    assert not fixed.calls_user_code
+
+
+@pytest.mark.checklist("F39")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = applied(function=f, item=x)\nEMIT",
+        "x = sorted(x, key=f)\nEMIT",
+        "x = list(map(f, x))\nEMIT",
+        "x = max(x, key=f)\nEMIT",
+    ],
+)
+def test_a_function_that_is_handed_on_in_any_way_counts_as_called(text: str) -> None:
+    assert Template("handing", params=("f",), on_item=text, helpers=(applied,)).calls_user_code
+
+
+@pytest.mark.parametrize(
+    ("helpers", "texts"),
+    [
+        ((lambda: 1,), {}),
+        ((plus,), {"params": ("plus",)}),
+        ((plus,), {"state": "plus = 1"}),
+        ((plus,), {"on_close": "plus = 1"}),
+        ((plus, plus), {}),
+        ((3,), {}),
+    ],
+)
+def test_what_cannot_be_a_helper_is_refused(helpers: Any, texts: Any) -> None:
+    with pytest.raises(TemplateError, match="mistaken"):
+        Template("mistaken", helpers=helpers, **texts)
+
+
+def test_a_helper_of_a_reserved_name_is_refused() -> None:
+    for name in ("x", "error", "EMIT", "STOP", "UNSET"):
+
+        def helper() -> None: ...
+
+        helper.__name__ = name
+        with pytest.raises(TemplateError, match="mistaken"):
+            Template("mistaken", helpers=(helper,))
+
+
+# -- names
+
+
+def test_names_of_the_other_texts_are_the_stages_own() -> None:
+    names = ["it", "n", "stop", "at", "gate", "close", "failure", "closers", "handler", "caught"]
+    for name in names:
+        seen: list[Any] = []
+        own = Template(
+            "own",
+            params=("tell",),
+            state=f"{name} = 1\n{name}_0 = 5",
+            on_start=f"for {name}1 in range(2):\n    x = {name}1\n    EMIT",
+            on_item=f"{name} += 1\nEMIT",
+            on_end=f"x = {name}\nEMIT",
+            on_error=f"tell({name}, error)",
+            on_close=f"{name} += {name}_0\ntell({name})",
+        )
+        tell: Any = lambda *values, seen=seen: seen.append(values[0])  # noqa: E731 - a closure
+        both = made(own, tell, items=range(2)).then(Stage(own, tell))
+        assert list(both) == [0, 1, 0, 1, 0, 1, 3, 6]
+        assert seen == [11, 8]
+        seen.clear()
+        both.subscribe(TestSubscriber[Any]())
+        assert seen == [11, 8]
+
+
+def test_a_name_that_only_one_text_knows_may_be_used_by_a_later_one() -> None:
+    """Whatever is assigned anywhere is private to the stage, and lives as long as it."""
+    carried = Template(
+        "carried",
+        params=("tell",),
+        on_item="last = x\nEMIT",
+        on_close="tell(last)",
+    )
+    seen: list[int] = []
+    assert list(made(carried, seen.append)) == [0, 1, 2, 3, 4, 5]
+    assert seen == [5]
+
+
+def test_texts_with_newlines_in_strings_keep_them() -> None:
+    text = Template(
+        "text", params=("n",), on_item="if x == n:\n    x = 'a\\nb' + f'{x}\\n{n}'\n    EMIT"
+    )
+    assert_result(lambda: made(text, 3), ["a\nb3\n3"])
+
+
+# -- nested loops, and stops in them
+
+
+def test_a_stop_in_nested_loops_of_on_error_leaves_them_all_and_completes() -> None:
+    error = KeyError(1)
+
+    def failing() -> Flow[int]:
+        return flow.just(0, 1).map(lambda n: n if n == 0 else {}[n])
+
+    grid = Template(
+        "grid",
+        params=("limit",),
+        on_error="""
+        left = limit
+        for a in range(3):
+            for b in range(3):
+                if a != b:
+                    x = (a, b)
+                    EMIT
+                left -= 1
+                if left == 0:
+                    STOP
+        """,
+    )
+    pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    assert_result(lambda: failing().then(Stage(grid, 9)), [0, *pairs])
+    assert_result(lambda: failing().then(Stage(grid, 5)), [0, *pairs[:3]])
+    assert_result(lambda: failing().then(Stage(grid, 5)).end_with(9), [0, *pairs[:3], 9])
+    assert_result(lambda: failing().then(Stage(grid, 9)).take(3), [0, *pairs[:2]])
+    assert_result(lambda: failing().then(Stage(grid, 99)), [0, *pairs], KeyError)
+    assert_result(
+        lambda: failing().then(Stage(grid, 99)).skip(1).flat_map_iterable(lambda p: p).take(3),
+        [0, 1, 0],
+    )
+    assert_result(lambda: flow.error(error).then(Stage(grid, 99)).count(), [], error)
+    assert_result(lambda: flow.error(error).then(Stage(grid, 5)).count(), [3])

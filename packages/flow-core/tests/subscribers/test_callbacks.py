@@ -135,7 +135,7 @@ def test_wait_blocks_until_the_end() -> None:
 def test_waiting_in_a_running_event_loop_is_refused() -> None:
     async def main() -> None:
         handle = Flow(TestPublisher[int]()).subscribe(lambda _: None)
-        with pytest.raises(BlockingInEventLoopError):
+        with pytest.raises(BlockingInEventLoopError, match=r"`await flow.to_list\(\)`"):
             handle.wait(1)
         assert not handle.wait(0)
         handle.dispose()

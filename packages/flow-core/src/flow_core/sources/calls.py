@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, Never, TypeVar, final
+from typing import ClassVar, Final, Generic, Literal, Never, TypeVar, final
 
-from flow_core.demand import bad_request
 from flow_core.errors import throw_if_fatal
 from flow_core.flow import DeferredSource, Flow
-from flow_core.protocols import CallableSource, CoreSubscriber, Publisher, Subscriber
-from flow_core.serial import SerialDrain
+from flow_core.protocols import CallableSource, Publisher, Subscriber
+from flow_core.sources.idle import IdleSubscription, fail
 from flow_core.stages.template import describe
 from flow_core.subscribers.strict import core_subscriber
 
-__all__ = ["defer", "error", "from_callable", "from_publisher", "never"]
+__all__ = [
+    "defer",
+    "error",
+    "fail",
+    "from_callable",
+    "from_publisher",
+    "never",
+    "subscribe_resolved",
+]
 
 T = TypeVar("T")
 
@@ -53,80 +60,35 @@ class FactorySource(DeferredSource[T]):
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
-        downstream = core_subscriber(subscriber)
-        try:
-            flow = self.resolve()
-        except BaseException as raised:
-            throw_if_fatal(raised)
-            fail(downstream, raised)
-            return
-        flow.subscribe(downstream)
+        subscribe_resolved(self, subscriber)
 
     def __repr__(self) -> str:
         return f"defer({describe(self._factory)})"
 
 
-@final
-class _Idle(SerialDrain):
-    """A subscription that has no items to give. It still checks what is requested (§3.9)."""
-
-    __slots__ = ("_downstream", "_error")
-
-    def __init__(
-        self,
-        downstream: CoreSubscriber[Any],  # Any: no item is ever sent
-        error: BaseException | None = None,
-    ) -> None:
-        super().__init__()
-        self._downstream: CoreSubscriber[Any] | None = downstream
-        self._error = error
-
-    def start(self) -> None:
-        """Hand this over as the subscription, then signal the error, if there is one (§1.9)."""
-        downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned.
-        if downstream is not None and self.try_enter():
-            try:
-                downstream.on_subscribe(self)
-            except BaseException:
-                self._downstream = None
-                self.leave()
-                raise
-            self.run_entered()
-
-    def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
-        bad = bad_request(n)
-        if bad is not None and self._error is None:
-            self._error = bad
-            self.signal()
-
-    def cancel(self) -> None:
-        """See `Subscription.cancel`."""
-        self._downstream = None
-
-    def drain(self) -> None:
-        """See `SerialDrain.drain`."""
-        error = self._error
-        if error is not None:
-            downstream, self._downstream = self._downstream, None
-            if downstream is not None:
-                downstream.on_error(error)
-
-
-def fail(downstream: CoreSubscriber[Any], error: BaseException) -> None:  # Any: see _Idle
-    """Give `downstream` a subscription, and `error`."""
-    _Idle(downstream, error).start()
+def subscribe_resolved(source: DeferredSource[T], subscriber: Subscriber[T]) -> None:
+    """Subscribe to the flow that `source` makes; what it raises is signalled."""
+    downstream = core_subscriber(subscriber)
+    try:
+        flow = source.resolve()
+    except BaseException as raised:
+        throw_if_fatal(raised)
+        fail(downstream, raised)
+        return
+    flow.subscribe(downstream)
 
 
 @final
 class ErrorSource(Generic[T]):
-    """Fails at once, without demand."""
+    """Fails at once, without demand, or when something is requested."""
 
-    __slots__ = ("_error",)
+    __slots__ = ("_error", "_on_request")
 
-    def __init__(self, error: BaseException | Callable[[], BaseException]) -> None:
+    def __init__(
+        self, error: BaseException | Callable[[], BaseException], *, on_request: bool = False
+    ) -> None:
         self._error = error
+        self._on_request = on_request
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
@@ -136,7 +98,7 @@ class ErrorSource(Generic[T]):
         except BaseException as raised:
             error = raised
         throw_if_fatal(error)
-        fail(downstream, error)
+        IdleSubscription(downstream, error, on_request=self._on_request).start()
 
     def _make(self) -> BaseException:
         error = self._error
@@ -149,7 +111,8 @@ class ErrorSource(Generic[T]):
         return made
 
     def __repr__(self) -> str:
-        return f"error({describe(self._error)})"
+        when = ', when="request"' if self._on_request else ""
+        return f"error({describe(self._error)}{when})"
 
 
 @final
@@ -160,8 +123,7 @@ class NeverSource(Generic[T]):
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
-        downstream = core_subscriber(subscriber)
-        _Idle(downstream).start()
+        IdleSubscription(core_subscriber(subscriber)).start()
 
     def __repr__(self) -> str:
         return "never()"
@@ -196,7 +158,12 @@ def from_callable(function: Callable[[], T | None]) -> Flow[T]:
     Args:
         function: called when the flow is subscribed, never while it is assembled. What it raises
             is the flow's error.
+
+    Raises:
+        TypeError: if it cannot be called.
     """
+    if not callable(function):
+        raise TypeError(f"from_callable() takes a function, not {function!r}; just() takes an item")
     return Flow(CallSource(function))
 
 
@@ -205,31 +172,70 @@ def defer(factory: Callable[[], Flow[T]]) -> Flow[T]:
 
     Args:
         factory: called once per subscriber, when it subscribes; what it raises is the flow's error.
+
+    Raises:
+        TypeError: if it cannot be called.
     """
+    if not callable(factory):
+        raise TypeError(f"defer() takes a function that makes a flow, not {factory!r}")
     return Flow(FactorySource(factory))
 
 
-def error(error: BaseException | Callable[[], BaseException]) -> Flow[Never]:
-    """Fail at once, without demand.
+def error(
+    error: BaseException | Callable[[], BaseException],
+    *,
+    when: Literal["subscribe", "request"] = "subscribe",
+) -> Flow[Never]:
+    """Fail, without any item.
+
+    >>> failing = error(ValueError("no data"))
+    >>> handle = failing.subscribe(print, lambda error: print(repr(error)))
+    ValueError('no data')
+
+    Demand: fails without any, or with the first. Thread: the subscriber's, or the requester's.
+    Fusion: none.
 
     Args:
-        error: signalled as the identical object; or a function that makes one per subscriber.
+        error: signalled as the identical object; or a function that makes one per subscriber, when
+            it subscribes.
+        when: ``"subscribe"`` fails at once; ``"request"`` when the first item is requested.
+
+    Raises:
+        ValueError: if `when` is something else.
     """
-    return Flow(ErrorSource[Never](error))
+    if when not in ("subscribe", "request"):
+        raise ValueError(f'error(when=) takes "subscribe" or "request", not {when!r}')
+    source: ErrorSource[Never] = ErrorSource(error, on_request=when == "request")
+    return Flow(source)
+
+
+_never: Final[NeverSource[Never]] = NeverSource()
 
 
 def never() -> Flow[Never]:
-    """No signal after on_subscribe: neither items nor an end."""
-    return Flow(NeverSource[Never]())
+    """No signal after on_subscribe: neither items nor an end.
+
+    Demand: checked (§3.9), and never met. Thread: none. Fusion: none.
+    """
+    return Flow(_never)
 
 
 def from_publisher(publisher: Publisher[T] | Flow[T]) -> Flow[T]:
     """Any Reactive Streams publisher, with the operators of a `Flow`.
 
     A publisher that sends None, or signals after a terminal or a cancel, does not get through.
-    ``Flow(publisher)`` is for one that is known to keep the rules.
+    ``Flow(publisher)`` is for one that is known to keep the rules. Demand: passed on. Thread: the
+    publisher's. Fusion: what the publisher grants.
 
     Args:
         publisher: whatever has ``subscribe(subscriber)``; a Flow is returned as it is.
+
+    Raises:
+        TypeError: if it has none.
     """
+    if not callable(getattr(publisher, "subscribe", None)):
+        raise TypeError(
+            f"from_publisher() takes what has subscribe(subscriber), not {publisher!r}; "
+            "from_() makes a flow of other things"
+        )
     return publisher if isinstance(publisher, Flow) else Flow(ForeignSource(publisher))

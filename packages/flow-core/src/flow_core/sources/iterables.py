@@ -3,83 +3,24 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
-from typing import ClassVar, Never, TypeVar, final
+from collections.abc import Iterable
+from typing import Final, Never, TypeVar
 
 from flow_core.errors import NoneItemError
 from flow_core.flow import Flow
-from flow_core.protocols import IterableSource, ScalarSource
+from flow_core.sources.items import ConstantSource, ItemsSource, RangeSource
 
-__all__ = ["empty", "from_iterable", "just", "range"]
+__all__ = [
+    "ConstantSource",
+    "ItemsSource",
+    "RangeSource",
+    "empty",
+    "from_iterable",
+    "just",
+    "range",
+]
 
 T = TypeVar("T")
-
-
-@final
-class RangeSource(IterableSource[int]):
-    """Consecutive ints."""
-
-    __slots__ = ("_ints",)
-
-    none_free: ClassVar[bool] = True
-
-    def __init__(self, ints: builtins.range) -> None:
-        self._ints = ints
-
-    @property
-    def ints(self) -> builtins.range:
-        """What it counts through; a cluster makes its own range of it."""
-        return self._ints
-
-    def iterate(self) -> Iterator[int]:
-        """See `IterableSource.iterate`."""
-        return iter(self._ints)
-
-    def __repr__(self) -> str:
-        return repr(self._ints)
-
-
-@final
-class ItemsSource(IterableSource[T]):
-    """The items of any iterable; one that is an iterator itself serves one subscriber."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Iterable[T]) -> None:
-        self._items = items
-
-    @property
-    def items(self) -> Iterable[T]:
-        """The iterable itself."""
-        return self._items
-
-    def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
-        return iter(self._items)
-
-    def __repr__(self) -> str:
-        return f"from_iterable({type(self._items).__name__})"
-
-
-@final
-class ConstantSource(ScalarSource[T]):
-    """One constant, or none."""
-
-    __slots__ = ("_item",)
-
-    def __init__(self, item: T | None) -> None:
-        self._item = item
-
-    def call(self) -> T | None:
-        """See `CallableSource.call`; constant, and never raises."""
-        return self._item
-
-    def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
-        return iter(() if self._item is None else (self._item,))
-
-    def __repr__(self) -> str:
-        return "empty()" if self._item is None else f"just({self._item!r})"
 
 
 def range(start: int, stop: int | None = None, step: int = 1) -> Flow[int]:
@@ -129,13 +70,17 @@ def just(*items: T) -> Flow[T]:
     Raises:
         NoneItemError: if one of them is None.
     """
-    if any(item is None for item in items):
-        raise NoneItemError("just(None): None is not an item (§2.13); empty() has no item")
-    if len(items) == 1:
-        return Flow(ConstantSource(items[0]))
-    return Flow(ItemsSource(items))
+    for item in items:
+        if item is None:
+            raise NoneItemError("just(None): None is not an item (§2.13); empty() has no item")
+    source: ConstantSource[T] | ItemsSource[T]
+    source = ConstantSource(items[0]) if len(items) == 1 else ItemsSource(items)
+    return Flow(source)
+
+
+_nothing: Final[ConstantSource[Never]] = ConstantSource(None)
 
 
 def empty() -> Flow[Never]:
     """No item: completes at once, without demand."""
-    return Flow(ConstantSource[Never](None))
+    return Flow(_nothing)

@@ -1,10 +1,39 @@
-"""Stages that give one item for all items."""
+"""Stages that give one item for all items, and the methods of `Flow` that add them."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
-from flow_core.stages.template import Template
+from flow_core.errors import NoItemError
+from flow_core.stages.fluent import Fluent
+from flow_core.stages.template import UNSET, Template
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["Aggregating"]
+
+T_co = TypeVar("T_co", covariant=True)
+A = TypeVar("A")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Addable(Protocol):
+    """What `sum` needs."""
+
+    def __add__(self, other: Any, /) -> Any: ...  # Any: what a class can be added to is its affair
+
+
+class Comparable(Protocol):
+    """What `sort`, `min` and `max` need."""
+
+    def __lt__(self, other: Any, /) -> Any: ...  # Any: what a class can be compared to
+
+
+N = TypeVar("N", bound=Addable)
+C = TypeVar("C", bound=Comparable)
 
 REDUCE: Final = Template(
     "reduce",
@@ -52,3 +81,473 @@ COUNT: Final = Template(
     EMIT
     """,
 )
+
+TO_SET: Final = Template(
+    "to_set",
+    state="items = set()",
+    on_item="items.add(x)",
+    on_end="""
+    x = items
+    EMIT
+    """,
+)
+
+TO_DICT: Final = Template(
+    "to_dict",
+    params=("key",),
+    state="items = {}",
+    on_item="items[key(x)] = x",
+    on_end="""
+    x = items
+    EMIT
+    """,
+    ordered=True,
+)
+
+TO_DICT_OF: Final = Template(
+    "to_dict",
+    params=("key", "value"),
+    state="items = {}",
+    on_item="items[key(x)] = value(x)",
+    on_end="""
+    x = items
+    EMIT
+    """,
+    ordered=True,
+)
+
+TO_MULTIDICT: Final = Template(
+    "to_multidict",
+    params=("key",),
+    state="items = {}",
+    on_item="items.setdefault(key(x), []).append(x)",
+    on_end="""
+    x = items
+    EMIT
+    """,
+)
+
+TO_MULTIDICT_OF: Final = Template(
+    "to_multidict",
+    params=("key", "value"),
+    state="items = {}",
+    on_item="items.setdefault(key(x), []).append(value(x))",
+    on_end="""
+    x = items
+    EMIT
+    """,
+)
+
+SUM: Final = Template(
+    "sum",
+    params=("start",),
+    state="total = start",
+    on_item="total = total + x",
+    on_end="""
+    x = total
+    NOT_NONE
+    EMIT
+    """,
+)
+
+
+def _no_average() -> NoItemError:
+    return NoItemError(
+        "average(): the flow has no item; average().on_error_return(...) stands for it"
+    )
+
+
+AVERAGE: Final = Template(
+    "average",
+    state="""
+    total = 0
+    seen = 0
+    """,
+    on_item="""
+    total = total + x
+    seen += 1
+    """,
+    on_end="""
+    if not seen:
+        raise _no_average()
+    x = total / seen
+    EMIT
+    """,
+    helpers=(_no_average,),
+)
+
+MIN: Final = Template(
+    "min",
+    state="best = UNSET",
+    on_item="""
+    if best is UNSET or x < best:
+        best = x
+    """,
+    on_end="""
+    if best is not UNSET:
+        x = best
+        EMIT
+    """,
+)
+
+MIN_BY: Final = Template(
+    "min",
+    params=("key",),
+    state="""
+    best = UNSET
+    least = UNSET
+    """,
+    on_item="""
+    k = key(x)
+    if best is UNSET or k < least:
+        best = x
+        least = k
+    """,
+    on_end="""
+    if best is not UNSET:
+        x = best
+        EMIT
+    """,
+)
+
+MAX: Final = Template(
+    "max",
+    state="best = UNSET",
+    on_item="""
+    if best is UNSET or best < x:
+        best = x
+    """,
+    on_end="""
+    if best is not UNSET:
+        x = best
+        EMIT
+    """,
+)
+
+MAX_BY: Final = Template(
+    "max",
+    params=("key",),
+    state="""
+    best = UNSET
+    most = UNSET
+    """,
+    on_item="""
+    k = key(x)
+    if best is UNSET or most < k:
+        best = x
+        most = k
+    """,
+    on_end="""
+    if best is not UNSET:
+        x = best
+        EMIT
+    """,
+)
+
+SORT: Final = Template(
+    "sort",
+    params=("reverse",),
+    state="items = []",
+    on_item="items.append(x)",
+    on_end="""
+    items.sort(reverse=reverse)
+    for x in items:
+        EMIT
+    """,
+)
+
+
+def in_order(items: list[Any], key: Callable[[Any], Any], *, reverse: bool) -> list[Any]:
+    """`items` themselves, sorted."""
+    items.sort(key=key, reverse=reverse)
+    return items
+
+
+SORT_BY: Final = Template(
+    "sort",
+    params=("key", "reverse"),
+    state="items = []",
+    on_item="items.append(x)",
+    on_end="""
+    for x in in_order(items, key, reverse=reverse):
+        EMIT
+    """,
+    helpers=(in_order,),
+)
+
+ALL: Final = Template(
+    "all",
+    params=("predicate",),
+    state="result = True",
+    on_item="""
+    if not predicate(x):
+        result = False
+        STOP
+    """,
+    on_end="""
+    x = result
+    EMIT
+    """,
+)
+
+SOME: Final = Template(
+    "some",
+    params=("predicate",),
+    state="result = False",
+    on_item="""
+    if predicate(x):
+        result = True
+        STOP
+    """,
+    on_end="""
+    x = result
+    EMIT
+    """,
+)
+
+IS_EMPTY: Final = Template(
+    "is_empty",
+    state="result = True",
+    on_item="""
+    result = False
+    STOP
+    """,
+    on_end="""
+    x = result
+    EMIT
+    """,
+    at_most=1,
+)
+
+CONTAINS: Final = Template(
+    "contains",
+    params=("item",),
+    state="result = False",
+    on_item="""
+    if x is item or x == item:
+        result = True
+        STOP
+    """,
+    on_end="""
+    x = result
+    EMIT
+    """,
+)
+
+
+class Aggregating(Fluent[T_co], Generic[T_co]):
+    """The methods that give one item for all items, or all items in another order."""
+
+    __slots__ = ()
+
+    @overload
+    def reduce(self, accumulator: Callable[[T_co, T_co], T_co]) -> Flow[T_co]: ...
+
+    @overload
+    def reduce(self, accumulator: Callable[[A, T_co], A], seed: A) -> Flow[A]: ...
+
+    def reduce(self, accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> Flow[Any]:
+        """One item: all items accumulated. No item, if there are none and there is no seed.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).reduce(lambda total, n: total + n))
+        [10]
+
+        Args:
+            accumulator: ``(accumulated, item) -> accumulated``; the result must not be None.
+            seed: what the first item is accumulated onto; shared by all runs, so not to be changed.
+                Use `collect` for a container.
+        """
+        return self._add(REDUCE, accumulator, seed)
+
+    def collect(self, supplier: Callable[[], A], collector: Callable[[A, T_co], object]) -> Flow[A]:
+        """One item: a container that was filled with all items.
+
+        >>> import flow_core as flow
+        >>> list(flow.just("b", "a").collect(set, set.add).map(sorted))
+        [['a', 'b']]
+
+        Args:
+            supplier: makes the container, once per subscriber.
+            collector: ``(container, item)``; changes the container.
+        """
+        return self._add(COLLECT, supplier, collector)
+
+    def to_list(self) -> Flow[list[T_co]]:
+        """One item: the list of all items. Memory grows with the flow."""
+        return self._add(TO_LIST)
+
+    def to_set(self) -> Flow[set[T_co]]:
+        """One item: the set of all items, which must be hashable. Memory grows with it."""
+        return self._add(TO_SET)
+
+    @overload
+    def to_dict(self, key: Callable[[T_co], K]) -> Flow[dict[K, T_co]]: ...
+
+    @overload
+    def to_dict(self, key: Callable[[T_co], K], value: Callable[[T_co], V]) -> Flow[dict[K, V]]: ...
+
+    def to_dict(
+        self, key: Callable[[T_co], Any], value: Callable[[T_co], Any] | None = None
+    ) -> Flow[dict[Any, Any]]:
+        """One item: a dict of all items. Of items with the same key the last one counts.
+
+        >>> import flow_core as flow
+        >>> flow.just("a", "bb").to_dict(len).single()
+        {1: 'a', 2: 'bb'}
+
+        Args:
+            key: the key of an item, hashable.
+            value: what is stored for an item; without it the item itself.
+        """
+        return self._add(TO_DICT, key) if value is None else self._add(TO_DICT_OF, key, value)
+
+    @overload
+    def to_multidict(self, key: Callable[[T_co], K]) -> Flow[dict[K, list[T_co]]]: ...
+
+    @overload
+    def to_multidict(
+        self, key: Callable[[T_co], K], value: Callable[[T_co], V]
+    ) -> Flow[dict[K, list[V]]]: ...
+
+    def to_multidict(
+        self, key: Callable[[T_co], Any], value: Callable[[T_co], Any] | None = None
+    ) -> Flow[dict[Any, list[Any]]]:
+        """One item: a dict with the list of all items of each key.
+
+        >>> import flow_core as flow
+        >>> flow.just("a", "bb", "c").to_multidict(len).single()
+        {1: ['a', 'c'], 2: ['bb']}
+
+        Args:
+            key: the key of an item, hashable.
+            value: what is stored for an item; without it the item itself.
+        """
+        if value is None:
+            return self._add(TO_MULTIDICT, key)
+        return self._add(TO_MULTIDICT_OF, key, value)
+
+    def count(self) -> Flow[int]:
+        """One item: how many items there were."""
+        constant = self._constant()
+        if constant is not None:
+            from flow_core.sources.iterables import just
+
+            return just(0 if constant.call() is None else 1)  # macro-fusion (F05)
+        return self._add(COUNT)
+
+    @overload
+    def sum(self: Aggregating[int]) -> Flow[int]: ...
+
+    @overload
+    def sum(self: Aggregating[float]) -> Flow[float]: ...
+
+    @overload
+    def sum(self: Aggregating[N], start: N) -> Flow[N]: ...
+
+    def sum(self, start: Any = 0) -> Flow[Any]:
+        """One item: all items added up; `start` alone, if there are none.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).sum())
+        [10]
+
+        Args:
+            start: what they are added to; for items that are no numbers it is needed.
+        """
+        return self._add(SUM, start)
+
+    def average(self: Aggregating[float]) -> Flow[float]:
+        """One item: the arithmetic mean. A NoItemError if there are no items.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1, 2, 6).average())
+        [3.0]
+        """
+        return self._add(AVERAGE)
+
+    @overload
+    def min(self: Aggregating[Comparable]) -> Flow[T_co]: ...
+
+    @overload
+    def min(self, key: Callable[[T_co], Comparable]) -> Flow[T_co]: ...
+
+    def min(self, key: Callable[[Any], Any] | None = None) -> Flow[Any]:
+        """One item: the least, and the first of equal ones. No item, if there are none.
+
+        >>> import flow_core as flow
+        >>> list(flow.just("bb", "a", "c").min(len))
+        ['a']
+
+        Args:
+            key: what is compared by ``<``; without it the item itself.
+        """
+        return self._add(MIN) if key is None else self._add(MIN_BY, key)
+
+    @overload
+    def max(self: Aggregating[Comparable]) -> Flow[T_co]: ...
+
+    @overload
+    def max(self, key: Callable[[T_co], Comparable]) -> Flow[T_co]: ...
+
+    def max(self, key: Callable[[Any], Any] | None = None) -> Flow[Any]:
+        """One item: the greatest, and the first of equal ones. No item, if there are none.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1, 3, 2).max())
+        [3]
+
+        Args:
+            key: what is compared by ``<``; without it the item itself.
+        """
+        return self._add(MAX) if key is None else self._add(MAX_BY, key)
+
+    @overload
+    def sort(self: Aggregating[Comparable], *, reverse: bool = ...) -> Flow[T_co]: ...
+
+    @overload
+    def sort(self, key: Callable[[T_co], Comparable], *, reverse: bool = ...) -> Flow[T_co]: ...
+
+    def sort(self, key: Callable[[Any], Any] | None = None, *, reverse: bool = False) -> Flow[Any]:
+        """All items in order, when the flow has completed; stable. Memory grows with the flow.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(3, 1, 2).sort(reverse=True))
+        [3, 2, 1]
+
+        Args:
+            key: what is compared; without it the item itself.
+            reverse: the greatest first.
+        """
+        return self._add(SORT, reverse) if key is None else self._add(SORT_BY, key, reverse)
+
+    def all(self, predicate: Callable[[T_co], object]) -> Flow[bool]:
+        """One item: whether `predicate` is true for all items; known at the first that it is not.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).all(lambda n: n < 3))
+        [True]
+        """
+        return self._add(ALL, predicate)
+
+    def some(self, predicate: Callable[[T_co], object]) -> Flow[bool]:
+        """One item: whether `predicate` is true for an item; known at the first that it is.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(10**9).some(lambda n: n == 2))
+        [True]
+        """
+        return self._add(SOME, predicate)
+
+    def is_empty(self) -> Flow[bool]:
+        """One item: whether there is no item; known at the first."""
+        return self._add(IS_EMPTY)
+
+    def contains(self, item: object) -> Flow[bool]:
+        """One item: whether one of the items equals `item`; known at the first that does.
+
+        >>> import flow_core as flow
+        >>> list(flow.just("a", "b").contains("b"))
+        [True]
+        """
+        return self._add(CONTAINS, item)

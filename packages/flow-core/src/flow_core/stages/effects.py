@@ -1,10 +1,21 @@
-"""Stages that look at items and leave them as they are."""
+"""Stages that look at signals and leave them as they are, and the methods that add them."""
 
 from __future__ import annotations
 
-from typing import Final
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
-from flow_core.stages.template import Template
+from flow_core.errors import is_fatal
+from flow_core.stages.fluent import Fluent
+from flow_core.stages.template import UNSET, Template
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["Observing"]
+
+T_co = TypeVar("T_co", covariant=True)
 
 DO_ON_NEXT: Final = Template(
     "do_on_next",
@@ -14,3 +25,304 @@ DO_ON_NEXT: Final = Template(
     EMIT
     """,
 )
+
+DO_AFTER_NEXT: Final = Template(
+    "do_after_next",
+    params=("action",),
+    on_item="""
+    item = x
+    EMIT
+    action(item)
+    """,
+)
+
+DO_ON_SUBSCRIBE: Final = Template("do_on_subscribe", params=("action",), on_start="action()")
+
+DO_ON_COMPLETE: Final = Template("do_on_complete", params=("action",), on_end="action()")
+
+
+def told(action: Callable[..., object], error: BaseException, *, alone: bool = False) -> None:
+    """Call `action` with `error`, or without; if that fails too, raise both."""
+    try:
+        if alone:
+            action()
+        else:
+            action(error)
+    except BaseException as raised:
+        if is_fatal(raised) or not isinstance(raised, Exception):
+            raise
+        if raised is error or not isinstance(error, Exception):
+            raise
+        raise ExceptionGroup("the flow failed, and so did what was told", [error, raised]) from None
+
+
+DO_ON_ERROR: Final = Template(
+    "do_on_error", params=("action",), on_error="told(action, error)", helpers=(told,)
+)
+
+DO_ON_TERMINATE: Final = Template(
+    "do_on_terminate",
+    params=("action",),
+    on_end="action()",
+    on_error="told(action, error, alone=True)",
+    helpers=(told,),
+)
+
+DO_AFTER_TERMINATE: Final = Template(
+    "do_after_terminate",
+    params=("action",),
+    state="ended = False",
+    on_end="ended = True",
+    on_error="ended = True",
+    on_close="""
+    if ended:
+        action()
+    """,
+)
+
+DO_ON_CANCEL: Final = Template(
+    "do_on_cancel",
+    params=("action",),
+    state="ended = False",
+    on_end="ended = True",
+    on_error="ended = True",
+    on_close="""
+    if not ended:
+        action()
+    """,
+)
+
+FINALLY_ACTION: Final = Template("finally_action", params=("action",), on_close="action()")
+
+
+@final
+class SignalLog:
+    """Writes signals to a logger.
+
+    Args:
+        name: what the flow is called in the lines.
+        logger: the name of the logger.
+        level: of the lines, as in `logging`.
+    """
+
+    __slots__ = ("_level", "_logger", "_name")
+
+    def __init__(self, name: str, logger: str, level: int) -> None:
+        self._name = name
+        self._logger = logger
+        self._level = level
+
+    def __call__(self, signal: str, value: object = UNSET) -> None:
+        """Write one line."""
+        logger = logging.getLogger(self._logger)
+        if logger.isEnabledFor(self._level):
+            shown = "" if value is UNSET else repr(value)
+            logger.log(self._level, "%s: %s(%s)", self._name, signal, shown)
+
+    def __repr__(self) -> str:
+        return repr(self._name)
+
+
+LOG: Final = Template(
+    "log",
+    params=("log",),
+    state="ended = False",
+    on_start="log('on_subscribe')",
+    on_item="""
+    log('on_next', x)
+    EMIT
+    """,
+    on_end="""
+    ended = True
+    log('on_complete')
+    """,
+    on_error="""
+    ended = True
+    log('on_error', error)
+    """,
+    on_close="""
+    if not ended:
+        log('cancel')
+    """,
+)
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add `note` to `error`, once."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+CHECKPOINT: Final = Template(
+    "checkpoint",
+    params=("note",),
+    on_error="add_note(error, note)",
+    helpers=(add_note,),
+)
+
+NAME: Final = Template("name", params=("name",))
+
+TAG: Final = Template("tag", params=("key", "value"))
+
+
+class Observing(Fluent[T_co], Generic[T_co]):
+    """The methods that look at signals and leave them as they are."""
+
+    __slots__ = ()
+
+    def do_on_next(self, action: Callable[[T_co], object]) -> Flow[T_co]:
+        """Call `action` with each item before it is passed on."""
+        return self._add(DO_ON_NEXT, action)
+
+    def do_after_next(self, action: Callable[[T_co], object]) -> Flow[T_co]:
+        """Call `action` with each item after it was passed on."""
+        return self._add(DO_AFTER_NEXT, action)
+
+    def do_on_subscribe(self, action: Callable[[], object]) -> Flow[T_co]:
+        """Call `action` when there is a subscriber, before the first item is asked for."""
+        return self._add(DO_ON_SUBSCRIBE, action)
+
+    def do_on_request(self, action: Callable[[int], object]) -> Flow[T_co]:
+        """Call `action` with each amount that is requested here, in the thread that requests.
+
+        Iterating requests nothing of a synchronous flow; behind this, it requests 128 items at a
+        time. What `action` raises goes to the dropped-errors hook. Demand: passed on as it is.
+        Thread: items come on the upstream's. Fusion: none, as behind `hide`.
+        """
+        from flow_core.boundaries.hidden import observing_requests
+
+        return self._pipe(observing_requests(action))
+
+    def do_on_complete(self, action: Callable[[], object]) -> Flow[T_co]:
+        """Call `action` when the flow completes, before the subscriber hears of it."""
+        return self._add(DO_ON_COMPLETE, action)
+
+    def do_on_error(self, action: Callable[[BaseException], object]) -> Flow[T_co]:
+        """Call `action` with the error when the flow fails, before the subscriber hears of it.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(0).map(lambda n: 1 // n).do_on_error(print).on_error_complete())
+        integer division or modulo by zero
+        []
+
+        Args:
+            action: if it fails too, the flow fails with an ExceptionGroup of both.
+        """
+        return self._add(DO_ON_ERROR, action)
+
+    def do_on_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
+        """Call `action` when the flow completes or fails, before the subscriber hears of it."""
+        return self._add(DO_ON_TERMINATE, action)
+
+    def do_after_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
+        """Call `action` after the subscriber was told that the flow has completed or failed.
+
+        What it raises goes to the dropped-errors hook.
+        """
+        return self._add(DO_AFTER_TERMINATE, action)
+
+    def do_on_cancel(self, action: Callable[[], object]) -> Flow[T_co]:
+        """Call `action` when the flow is cancelled from below: by the subscriber or by a stage.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(9).do_on_cancel(lambda: print("enough")).take(2))
+        enough
+        [0, 1]
+
+        Args:
+            action: called by whoever cancels, or by the loop that was running then. What it raises
+                goes to the dropped-errors hook.
+        """
+        return self._add(DO_ON_CANCEL, action)
+
+    def finally_action(self, action: Callable[[], object]) -> Flow[T_co]:
+        """Call `action` once when it is over: completed, failed or cancelled.
+
+        >>> import flow_core as flow
+        >>> handle = flow.just("item").finally_action(lambda: print("end")).subscribe(print)
+        item
+        end
+
+        Args:
+            action: called after the subscriber was told. What it raises goes to the dropped-errors
+                hook.
+        """
+        return self._add(FINALLY_ACTION, action)
+
+    def do_action(
+        self,
+        on_next: Callable[[T_co], object] | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
+        on_complete: Callable[[], object] | None = None,
+        *,
+        on_subscribe: Callable[[], object] | None = None,
+        on_cancel: Callable[[], object] | None = None,
+        on_close: Callable[[], object] | None = None,
+    ) -> Flow[T_co]:
+        """Several of the methods named ``do_…`` at once.
+
+        Args:
+            on_next: see `do_on_next`.
+            on_error: see `do_on_error`.
+            on_complete: see `do_on_complete`.
+            on_subscribe: see `do_on_subscribe`.
+            on_cancel: see `do_on_cancel`.
+            on_close: see `finally_action`.
+        """
+        made = self._whole()
+        for template, action in (
+            (DO_ON_SUBSCRIBE, on_subscribe),
+            (DO_ON_NEXT, on_next),
+            (DO_ON_ERROR, on_error),
+            (DO_ON_COMPLETE, on_complete),
+            (DO_ON_CANCEL, on_cancel),
+            (FINALLY_ACTION, on_close),
+        ):
+            if action is not None:
+                made = made._add(template, action)
+        return made
+
+    tap = do_action
+
+    def log(
+        self, name: str = "flow", *, logger: str = "flow", level: int = logging.INFO
+    ) -> Flow[T_co]:
+        """Log each signal that passes here.
+
+        Args:
+            name: what the flow is called in the lines.
+            logger: the name of the logger.
+            level: of the lines, as in `logging`.
+        """
+        return self._add(LOG, SignalLog(name, logger, level))
+
+    def checkpoint(self, description: str = "") -> Flow[T_co]:
+        """Note on an error that passes here that it did, and where this line is.
+
+        >>> import flow_core as flow
+        >>> try:
+        ...     list(flow.error(KeyError(1)).checkpoint("orders"))
+        ... except KeyError as error:
+        ...     print(error.__notes__[0].partition(",")[0])
+        passed the checkpoint 'orders'
+
+        It costs nothing until there is an error.
+
+        Args:
+            description: what this part of the flow is for.
+        """
+        what = f" {description!r}" if description else ""
+        return self._add(CHECKPOINT, f"passed the checkpoint{what}, assembled at {self._where()}")
+
+    def name(self, name: str) -> Flow[T_co]:
+        """Give what is above a name, for `flow explain`, statistics and notes on errors."""
+        return self._add(NAME, name)
+
+    def tag(self, key: str, value: str) -> Flow[T_co]:
+        """Give what is above a tag, for `flow explain` and statistics.
+
+        Args:
+            key: what the tag is about.
+            value: what it says.
+        """
+        return self._add(TAG, key, value)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from threading import Lock
 from types import GeneratorType
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.demand import UNBOUNDED, add_demand, bad_request
+from flow_core.demand import UNBOUNDED, bad_request
 from flow_core.errors import ProtocolViolationError, is_fatal, throw_if_fatal
+from flow_core.introspection import Statistics, labels
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -19,11 +20,21 @@ from flow_core.protocols import (
     QueueSubscription,
 )
 from flow_core.serial import SerialDrain
-from flow_core.stages.compiler import Gate, Program, Raised, close_iterator, exhausted
+from flow_core.stages.compiler import (
+    Gate,
+    Program,
+    Raised,
+    close_iterator,
+    close_loop,
+    exhausted,
+    overlapped,
+)
 
 __all__ = ["GRANT", "IteratorSubscription"]
 
 R = TypeVar("R")
+
+_NOTHING: Final[Iterator[Any]] = iter(())  # Any: of no item
 
 GRANT: Final = 1 << 29
 """Demand is handed to a loop in parts of this size: small ints are counted down fastest."""
@@ -40,6 +51,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         program: the stages between `source` and `downstream`.
         source: a fresh iterator; if it is a generator it is closed at the end or on cancel.
         downstream: gets the signals.
+        pinned: whether the source calls user code, which must not change thread (F39).
     """
 
     __slots__ = (
@@ -51,6 +63,8 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         "_granted",
         "_lock",
         "_loop",
+        "_pinned",
+        "_polls",
         "_program",
         "_requested",
         "_source",
@@ -61,8 +75,15 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         program: Program[Any, R],  # Any: what the source gives is the program's own affair
         source: Iterator[Any],
         downstream: CoreSubscriber[R],
+        *,
+        pinned: bool = False,
     ) -> None:
-        super().__init__()
+        self._missed = False
+        # Made with the permit taken: nothing is signalled before on_subscribe has returned (§1.9).
+        self._permit: dict[int, bool] = {}
+        self._pinned = pinned
+        self._polls = False
+        """Fused SYNC, also when the polled loop has ended."""
         self._program = program
         self._source = source
         self._downstream: CoreSubscriber[R] | None = downstream
@@ -71,27 +92,28 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         self._requested = 0
         self._granted = 0
         self._bad: ValueError | None = None
-        self._loop: Generator[int, int, None] | None = None
+        self._loop: GeneratorType[int, int, None] | None = None
         self._fused: GeneratorType[R, None, None] | None = None
         self._ahead: R | Empty = EMPTY
 
     def start(self) -> None:
         """Hand this over as the subscription, then run what was requested meanwhile (§1.9)."""
         downstream = self._downstream
-        # The permit is held, so that nothing is signalled before on_subscribe has returned.
-        if downstream is not None and self.try_enter():
-            try:
-                downstream.on_subscribe(self)
-            except BaseException:
-                self._gate.cancelled = True
-                self._release()
-                self.leave()
-                raise
-            self.run_entered()
+        if downstream is None:
+            return
+        try:
+            downstream.on_subscribe(self)
+        except BaseException:
+            self._gate.cancelled = True
+            self._release()
+            self.leave()
+            self._gate.close()
+            raise
+        self.run_entered()
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
-        bad = bad_request(n)
+        bad = None if type(n) is int and n > 0 else bad_request(n)
         if self._gate.cancelled or (bad is None and self._requested == UNBOUNDED):
             return
         if bad is not None:
@@ -99,7 +121,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             self._gate.cancelled = True
         else:
             with self._lock:
-                self._requested = add_demand(self._requested, n)
+                requested = self._requested + n
+                # As add_demand, which would cost a call, and so would min().
+                self._requested = requested if requested < UNBOUNDED else UNBOUNDED  # noqa: FURB136
         self.signal()
 
     def cancel(self) -> None:
@@ -118,41 +142,55 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         try:
             while not gate.cancelled:
                 grant = self._requested - self._granted
-                if loop is None:
-                    if grant == 0 and not exhausted(self._source):
+                if loop is not None:
+                    if grant == 0:
                         return
-                    on_next: Callable[[R], object]
-                    if isinstance(downstream, ConditionalSubscriber):
-                        conditional, on_next = True, downstream.try_on_next
-                    else:
-                        conditional, on_next = False, downstream.on_next
-                    grant = self._grant(grant)
-                    loop = self._loop = self._program.push(
-                        self._source,
-                        on_next,
-                        gate,
-                        grant,
-                        conditional=conditional,
-                    )
-                    next(loop)
-                elif grant == 0:
-                    return
-                else:
                     loop.send(self._grant(grant))
+                    continue
+                waits = grant == 0 and not self._program.shape.starts
+                if waits and not exhausted(self._source):
+                    return
+                grant = GRANT if self._requested == UNBOUNDED else self._grant(grant)
+                loop = self._loop = self._pushing(downstream, grant)
+                if next(loop, None) is None:  # mostly it is over then, without a StopIteration
+                    self._completed(downstream)
+                    return
         except StopIteration:
-            self._downstream = None
-            if not gate.cancelled:
-                gate.cancelled = True
-                downstream.on_complete()
-                return
+            self._completed(downstream)
+            return
         except BaseException as error:
             self._failed(downstream, error)
             return
-        # Cancelled, by the subscriber or for a bad request (§3.9).
+        self._cancelled(downstream)
+
+    def _completed(self, downstream: CoreSubscriber[R]) -> None:
+        """The loop is over: the source is, or a stage has ended the flow."""
+        gate = self._gate
+        self._downstream = None
+        if gate.cancelled:
+            self._cancelled(downstream)
+            return
+        self._source = _NOTHING
+        gate.cancelled = True
+        try:
+            downstream.on_complete()
+        finally:
+            if gate.closers is not None:
+                gate.close()
+
+    def _cancelled(self, downstream: CoreSubscriber[R]) -> None:
+        """The flow was cancelled, by the subscriber or for a bad request (§3.9)."""
         self._release()
         bad = self._bad
         if bad is not None:
             downstream.on_error(bad)
+        self._gate.close()
+
+    def _pushing(self, downstream: CoreSubscriber[R], demand: int) -> GeneratorType[int, int, None]:
+        push, source, gate = self._program.push, self._source, self._gate
+        if isinstance(downstream, ConditionalSubscriber):
+            return push(source, downstream.try_on_next, gate, demand, True)
+        return push(source, downstream.receiver(), gate, demand, False)
 
     def _grant(self, wanted: int) -> int:
         if self._requested == UNBOUNDED:
@@ -165,26 +203,32 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         left = self._gate.cancelled and self._bad is None
         self._gate.cancelled = True
         self._release()
-        if is_fatal(error):
-            raise error
-        by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
-        if left or (by_downstream and not downstream.on_next_raised(error)):
-            hooks.drop_error(error)
-        elif not by_downstream:
-            downstream.on_error(error)
+        try:
+            if is_fatal(error):
+                raise error
+            by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
+            if left or (by_downstream and not downstream.on_next_raised(error)):
+                hooks.drop_error(error)
+            elif not by_downstream:
+                downstream.on_error(error)
+        finally:
+            self._gate.close()
 
     def _release(self) -> None:
         """Let go of the subscriber (§3.13) and close the source, in the thread that drains."""
-        self._downstream = None
+        downstream, self._downstream = self._downstream, None
         loop, self._loop = self._loop, None
         try:
+            if loop is None and self._program.shape.closes and not self._polls and downstream:
+                loop = self._pushing(downstream, 0)  # its stages hear of the end all the same
             if loop is not None:
-                loop.close()
+                close_loop(loop, self._gate)
             if self._fused is None or self._close_fused():
                 close_iterator(self._source)
-        except Exception as error:  # a `finally` of the user's generator
+        except BaseException as error:  # a `finally` of the user's generator
             throw_if_fatal(error)
             hooks.drop_error(error)
+        self._source = _NOTHING
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: SYNC, when asked."""
@@ -192,11 +236,12 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             raise ProtocolViolationError(
                 "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
             )
-        if not mode & Fusion.SYNC:
+        if not mode & Fusion.SYNC or self._gate.cancelled:
             return Fusion.NONE
-        if mode & Fusion.THREAD_BOUNDARY and self._program.calls_user_code:
+        if mode & Fusion.THREAD_BOUNDARY and self._stays:
             return Fusion.NONE
         self._fused = self._program.poll(self._source, self._gate)
+        self._polls = True
         return Fusion.SYNC
 
     def poll(self) -> R | Empty:
@@ -210,20 +255,31 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             return EMPTY
         try:
             item = next(fused, EMPTY)
-        except ValueError:
-            if self._gate.cancelled and fused.gi_running:
+        except BaseException as error:
+            if self._gate.cancelled and overlapped(error):
                 return EMPTY  # cancelled by another thread, which closes the loop right now
+            self._polled_out()
             raise
         if self._gate.cancelled:
             self._release()  # who cancelled could not close the loop while it ran
+            self._gate.close()
+        if item is EMPTY:
+            self._polled_out()
         return item
+
+    def _polled_out(self) -> None:
+        """The polled loop has ended: let go of everything."""
+        self._gate.cancelled = True
+        self._downstream = self._fused = None
+        self._source = _NOTHING
+        self._gate.close()
 
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`. Looks one item ahead when that calls no user code."""
         if self._ahead is not EMPTY:
             return False
-        if self._program.calls_user_code:
-            return exhausted(self._source) and not self._program.accounts
+        if self._stays:
+            return exhausted(self._source) and not self._program.shape.accounts
         self._ahead = self.poll()
         return self._ahead is EMPTY
 
@@ -232,6 +288,11 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         if self._fused is not None:
             self._gate.cancelled = True
             self._close_fused()
+
+    @property
+    def _stays(self) -> bool:
+        """Whether polling calls user code."""
+        return self._pinned or self._program.shape.calls_user_code
 
     def _close_fused(self) -> bool:
         """Close the polled loop. False if it runs right now: then `poll` closes it afterwards."""
@@ -242,9 +303,34 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         if fused.gi_running:
             return False  # not tried: CPython 3.12.1 crashes where others raise ValueError
         try:
-            fused.close()
-        except ValueError:
-            if not fused.gi_running:
+            close_loop(fused, self._gate)
+        except ValueError as error:
+            if not overlapped(error):
                 raise  # by a `finally` of the user's generator
             return False
         return True
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        loop, source = self._loop, self._source
+        requested: int | None = self._requested
+        if self._fused is not None or (
+            requested != UNBOUNDED and loop is not None and loop.gi_running
+        ):
+            requested = None  # polled; or the loop that runs has a part of it
+        elif requested != UNBOUNDED:
+            requested = self._requested - self._granted
+        name, tags = labels(self._program.stages)
+        texts = [] if source is _NOTHING else [type(source).__name__]
+        completed = loop is not None and loop.gi_frame is None
+        return Statistics(
+            operator=" | ".join([*texts, *map(repr, self._program.stages)]),
+            requested=requested,
+            buffered=0 if self._ahead is EMPTY else 1,
+            cancelled=self._gate.cancelled and not completed,
+            terminated=self._downstream is None,
+            error=self._bad,
+            fusion=Fusion.NONE if self._fused is None else Fusion.SYNC,
+            name=name,
+            tags=tags,
+        )

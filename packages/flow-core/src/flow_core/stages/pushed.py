@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Lock
-from types import GeneratorType
-from typing import Any, Generic, TypeVar, final
+from types import GeneratorType, TracebackType
+from typing import Any, Final, Generic, TypeVar, final
 
 from typing_extensions import TypeIs
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, replenish_limit
-from flow_core.errors import MissingBackpressureError, is_fatal, none_given
+from flow_core.errors import (
+    MissingBackpressureError,
+    ProtocolViolationError,
+    is_fatal,
+    none_given,
+    throw_if_fatal,
+)
+from flow_core.introspection import Statistics, labels
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -23,13 +30,15 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.serial import SerialDrain
-from flow_core.stages.compiler import END, PAUSED, Gate, Program, Raised
+from flow_core.stages.compiler import END, PAUSED, FeedGate, Program, Raised, close_loop, overlapped
 from flow_core.stages.pulled import GRANT
 
 __all__ = ["StageSubscriber", "subscribe_stages"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 
 def subscribe_stages(
@@ -58,7 +67,10 @@ class StageSubscriber(
       refilled at 75 %, and a loop that pauses when the demand is used up.
 
     Thread: items on the upstream's thread; what waited for demand, on the requester's.
-    Fusion: conditional; SYNC if the upstream answers SYNC and no user code would change thread.
+    Fusion: conditional; what the upstream answers if no user code would change thread. With SYNC
+    and ASYNC the stages are applied by `poll`. ASYNC only if each item becomes one or none, and
+    the stages do nothing before the first item or at the end: the end may be signalled while items
+    wait to be polled (F33), so that no stage may have to come between them.
     """
 
     __slots__ = (
@@ -79,12 +91,16 @@ class StageSubscriber(
         "_lock",
         "_loop",
         "_open",
+        "_out",
         "_paused",
         "_prefetch",
         "_program",
         "_queues",
         "_requested",
+        "_started",
+        "_thrown",
         "_upstream",
+        "_woken",
     )
 
     def __init__(
@@ -96,10 +112,13 @@ class StageSubscriber(
         super().__init__()
         self._program = program
         self._downstream: CoreSubscriber[R] | None = downstream
-        self._gate = Gate()
+        self._gate = FeedGate()
         self._lock = Lock()
         self._upstream: Subscription | None = None
-        self._fused: Iterator[R] | None = None
+        self._fused: GeneratorType[R, None, None] | None = None
+        self._out: list[R] | None = None
+        """Fused ASYNC: where the loop puts the item that `poll` returns. None otherwise."""
+        self._woken = False
         self._prefetch = min(prefetch, program.limit)
         self._inbox: deque[Any] = deque()  # Any: see subscribe_stages
         self._asked = 0
@@ -107,15 +126,17 @@ class StageSubscriber(
         self._granted = 0
         self._consumed = 0
         self._done = self._flushed = self._paused = self._again = self._open = False
-        self._bounded = self._queues = program.accounts and not program.absorbs
+        self._started = False
+        self._bounded = self._queues = program.shape.accounts and not program.shape.absorbs
         self._bad: ValueError | None = None
         self._error: BaseException | None = None
+        self._thrown: tuple[BaseException, TracebackType | None] | None = None
         on_next: Callable[[R], object]
         if isinstance(downstream, ConditionalSubscriber):
             conditional, on_next = True, downstream.try_on_next
         else:
-            conditional, on_next = False, downstream.on_next
-        self._left = 0 if program.accounts else GRANT
+            conditional, on_next = False, downstream.receiver()
+        self._left = 0 if program.shape.accounts else GRANT
         self._loop: GeneratorType[int, Any, None] | None = program.feed(  # Any: see Program.feed
             on_next,
             self._gate,
@@ -142,19 +163,17 @@ class StageSubscriber(
                 self._release()
                 self.leave()
                 subscription.cancel()
+                self._gate.close()
+                raise
+            try:
+                self._start()
+            except BaseException:
+                self.leave()
                 raise
             self.run_entered()
-        loop = self._loop
-        if loop is None or self._fused is not None:
+        if self._loop is None or self._fused is not None:
             return
-        try:
-            self._paused = next(loop) == PAUSED
-        except StopIteration:
-            return  # closed, for a bad request
-        except BaseException as error:  # a stage's state is made by user code
-            self._raised(error)
-            return
-        if self._program.absorbs:
+        if self._program.shape.absorbs and not self._done:
             self._ask(self._program.limit)
         # Demand goes up only now: an upstream may answer request() with on_next at once (§1.9).
         with self._lock:
@@ -162,11 +181,35 @@ class StageSubscriber(
             requested = self._requested
         if requested:
             self._forward(0, requested)
+        if self._out is not None:  # who polled before `_open` was set got nothing
+            self._woken = True
+            self.signal()
+
+    def _start(self) -> None:
+        """Run the loop up to where it waits. With the permit: who cancels may have to start it."""
+        loop = self._loop
+        if loop is None or self._fused is not None or self._gate.cancelled:
+            return
+        try:
+            self._paused = next(loop) == PAUSED
+            self._started = True
+        except StopIteration:
+            self._stopped()  # nothing to wait for
+            return
+        except BaseException as error:  # a stage's state is made by user code
+            self._raised(error)
+            return
+        if self._paused and (self._gate.ending or self._program.shape.absorbs):
+            self._ended_early()
 
     def on_next(self, item: Any, /) -> None:
         """See `Subscriber.on_next`."""
         if not self.try_on_next(item):
             self._ask(1)
+
+    def receiver(self) -> Callable[[Any], object]:
+        """See `CoreSubscriber.receiver`: what is dropped need not be asked for again."""
+        return self.try_on_next if self._asked == UNBOUNDED else self.on_next
 
     def try_on_next(self, item: Any, /) -> bool:
         """See `ConditionalSubscriber.try_on_next`."""
@@ -174,10 +217,16 @@ class StageSubscriber(
         if item is None:
             raise none_given("on_next")
         if loop is None or self._done:
-            hooks.drop_item(item)
+            if self._out is None:
+                hooks.drop_item(item)
             return True
         if self._queues:
-            self._inbox.append(item)
+            if self._upstream is None:
+                hooks.drop_item(item)  # it came before on_subscribe (§1.9)
+            elif self._out is None:
+                self._inbox.append(item)
+            else:
+                self._woken = True  # that is all it says, whatever it carries (F26)
             self.signal()
             return True
         try:
@@ -191,23 +240,27 @@ class StageSubscriber(
                 # its items wait in the inbox, which keeps their order and bounds the stack.
                 self._inbox.append(item)
                 self._queues = self._again = True
+            elif self._upstream is None:
+                hooks.drop_item(item)  # it came before on_subscribe (§1.9)
             else:
                 self._raised(error)
             return True
-        used = True
-        if left != PAUSED:
-            used = left != self._left
-            self._left = left
-        else:
+        if left == PAUSED:
             self._used_up(loop)
+            used = True
+        elif left == self._left:
+            used = self._program.shape.absorbs
+        else:
+            self._left = left
+            used = True
         if self._again:
             self._again = False
             self.signal()
-        return used or self._program.absorbs
+        return used
 
     def _used_up(self, loop: GeneratorType[int, Any, None]) -> None:  # Any: see Program.feed
         """The loop of stages that do not count demand has paused all the same."""
-        if self._program.accounts:
+        if self._program.shape.accounts:
             # A stage has ended the flow, and a later one waits for demand to emit its result.
             self._paused = self._done = self._again = True
             if self._upstream is not None:
@@ -219,7 +272,7 @@ class StageSubscriber(
         """See `Subscriber.on_error`. Items in the inbox come first; stages emit no rest."""
         if error is None:
             raise none_given("on_error")
-        if self._done or self._loop is None:
+        if self._done or self._loop is None or self._upstream is None:
             hooks.drop_error(error)
             return
         self._error = error
@@ -228,7 +281,7 @@ class StageSubscriber(
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`. The stages may emit a rest first, as demand allows."""
-        if not self._done and self._loop is not None:
+        if not self._done and self._loop is not None and self._upstream is not None:
             self._done = True
             self.signal()
 
@@ -257,14 +310,14 @@ class StageSubscriber(
     def _forward(self, before: int, requested: int) -> None:
         """Ask the upstream for what demand raised from `before` to `requested` makes needed."""
         program = self._program
-        if not program.accounts:
+        if not program.shape.accounts:
             cap = program.demand_cap
             if requested == UNBOUNDED == cap:
                 self._ask(UNBOUNDED)
             else:
                 self._ask(min(requested, cap) - min(before, cap))
             return
-        if before == 0 and not program.absorbs:
+        if before == 0 and not program.shape.absorbs and not self._done:
             self._ask(UNBOUNDED if requested == UNBOUNDED else self._prefetch)
         self.signal()
 
@@ -305,9 +358,12 @@ class StageSubscriber(
         if loop is None:
             self._discard()
             return
+        if self._out is not None:
+            self._wake()
+            return
         downstream = self._downstream
         if gate.cancelled or downstream is None:
-            if self._bad is not None:
+            if self._bad is not None and self._started:
                 # on_error must not overlap a running on_next (§1.3): a closed loop sends no more.
                 self._again = True
                 try:
@@ -325,35 +381,47 @@ class StageSubscriber(
             return
         try:
             while not gate.cancelled:
+                done = self._done  # before the inbox: what came before the end is in it
+                if self._paused and not done and gate.ending:
+                    self._ended_early()
+                    continue
                 if self._paused:
                     grant = self._requested - self._granted
-                    if grant <= 0 and (not self._done or inbox or self._flushed):
+                    if grant <= 0 and (not done or inbox or self._flushed):
                         return
                     if self._requested == UNBOUNDED:
                         grant = GRANT
                     else:
                         grant = min(grant, GRANT)
                         self._granted += grant
-                    if self._done and not inbox:
+                    if done and not inbox:
                         gate.done = self._flushed = True
                     self._paused = loop.send(grant) == PAUSED
                 elif inbox and self._bounded:
                     self._paused = loop.send(inbox.popleft()) == PAUSED
                     self._replenish()
-                elif inbox:
+                elif inbox and not self._bounded:  # it may have got an item since the last look
                     left = loop.send(inbox.popleft())
                     if left == PAUSED:
                         self._used_up(loop)
-                    elif left != self._left or program.absorbs:
+                    elif left != self._left or program.shape.absorbs:
                         self._left = left
                     else:
                         self._ask(1)
-                elif not self._done:
-                    return
+                elif not done:
+                    return  # who has added an item since then signals, too
+                elif self._error is not None and program.shape.handles:
+                    # By no name of this frame, which the error's traceback may come to refer to.
+                    self._thrown = (self._error, self._error.__traceback__)
+                    self._paused = loop.throw(self._taken_error()) == PAUSED
+                    self._as_it_came()
                 elif self._error is not None:
-                    error = self._error
+                    error = self._taken_error()
                     self._release()
-                    downstream.on_error(error)
+                    try:
+                        downstream.on_error(error)
+                    finally:
+                        gate.close()
                     return
                 else:
                     gate.done = True
@@ -365,6 +433,53 @@ class StageSubscriber(
             self._raised(error)
             return
         self._missed = True  # cancelled meanwhile: release in the next round
+
+    def _ended_early(self) -> None:
+        """A stage has ended the flow, and a later one waits for demand to emit its rest."""
+        self._done = True
+        if self._upstream is not None:
+            self._upstream.cancel()
+        self._discard()
+
+    def _taken_error(self) -> BaseException:
+        """What the upstream has failed with; it is then gone from here."""
+        error, self._error = self._error, None
+        return error or ProtocolViolationError("there is no error")
+
+    def _wake(self) -> None:
+        """Fused ASYNC: pass on wake-ups and the terminal, one at a time. Items are polled.
+
+        After the terminal the loop stays, for what the downstream has still to poll (F33).
+        """
+        downstream = self._downstream
+        if self._gate.cancelled:
+            self._cancelled()
+            return
+        if downstream is None:
+            return
+        done = self._done  # read before: what came before the end can be polled by then
+        if self._woken:
+            self._woken = False
+            try:
+                downstream.on_next(_WAKE_UP)
+            except BaseException as error:
+                self.cancel()
+                self._release()
+                throw_if_fatal(error)
+                if not downstream.on_next_raised(error):
+                    hooks.drop_error(error)
+                return
+        if not done or self._gate.cancelled:
+            return
+        with self._lock:
+            ended, self._downstream = self._downstream, None
+        failure, self._error = self._error, None
+        if ended is None:
+            return
+        if failure is None:
+            ended.on_complete()
+        else:
+            ended.on_error(failure)
 
     def _replenish(self) -> None:
         if self._asked == UNBOUNDED or self._done:
@@ -388,6 +503,7 @@ class StageSubscriber(
                     "demand"
                 )
             )
+        self._gate.close()
 
     def _stopped(self) -> None:
         """The loop has returned: the upstream had completed, or a stage ended the flow."""
@@ -397,26 +513,38 @@ class StageSubscriber(
         if self._upstream is not None and not self._done:
             self._upstream.cancel()
         downstream = self._release()
-        if downstream is not None:
-            downstream.on_complete()
+        try:
+            if downstream is not None:
+                downstream.on_complete()
+        finally:
+            self._gate.close()
 
     def _raised(self, error: BaseException) -> None:
         if self._upstream is not None and not self._done:
             self._upstream.cancel()
+        thrown, self._thrown = self._thrown, None
         downstream = self._release()
-        if is_fatal(error):
-            raise error
-        by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
-        if downstream is None or (by_downstream and not downstream.on_next_raised(error)):
-            hooks.drop_error(error)
-        elif not by_downstream:
-            downstream.on_error(error)
+        try:
+            if is_fatal(error):
+                raise error
+            by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
+            if thrown is not None and thrown[0] is error:
+                # As it came: the frames it has passed since then refer to those that hold it.
+                error.__traceback__ = thrown[1]
+            thrown = None
+            if downstream is None or (by_downstream and not downstream.on_next_raised(error)):
+                hooks.drop_error(error)
+            elif not by_downstream:
+                downstream.on_error(error)
+        finally:
+            self._gate.close()
 
     def _cancelled(self) -> None:
         """The flow was cancelled: by its subscriber, or for a bad request (§3.9)."""
         bad, downstream = self._bad, self._release()
         if bad is not None and downstream is not None:
             downstream.on_error(bad)
+        self._gate.close()
 
     def _release(self) -> CoreSubscriber[R] | None:
         """Let go of everything (§3.13).
@@ -427,10 +555,25 @@ class StageSubscriber(
         with self._lock:
             downstream, self._downstream = self._downstream, None
         self._gate.cancelled = True
-        self._loop = None
+        loop, self._loop = self._loop if self._fused is None else self._fused, None
+        waits = loop is not None and self._program.shape.closes and not loop.gi_running
+        if loop is not None and waits and not loop.gi_suspended:
+            try:
+                close_loop(loop, self._gate)  # it never ran
+            except BaseException as error:  # of a stage that begins only to hear of the end
+                throw_if_fatal(error)
+                if not overlapped(error):  # else who polls has begun it meanwhile
+                    hooks.drop_error(error)
         self._error = None
+        self._as_it_came()
         self._discard()
         return downstream
+
+    def _as_it_came(self) -> None:
+        """Take the frames off an error that a stage has dealt with: they refer to this flow."""
+        thrown, self._thrown = self._thrown, None
+        if thrown is not None:
+            thrown[0].__traceback__ = thrown[1]
 
     def _discard(self) -> None:
         inbox = self._inbox
@@ -449,35 +592,168 @@ class StageSubscriber(
         return upstream if _is_queue(upstream) else None
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: SYNC, if the upstream grants it."""
-        upstream = self._queue
-        if upstream is None or not mode & Fusion.SYNC:
+        """See `QueueSubscription.request_fusion`: what the upstream grants, with these exceptions.
+
+        NONE across threads if a stage calls a function of the user (F39); no ASYNC if a stage does
+        anything else than to make one item or none of an item.
+
+        Raises:
+            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
+                something was requested (F24, F47).
+        """
+        if self._fused is not None or self._out is not None or self._requested or self._open:
+            raise ProtocolViolationError(
+                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+            )
+        upstream, program = self._queue, self._program
+        if mode & Fusion.ASYNC and not _item_by_item(program):
+            mode &= ~Fusion.ASYNC
+        if upstream is None or not mode & Fusion.ANY:
             return Fusion.NONE
-        if mode & Fusion.THREAD_BOUNDARY and self._program.calls_user_code:
+        if mode & Fusion.THREAD_BOUNDARY and program.calls_user_code:
             return Fusion.NONE
-        granted = upstream.request_fusion(mode & ~Fusion.ASYNC)
-        if granted:
-            self._fused = self._program.poll(_polled(upstream), self._gate)
+        granted = upstream.request_fusion(mode) & Fusion.ANY
+        if granted & Fusion.SYNC:
+            self._fused = program.poll(_polled(upstream), self._gate)
+        elif granted:
+            self._out = []
+            self._queues = True
+            self._loop = program.feed(self._out.append, self._gate, GRANT, conditional=False)
         return granted
 
     def poll(self) -> R | Empty:
-        """See `QueueSubscription.poll`; EMPTY means completed."""
+        """See `QueueSubscription.poll`; with SYNC, EMPTY means completed."""
         fused = self._fused
-        return EMPTY if fused is None else next(fused, EMPTY)
+        if fused is None:
+            return EMPTY if self._out is None else self._poll_shared(self._out)
+        try:
+            item = next(fused, EMPTY)
+        except BaseException as error:
+            if self._gate.cancelled and overlapped(error):
+                return EMPTY  # cancelled by another thread, which closes the loop right now
+            self._polled_out()
+            raise
+        if item is EMPTY or self._gate.cancelled:  # who cancelled could not close what ran
+            self._polled_out()
+        return item
+
+    def _polled_out(self) -> None:
+        """The polled loop has ended: let go of everything."""
+        self._downstream = self._loop = self._fused = None
+        self._gate.cancelled = True
+        if self._upstream is not None:
+            self._upstream.cancel()  # a stage may have ended the flow before its upstream does
+        self._gate.close()
+
+    def _poll_shared(self, out: list[R]) -> R | Empty:
+        """Fused ASYNC: what the stages make of the next item that they let through.
+
+        Dropped items are requested again: together, when the upstream has nothing more, or when
+        they have become many (F40). What a stage raises is raised, and the upstream cancelled.
+        """
+        loop, upstream, gate = self._loop, self._queue, self._gate
+        if loop is None or upstream is None or not self._open:
+            return EMPTY
+        limit = replenish_limit(self._prefetch)
+        while not gate.cancelled:
+            try:
+                item = upstream.poll()
+            except BaseException:
+                self._give_up(upstream)
+                raise
+            if item is EMPTY:
+                self._ask_again()
+                return EMPTY
+            try:
+                if loop.send(item) == PAUSED and not gate.cancelled:
+                    loop.send(GRANT)
+            except BaseException as error:
+                self._give_up(upstream)
+                self._program.blame(error)
+                raise
+            if out:
+                return out.pop()
+            self._consumed += 1
+            if self._consumed >= limit:
+                self._ask_again()
+        return EMPTY
+
+    def _ask_again(self) -> None:
+        dropped, self._consumed = self._consumed, 0
+        if not self._done:
+            self._ask(dropped)
+
+    def _give_up(self, upstream: QueueSubscription[Any]) -> None:  # Any: see subscribe_stages
+        """The poll fails: who polls will signal that, and cancel, too (F46)."""
+        self._release()
+        upstream.cancel()
 
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`."""
+        if self._out is not None and self._loop is None:
+            return True  # cancelled, or failed
         upstream, program = self._queue, self._program
-        # The upstream is not asked beyond where a stage may have ended the flow.
-        if upstream is None or program.accounts or program.stops:
+        shape = program.shape
+        # The upstream is not asked beyond where a stage may have ended the flow, nor for an error
+        # or an end that a stage must see first.
+        if upstream is None or shape.accounts or shape.stops or shape.handles or shape.closes:
             return False
-        return upstream.is_empty()
+        try:
+            return upstream.is_empty()
+        except BaseException:
+            self._polled_out()
+            raise
 
     def clear(self) -> None:
         """See `QueueSubscription.clear`."""
         self._fused = None
         if self._queue is not None:
             self._queue.clear()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        known = self._requested
+        requested: int | None = None  # polled; or a loop has a part of it
+        fusion = Fusion.NONE
+        if self._fused is not None:
+            fusion = Fusion.SYNC
+        elif self._out is not None:
+            fusion = Fusion.ASYNC
+        elif known == UNBOUNDED:
+            requested = known
+        elif not self._program.shape.accounts:
+            # The loop counts the items down, and begins again when so many were sent.
+            requested = known - (GRANT - self._left) if known < GRANT else None
+        elif self._paused or not self._granted:
+            requested = known - self._granted
+        name, tags = labels(self._program.stages)
+        return Statistics(
+            operator=repr(self._program),
+            requested=requested,
+            buffered=len(self._inbox),
+            capacity=self._prefetch if self._bounded else None,
+            cancelled=self._gate.cancelled and not self._done,
+            terminated=self._downstream is None,
+            error=self._error or self._bad,
+            fusion=fusion,
+            name=name,
+            tags=tags,
+            upstream=self._upstream,
+        )
+
+
+def _item_by_item(program: Program[Any, Any]) -> bool:  # Any: any program
+    """Whether its stages have nothing to do but to make one item or none of each item."""
+    if (
+        program.shape.accounts
+        or program.shape.absorbs
+        or program.shape.stops
+        or program.shape.starts
+    ):
+        return False
+    if program.shape.handles or program.shape.closes:
+        return False
+    return not any(stage.template.lines.on_end for stage in program.stages)
 
 
 def _polled(queue: QueueSubscription[T]) -> Iterator[T]:

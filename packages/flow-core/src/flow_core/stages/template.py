@@ -11,10 +11,11 @@ import ast
 import builtins
 import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from keyword import iskeyword
 from types import CodeType
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from flow_core.errors import FlowError
 
@@ -42,6 +43,12 @@ class _Unset:
 UNSET: Final = _Unset()
 """No value yet; templates may use it, and None too, since None is not an item."""
 
+Site: TypeAlias = tuple[CodeType, int] | tuple[str, int]
+"""A place in the user's code: an instruction, or (once it was pickled) a file and a line."""
+
+Helper: TypeAlias = Callable[..., object]
+"""A function or class of the template's author that the texts call by its name."""
+
 _MARKERS: Final = frozenset({"EMIT", "STOP", "NOT_NONE"})
 _GLOBALS: Final = frozenset({"UNSET", "x", *dir(builtins)})
 SLOT: Final = "__slot__"
@@ -55,8 +62,8 @@ class Template:
 
     In the texts, ``x`` is the item. ``EMIT`` (a statement of its own) is where the rest of the flow
     goes, ``STOP`` ends the flow as completed, ``NOT_NONE`` fails it if ``x`` is None. Names in
-    `params` are bound to the stage's arguments; every other name that is assigned is private to the
-    stage and lives as long as the subscription.
+    `params` are bound to the stage's arguments, those of `helpers` to the functions themselves;
+    every other name that is assigned is private to the stage and lives as long as the subscription.
 
     >>> EVERY = Template(
     ...     "every",
@@ -75,21 +82,34 @@ class Template:
         name: the operator's name in messages and in `flow explain`.
         params: the names of the stage's arguments.
         state: assignments that run once per subscription, before the first item.
+        on_start: what happens before the first item is asked for: may ``EMIT`` items that come
+            before it, or ``STOP``.
         on_item: what happens to each item.
         on_end: what happens after the last item, when the flow completes: may ``EMIT`` more.
+        on_error: what happens to ``error``, which the source or a stage before this one failed
+            with: may ``EMIT``, and then ``STOP`` to complete instead. Otherwise the flow goes on
+            to fail with it.
+        on_close: what happens when it is over, for whatever reason, once: after the terminal was
+            sent to a subscriber, or as soon as the flow was cancelled. What it raises goes to the
+            dropped-errors hook.
+        helpers: functions and classes that the texts call; pickled by reference.
         ordered: whether the outcome depends on the order of items, so that it has no meaning
             on an unordered, partitioned source.
-        at_most: the param that says how many items are used at most, if there is one; no more of
-            them are ever requested.
+        at_most: how many items are used at most, or the param that says it; no more of them are
+            ever requested.
     """
 
     name: str
     params: tuple[str, ...] = ()
     state: str = ""
+    on_start: str = ""
     on_item: str = "EMIT"
     on_end: str = ""
+    on_error: str = ""
+    on_close: str = ""
+    helpers: tuple[Helper, ...] = ()
     ordered: bool = False
-    at_most: str = ""
+    at_most: str | int = ""
     lines: Rendered = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,6 +136,16 @@ class Template:
         return self.lines.emits_at_end
 
     @property
+    def emits_at_start(self) -> bool:
+        """Whether items may come before the first of the upstream."""
+        return self.lines.emits_at_start
+
+    @property
+    def recovers(self) -> bool:
+        """Whether the flow may complete although its upstream has failed."""
+        return self.lines.recovers
+
+    @property
     def stops(self) -> bool:
         """Whether the stage may end the flow before its upstream does."""
         return self.lines.stops
@@ -126,8 +156,13 @@ class Template:
         return self.lines.calls_user_code
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
-        texts = (self.name, self.params, self.state, self.on_item, self.on_end)
-        return (_intern, (*texts, self.ordered, self.at_most))
+        texts = (self.name, self.params, self.state, self.on_start, self.on_item, self.on_end)
+        rest = (self.on_error, self.on_close, self.helpers, self.ordered, self.at_most)
+        return (_intern, (*texts, *rest))
+
+
+Lines: TypeAlias = tuple[tuple[int, str], ...]
+"""Statements, each with its depth."""
 
 
 @final
@@ -136,14 +171,23 @@ class Rendered:
     """The parsed texts: lines with `SLOT` in private names, and what the texts reveal."""
 
     state: tuple[str, ...]
-    on_item: tuple[tuple[int, str], ...]
-    on_end: tuple[tuple[int, str], ...]
+    on_start: Lines
+    on_item: Lines
+    on_end: Lines
+    on_error: Lines
+    on_close: Lines
+    closing_names: tuple[str, ...]
+    """What `on_close` assigns."""
     expands: bool
     drops: bool
     absorbs: bool
+    emits_at_start: bool
     emits_at_end: bool
+    recovers: bool
     stops: bool
     calls_user_code: bool
+    called: tuple[int, ...]
+    """The positions of the params that the texts call themselves."""
     nesting: int
     loops: int
 
@@ -178,17 +222,20 @@ class Stage(Generic[T_contra, R_co]):
                 f"the stage {template.name!r} takes {len(template.params)} arguments "
                 f"({', '.join(template.params)}), not {len(args)}"
             )
+        for index in template.lines.called:
+            if not callable(args[index]):
+                raise TypeError(
+                    f"{template.name}() takes a function as {template.params[index]!r}, not "
+                    f"{args[index]!r}"
+                )
         self.template = template
         self.args = args
-        self.site: tuple[CodeType, int] | tuple[str, int] | None = None
+        self.site: Site | None = None
 
-    def located(self, depth: int = 2) -> Stage[T_contra, R_co]:
-        """The same stage, knowing that it was assembled `depth` frames up."""
-        frame = sys._getframe(1)
-        for _ in range(depth - 1):
-            frame = frame.f_back or frame
+    def located(self) -> Stage[T_contra, R_co]:
+        """The same stage, knowing that it was assembled by the code that called this library."""
         made: Stage[T_contra, R_co] = Stage(self.template, *self.args)
-        made.site = (frame.f_code, frame.f_lasti)
+        made.site = user_site()
         return made
 
     @property
@@ -199,17 +246,7 @@ class Stage(Generic[T_contra, R_co]):
     @property
     def assembled_at(self) -> str | None:
         """``file:line`` where the user put this stage into a flow."""
-        site = self.site
-        if site is None:
-            return None
-        code, position = site
-        if isinstance(code, str):
-            return f"{code}:{position}"
-        line = next(
-            (line for start, end, line in code.co_lines() if start <= position < end),
-            code.co_firstlineno,
-        )
-        return f"{code.co_filename}:{line}"
+        return line_of(self.site)
 
     def __repr__(self) -> str:
         args = ", ".join(
@@ -232,6 +269,28 @@ def _restore(
     return stage
 
 
+def user_site() -> Site:
+    """The place in the user's code that has called this library."""
+    frame = sys._getframe(3)  # this is called by what a method of Flow calls
+    while frame.f_globals.get("__name__", "")[:10] == "flow_core." and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+def line_of(site: Site | None) -> str | None:
+    """A place as ``file:line``."""
+    if site is None:
+        return None
+    code, position = site
+    if isinstance(code, str):
+        return f"{code}:{position}"
+    line = next(
+        (line for start, end, line in code.co_lines() if start <= position < end),
+        code.co_firstlineno,
+    )
+    return f"{code.co_filename}:{line}"
+
+
 def describe(value: object) -> str:
     """A short name for an argument: a function by its name and place, the rest by repr."""
     code = getattr(value, "__code__", None)
@@ -245,84 +304,146 @@ def describe(value: object) -> str:
         return value.__name__
     if callable(value):
         return getattr(value, "__name__", type(value).__name__)
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # of the user's class; nobody asked for this text
+        text = object.__repr__(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _render(template: Template) -> Rendered:
-    state = _parse(template, template.state)
-    on_item = _parse(template, template.on_item)
-    on_end = _parse(template, template.on_end)
+    names = ("state", "on_start", "on_item", "on_end", "on_error", "on_close")
+    trees = {name: _parse(template, name) for name in names}
+    helpers = [getattr(helper, "__name__", repr(helper)) for helper in template.helpers]
+    assigned = set[str]().union(*map(_stored, trees.values()))
     for name in template.params:
-        if not name.isidentifier() or iskeyword(name) or name in _GLOBALS or name in _MARKERS:
+        reserved = name in _GLOBALS or name in _MARKERS or name == "error"
+        if not name.isidentifier() or iskeyword(name) or reserved:
             raise TemplateError(f"{template.name}: {name!r} cannot be the name of a parameter")
-    if template.at_most and template.at_most not in template.params:
+    for name in helpers:
+        reserved = name in _MARKERS or name in ("x", "error", "UNSET")
+        if not name.isidentifier() or name in template.params or reserved or name in assigned:
+            raise TemplateError(f"{template.name}: {name!r} cannot be the name of a helper")
+    if len({*helpers}) < len(helpers):
+        raise TemplateError(f"{template.name}: two helpers have the same name: {helpers}")
+    at_most = template.at_most
+    if at_most and isinstance(at_most, str) and at_most not in template.params:
         raise TemplateError(f"{template.name}: at_most={template.at_most!r} is no parameter")
-    private = set(template.params)
-    for tree in (state, on_item, on_end):
-        private |= {
-            node.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-    private.discard("x")
-    params = frozenset(template.params)
+    private = set[str]().union(template.params, helpers, *map(_stored, trees.values()))
+    private -= {"x", "error"}
+    # A class is a helper that keeps what it is given; it does not call it.
+    functions = [
+        name
+        for name, helper in zip(helpers, template.helpers, strict=True)
+        if not isinstance(helper, type)
+    ]
     calls = any(
-        isinstance(node, ast.Call)
-        and any(isinstance(part, ast.Name) and part.id in params for part in ast.walk(node.func))
-        for tree in (state, on_item, on_end)
+        _calls(node, frozenset(template.params), _CALLING.union(functions))
+        for tree in trees.values()
         for node in ast.walk(tree)
     )
-    renamed = [_Rename(template, private).visit(tree) for tree in (state, on_item, on_end)]
-    _Shape(template, "state", frozenset()).visit(renamed[0])
-    shape = _Shape(template, "on_item", _MARKERS)
-    shape.visit(renamed[1])
-    end_shape = _Shape(template, "on_end", _MARKERS - {"STOP"})
-    end_shape.visit(renamed[2])
-    if shape.emits > 1 or end_shape.emits > 1:
-        raise TemplateError(
-            f"the template of {template.name!r} has more than one EMIT in a text: "
-            "assign to x in the branches, and EMIT once after them"
-        )
-    texts = [list(_lines(tree.body, 0)) for tree in renamed]
+    shapes: dict[str, _Shape] = {}
+    for name, tree in trees.items():
+        known = _GLOBALS | {"error"} if name == "on_error" else _GLOBALS
+        trees[name] = _Rename(template, private, known).visit(tree)
+        shape = shapes[name] = _Shape(template, name, _ALLOWED_MARKERS[name])
+        shape.visit(trees[name])
+        if shape.emits > 1:
+            raise TemplateError(
+                f"the template of {template.name!r} has more than one EMIT in a text: "
+                "assign to x in the branches, and EMIT once after them"
+            )
+    texts = {name: tuple(_lines(tree.body, 0)) for name, tree in trees.items()}
+    on_item = shapes["on_item"]
+    starts = shapes["on_start"].emits > 0
     return Rendered(
-        state=tuple(text for _, text in texts[0]),
-        on_item=tuple(texts[1] or [(0, "pass")]),
-        on_end=tuple(texts[2]),
-        expands=shape.looped,
-        drops=shape.emits == 0 or not shape.always,
-        absorbs=shape.emits == 0,
-        emits_at_end=end_shape.emits > 0,
-        stops=shape.stops,
+        state=tuple(text for _, text in texts["state"]),
+        on_start=texts["on_start"],
+        on_item=texts["on_item"] or ((0, "pass"),),
+        on_end=texts["on_end"],
+        on_error=texts["on_error"],
+        on_close=texts["on_close"],
+        closing_names=tuple(sorted(_stored(trees["on_close"]) & _shared(template, trees))),
+        expands=on_item.looped,
+        drops=on_item.emits == 0 or not on_item.always,
+        absorbs=on_item.emits == 0 and not starts,
+        emits_at_start=starts,
+        emits_at_end=shapes["on_end"].emits + shapes["on_error"].emits > 0,
+        recovers=shapes["on_error"].stops,
+        stops=on_item.stops or shapes["on_start"].stops,
         calls_user_code=calls,
-        nesting=max((depth for text in texts[1:] for depth, _ in text), default=0),
-        loops=max(shape.nested_loops, end_shape.nested_loops),
+        called=tuple(
+            index
+            for index, name in enumerate(template.params)
+            if any(_is_call_of(node, name) for tree in trees.values() for node in ast.walk(tree))
+        ),
+        nesting=max(depth for text in texts.values() for depth, _ in (*text, (0, ""))),
+        loops=max(shape.nested_loops for shape in shapes.values()),
     )
 
 
-def _parse(template: Template, text: str) -> ast.Module:
+def _stored(tree: ast.AST) -> set[str]:
+    """The names that are assigned in it."""
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _shared(template: Template, trees: dict[str, ast.Module]) -> set[str]:
+    """The names that the loop itself assigns, as opposed to those of `on_close` alone."""
+    loop = [tree for name, tree in trees.items() if name != "on_close"]
+    return {f"{name}{SLOT}" for name in template.params}.union(*map(_stored, loop)) - {"x", "error"}
+
+
+def _is_call_of(node: ast.AST, name: str) -> bool:
+    """Whether `node` calls the param of this name, which has its slot by now."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id == f"{name}{SLOT}"
+
+
+_CALLING: Final = frozenset({"filter", "iter", "map", "max", "min", "sorted"})
+"""Builtins that call what they are given."""
+
+
+def _calls(node: ast.AST, params: frozenset[str], callers: frozenset[str]) -> bool:
+    """Whether a param is called: here, or (perhaps) by one of `callers` that gets it by itself."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = [part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)]
+    if callers.intersection(called):
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        called += [part.id for part in given if isinstance(part, ast.Name)]
+    return not params.isdisjoint(called)
+
+
+def _parse(template: Template, name: str) -> ast.Module:
+    text = textwrap.dedent(getattr(template, name)).strip()
     try:
-        return ast.parse(textwrap.dedent(text).strip())
+        return ast.parse(text)
     except SyntaxError as error:
         raise TemplateError(
-            f"the template of {template.name!r} is not Python: {error}\n{text}"
+            f"{name} of the template of {template.name!r} is not Python: {error.msg}, "
+            f"in its line {error.lineno}\n{text}"
         ) from error
 
 
 class _Rename(ast.NodeTransformer):
     """Give the stage's own names a slot, and refuse names that nobody gives a value."""
 
-    def __init__(self, template: Template, private: set[str]) -> None:
+    def __init__(self, template: Template, private: set[str], known: frozenset[str]) -> None:
         self._template = template
         self._private = private
+        self._known = known
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         if node.id in self._private:
             return ast.copy_location(ast.Name(f"{node.id}{SLOT}", node.ctx), node)
-        if node.id not in _GLOBALS and node.id not in _MARKERS:
+        if node.id not in self._known and node.id not in _MARKERS:
             raise TemplateError(
                 f"the template of {self._template.name!r} uses {node.id!r}, which is neither one "
-                f"of its params {self._template.params} nor assigned in it"
+                f"of its params {self._template.params} or helpers, nor assigned in it"
             )
         return node
 
@@ -387,6 +508,14 @@ class _Shape(ast.NodeVisitor):
         super().visit(node)
 
 
+_ALLOWED_MARKERS: Final = {
+    "state": frozenset[str](),
+    "on_start": _MARKERS,
+    "on_item": _MARKERS,
+    "on_end": _MARKERS - {"STOP"},
+    "on_error": _MARKERS,
+    "on_close": frozenset[str](),
+}
 _REFUSED: Final = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await)
 _ALLOWED: Final = (
     ast.Assign,

@@ -1,4 +1,4 @@
-"""``async for x in flow`` and ``await flow.to_future()``: consumption in an asyncio loop."""
+"""``async for x in flow`` and ``await flow``: consumption in an asyncio loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import MissingBackpressureError, NoItemError, TooManyItemsError, none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
 __all__ = ["LoopSubscriber", "await_single", "iterate_async"]
@@ -43,9 +44,15 @@ async def await_single(source: Publisher[T]) -> T:
         source.subscribe(subscriber)
         item = await subscriber.take()
         if item is None:
-            raise NoItemError("the flow completed without an item; one was awaited")
+            raise NoItemError(
+                "the flow completed without an item; one was awaited; "
+                "first_or_default(item) gives one instead"
+            )
         if await subscriber.take() is not None:
-            raise TooManyItemsError("the flow has more than the one item that was awaited")
+            raise TooManyItemsError(
+                "the flow has more than the one item that was awaited; "
+                "await flow.to_list() for all of them, or flow.first_or_error() for the first"
+            )
         return item
     finally:
         subscriber.cancel()
@@ -89,7 +96,10 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
             subscription.cancel()
             return
         self._subscription = subscription
-        subscription.request(self._prefetch)
+        if self._cancelled:  # meanwhile, by a thread that saw no subscription yet
+            subscription.cancel()
+        else:
+            subscription.request(self._prefetch)
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`."""
@@ -160,6 +170,26 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
         if self._subscription is not None:
             self._subscription.cancel()
         self._queue.clear()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        waiting, prefetch = len(self._queue), self._prefetch
+        if self._subscription is None or self._done:
+            requested = 0
+        elif prefetch == UNBOUNDED:
+            requested = UNBOUNDED
+        else:
+            requested = max(0, prefetch - self._consumed - waiting)
+        return Statistics(
+            operator="async for",
+            requested=requested,
+            buffered=waiting,
+            capacity=prefetch,
+            cancelled=self._cancelled,
+            terminated=self._done,
+            error=self._error,
+            upstream=self._subscription,
+        )
 
 
 def _resolve(waiter: asyncio.Future[None]) -> None:

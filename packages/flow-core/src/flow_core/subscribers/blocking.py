@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from threading import Condition
 from typing import Generic, TypeVar, final
 
-from flow_core.demand import replenish_limit
+from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import BlockingInEventLoopError, MissingBackpressureError, none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
 __all__ = ["check_may_block", "iterate_blocking"]
@@ -28,7 +29,8 @@ def check_may_block(what: str) -> None:
     except RuntimeError:
         return
     raise BlockingInEventLoopError(
-        f"{what} would block the running event loop; use `async for` or `await flow.to_future()`"
+        f"{what} would block the running event loop; use `async for item in flow`, or await the "
+        "only item: `await flow.to_list()`"
     )
 
 
@@ -76,7 +78,10 @@ class _QueueSubscriber(CoreSubscriber[T], Generic[T]):
             subscription.cancel()
             return
         self._subscription = subscription
-        subscription.request(self._prefetch)
+        if self._cancelled:  # meanwhile, by a thread that saw no subscription yet
+            subscription.cancel()
+        else:
+            subscription.request(self._prefetch)
 
     def on_next(self, item: T, /) -> None:
         if item is None:
@@ -136,3 +141,23 @@ class _QueueSubscriber(CoreSubscriber[T], Generic[T]):
         if self._subscription is not None:
             self._subscription.cancel()
         self._queue.clear()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        waiting, prefetch = len(self._queue), self._prefetch
+        if self._subscription is None or self._done:
+            requested = 0
+        elif prefetch == UNBOUNDED:
+            requested = UNBOUNDED
+        else:
+            requested = max(0, prefetch - self._consumed - waiting)
+        return Statistics(
+            operator="for",
+            requested=requested,
+            buffered=waiting,
+            capacity=prefetch,
+            cancelled=self._cancelled,
+            terminated=self._done,
+            error=self._error,
+            upstream=self._subscription,
+        )

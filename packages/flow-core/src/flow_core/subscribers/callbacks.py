@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import OnErrorNotImplementedError, none_given, throw_if_fatal
+from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.subscribers.blocking import check_may_block
 
@@ -49,10 +50,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         "_on_next",
         "_prefetch",
         "_subscription",
-        "on_next",
     )
-
-    on_next: Callable[[T], object]  # pyright: ignore[reportIncompatibleMethodOverride] - a slot
 
     def __init__(
         self,
@@ -66,13 +64,13 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         self._on_error = on_error
         self._on_complete = on_complete
         self._subscription: Subscription | None = None
-        self._prefetch = UNBOUNDED if prefetch is None else check_prefetch(prefetch)
-        self._limit = replenish_limit(self._prefetch)
-        self._consumed = 0
+        self._prefetch = UNBOUNDED
+        self._consumed = self._limit = 0
+        if prefetch is not None:
+            self._prefetch = check_prefetch(prefetch)
+            self._limit = replenish_limit(prefetch)
         self._ended = False
         self._event: Event | None = None
-        # Unbounded, the user's function is the method: no frame of ours is between it and the loop.
-        self.on_next = self._on_next if prefetch is None else self._counted
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""
@@ -82,10 +80,26 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             subscription.cancel()  # §2.5, or disposed before it began
             return
         self._subscription = subscription
-        subscription.request(self._prefetch)
+        if self._ended:  # disposed meanwhile, by a thread that saw no subscription yet
+            self._subscription = None
+            subscription.cancel()
+        else:
+            subscription.request(self._prefetch)
 
-    def _counted(self, item: T) -> None:
+    def receiver(self) -> Callable[[T], object]:
+        """See `CoreSubscriber.receiver`: unbounded, no frame is between the user and the loop."""
+        return self._on_next if self._prefetch == UNBOUNDED else self.on_next
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        if self._ended:
+            hooks.drop_item(item)
+            return
         self._on_next(item)
+        if self._prefetch == UNBOUNDED:
+            return
         self._consumed += 1
         if self._consumed == self._limit:
             self._consumed = 0
@@ -122,9 +136,11 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         if self._ended:
             return
         self._subscription = None
+        if self._on_complete is None:
+            self._end()
+            return
         try:
-            if self._on_complete is not None:
-                self._on_complete()
+            self._on_complete()
         except BaseException as raised:
             throw_if_fatal(raised)
             hooks.drop_error(raised)
@@ -164,9 +180,23 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         # The flag is set before the event is looked for, and looked at after the event is there.
         return self._ended or event.wait(timeout_s)
 
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        prefetch, subscription = self._prefetch, self._subscription
+        if subscription is None:
+            requested = 0
+        else:
+            requested = prefetch if prefetch == UNBOUNDED else prefetch - self._consumed
+        return Statistics(
+            operator="subscriber",
+            requested=requested,
+            capacity=prefetch,
+            terminated=self._ended,
+            upstream=subscription,
+        )
+
     def _end(self) -> None:
         self._ended = True
-        self.on_next = hooks.drop_item  # the method bound to this object would keep it alive
         if self._event is not None:
             self._event.set()
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError, none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
 __all__ = ["single_future"]
@@ -41,7 +42,11 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
             subscription.cancel()
             return
         self._subscription = subscription
-        subscription.request(2)
+        if self._future.done():  # cancelled meanwhile, by a thread that saw no subscription yet
+            self._subscription = None
+            subscription.cancel()
+        else:
+            subscription.request(2)
 
     def on_next(self, item: T, /) -> None:
         if item is None:
@@ -64,3 +69,15 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
             self.on_error(NoItemError("the flow completed without an item for its future"))
         elif not self._future.done() and self._future.set_running_or_notify_cancel():
             self._future.set_result(self._item)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        got = self._item is not None
+        return Statistics(
+            operator="to_future",
+            requested=0 if self._subscription is None else 2 - got,
+            buffered=int(got),
+            terminated=self._future.done(),
+            cancelled=self._future.cancelled(),
+            upstream=self._subscription,
+        )

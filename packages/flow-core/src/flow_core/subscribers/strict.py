@@ -6,6 +6,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoneItemError, is_fatal, none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
 
 __all__ = ["StrictSubscriber", "core_subscriber"]
@@ -101,6 +102,14 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
             self._subscriber.on_complete()
         except BaseException as raised:
             self._drop(raised)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return Statistics(
+            operator=type(self._subscriber).__name__,
+            terminated=self._done,
+            upstream=self._subscription,
+        )
 
     def _drop(self, error: BaseException) -> None:
         if is_fatal(error):

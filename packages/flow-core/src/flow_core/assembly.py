@@ -1,0 +1,75 @@
+"""How a flow was put together: hooks on its way, and the trace of it for people who debug."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from flow_core import hooks
+from flow_core.protocols import CoreSubscriber
+from flow_core.stages.template import line_of
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["assembled", "assembly_trace", "subscribed"]
+
+T = TypeVar("T")
+
+_within: Final[ContextVar[bool]] = ContextVar("flow_core.assembly", default=False)
+"""Whether a hook is assembling: what it makes is not shown to it again."""
+
+
+def assembled(flow: Flow[T]) -> Flow[T]:
+    """What the assembly hooks make of `flow`.
+
+    Raises:
+        TypeError: if that is no flow.
+    """
+    call = hooks.on_assembly.call
+    if call is None or _within.get():
+        return flow
+    token = _within.set(True)
+    try:
+        made = call(flow)
+    finally:
+        _within.reset(token)
+    if not isinstance(made, type(flow)):
+        raise TypeError(f"an on_assembly hook must return a Flow, not {made!r}")
+    return made
+
+
+def subscribed(subscriber: CoreSubscriber[T]) -> CoreSubscriber[T]:
+    """What the subscription hooks make of `subscriber`.
+
+    Raises:
+        TypeError: if that is no subscriber.
+    """
+    call = hooks.on_subscribe.call
+    if call is None:
+        return subscriber
+    made = call(subscriber)
+    if not isinstance(made, CoreSubscriber):
+        raise TypeError(f"an on_subscribe hook must return a CoreSubscriber, not {made!r}")
+    return made
+
+
+def assembly_trace(flow: Flow[Any]) -> str:  # Any: whatever its items are
+    """The sources, operators and stages of a flow, each with the line that added it."""
+    steps: list[tuple[str, str | None]] = []
+    at: Flow[Any] | None = flow
+    while at is not None:
+        if at._stage is not None:
+            steps.append((repr(at._stage), at._stage.assembled_at))
+            if at._origin is not None:
+                before, operator = at._origin
+                steps.append((repr(operator), line_of(at._site)))
+                at = before
+                continue
+        elif at._operator is not None:
+            steps.append((repr(at._operator), line_of(at._site)))
+        else:
+            steps.append((repr(at._source), line_of(at._site)))
+        at = at._parent
+    lines = [f"  {what}" + (f", at {where}" if where else "") for what, where in reversed(steps)]
+    return "\n".join(["the flow was assembled from:", *lines])

@@ -1,0 +1,462 @@
+"""Time: what tells it, and what runs tasks later.
+
+An operator that waits takes a `Clock`. `system_clock` is the one of the process, `AsyncioClock`
+runs tasks in an event loop, and `flow_core.testing.VirtualClock` makes hours pass in no time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+import time
+from abc import abstractmethod
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Final, Protocol, final
+from weakref import WeakSet
+
+from flow_core import hooks
+from flow_core.errors import RejectedExecutionError, throw_if_fatal
+from flow_core.executors import Task
+from flow_core.protocols import Disposable
+
+__all__ = ["AsyncioClock", "Clock", "SystemClock", "check_delay", "check_period", "system_clock"]
+
+_KEEP_ALIVE_S: Final = 10.0
+_LONGEST_WAIT_S: Final = 3600.0
+"""A wait may not be as long as a delay: the platform has a limit."""
+_FEW: Final = 64
+
+
+class Clock(Protocol):
+    """Tells the time, and runs tasks at a time.
+
+    A task must not raise and must not block: it shares its thread with all others. What it raises
+    goes to the dropped-errors hook, and ends it, if it is periodic.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds since some fixed moment. Never goes back."""
+
+    @abstractmethod
+    def schedule(self, delay_s: float, task: Task, /) -> Disposable:
+        """Run `task` once, `delay_s` from now. Callable from any thread.
+
+        Tasks that are due at the same time run in the order in which they were scheduled.
+
+        Args:
+            delay_s: seconds; what is not above 0 is as soon as possible, but never within this
+                call. Infinity is never.
+            task: called without arguments, on the clock's thread.
+
+        Returns:
+            The handle to cancel it with, from any thread: `dispose` lets go of the task at once. A
+            task that runs is not interrupted.
+
+        Raises:
+            ValueError: if the delay is not a number (NaN).
+            RejectedExecutionError: if the clock takes no more tasks.
+        """
+
+    @abstractmethod
+    def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
+        """Run `task` again and again, until the returned handle is disposed of.
+
+        Run number `n` is due at ``start + delay_s + n * period_s``, however long the runs before it
+        took and however late they were: there is no drift. What is overdue follows at once; runs
+        never overlap, and none is left out.
+
+        Args:
+            delay_s: seconds up to the first run, as in `schedule`.
+            period_s: seconds between the starts of two runs, above 0.
+            task: see `schedule`.
+
+        Raises:
+            ValueError: if the period is not above 0 and finite.
+            RejectedExecutionError: if the clock takes no more tasks.
+        """
+
+
+def check_delay(delay_s: float) -> float:
+    """`delay_s`, but at least 0.
+
+    Raises:
+        TypeError: if it is no number of seconds.
+        ValueError: if it is NaN.
+    """
+    if not isinstance(delay_s, (int, float)) or isinstance(delay_s, bool):
+        raise TypeError(f"a delay is a number of seconds, not {delay_s!r}")
+    if math.isnan(delay_s):
+        raise ValueError("a delay is a number of seconds, not NaN")
+    return max(0.0, float(delay_s))
+
+
+def check_period(period_s: float) -> float:
+    """`period_s`, if something can be done that often.
+
+    Raises:
+        TypeError: if it is no number of seconds.
+        ValueError: if it is not above 0 and finite.
+    """
+    if not isinstance(period_s, (int, float)) or isinstance(period_s, bool):
+        raise TypeError(f"a period is a number of seconds, not {period_s!r}")
+    if not 0 < period_s < math.inf:
+        raise ValueError(f"a period is above 0 and finite, not {period_s} s")
+    return float(period_s)
+
+
+# -- the clock of the process
+
+
+@final
+class _Timed(Disposable):
+    """A task and when it is due. Whoever sets `task` to None ends it; no lock is needed for that.
+
+    Only the clock's thread runs it, so that it cannot run twice.
+    """
+
+    __slots__ = ("__weakref__", "due", "first", "period", "runs", "task")
+
+    def __init__(self, due: float, period: float | None, task: Task) -> None:
+        self.due = self.first = due
+        self.period = period
+        self.task: Task | None = task
+        self.runs = 0
+
+    @property
+    def disposed(self) -> bool:
+        """See `Disposable.disposed`; also True when it has run for the last time, or begun to."""
+        return self.task is None
+
+    def dispose(self) -> None:
+        """See `Disposable.dispose`."""
+        self.task = None
+
+    def __enter__(self) -> _Timed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.dispose()
+
+    def run(self) -> bool:
+        """Run the task, if it was not disposed of; whether it is to run again, at `due`."""
+        task = self.task
+        if task is None:
+            return False
+        if self.period is None:
+            self.task = None
+            _run_reported(task)
+            return False
+        if not _run_reported(task):
+            self.task = None
+        self.runs += 1
+        self.due = self.first + self.runs * self.period  # a product: sums would drift
+        return self.task is not None
+
+
+def _run_reported(task: Task) -> bool:
+    """Run `task`; what it raises goes to the hook. Whether it did not raise.
+
+    Nothing propagates, not even what is fatal: it would end the thread of all timers, and nobody
+    would hear of it.
+    """
+    try:
+        task()
+    except BaseException as error:
+        try:
+            hooks.drop_error(error)
+        except BaseException as raised:
+            threading.excepthook(
+                threading.ExceptHookArgs(
+                    (type(raised), raised, raised.__traceback__, threading.current_thread())
+                )
+            )
+        return False
+    return True
+
+
+@final
+class SystemClock(Clock):
+    """Real time, and one daemon thread for all tasks. Use `system_clock`, the one of the process.
+
+    >>> from threading import Event
+    >>> done = Event()
+    >>> handle = system_clock().schedule(0.001, done.set)
+    >>> done.wait(5), handle.disposed
+    (True, True)
+
+    Time is monotonic: it does not follow changes of the machine's date. The thread starts with the
+    first task, and ends when there was none for a while. Scheduling costs O(log n). Disposing of a
+    task costs O(1): its place stays empty in the heap, and empty places are cleared away before
+    they are as many as the tasks (or 64). A process that is forked starts without tasks; those of
+    its parent run there only.
+
+    Args:
+        keep_alive_s: seconds without a task after which the thread ends.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_changed",
+        "_heap",
+        "_keep_alive_s",
+        "_numbers",
+        "_room",
+        "_thread",
+    )
+
+    def __init__(self, keep_alive_s: float = _KEEP_ALIVE_S) -> None:
+        self._keep_alive_s = check_delay(keep_alive_s)
+        self._numbers = count()
+        self._reset()
+        _clocks.add(self)
+
+    def _reset(self) -> None:
+        # With a lock that may be entered again: a finaliser or a signal handler may schedule, too.
+        self._changed = threading.Condition()
+        self._heap: list[tuple[float, int, _Timed]] = []
+        self._room = _FEW
+        self._thread: threading.Thread | None = None
+
+    def now(self) -> float:
+        """See `Clock.now`."""
+        return time.monotonic()
+
+    def schedule(self, delay_s: float, task: Task, /) -> Disposable:
+        """See `Clock.schedule`."""
+        return self._add(_Timed(self.now() + check_delay(delay_s), None, task))
+
+    def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
+        """See `Clock.schedule_periodically`."""
+        due = self.now() + check_delay(delay_s)
+        return self._add(_Timed(due, check_period(period_s), task))
+
+    @property
+    def pending(self) -> int:
+        """How many tasks wait. A look at one moment."""
+        with self._changed:
+            return sum(not timed.disposed for _, _, timed in self._heap)
+
+    def __repr__(self) -> str:
+        return "SystemClock()"
+
+    def _add(self, timed: _Timed) -> _Timed:
+        with self._changed:
+            if self._thread is None:
+                thread = threading.Thread(target=self._work, name="flow-clock", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # the interpreter ends, or there are too many
+                    raise RejectedExecutionError(
+                        f"the clock's thread could not be started: {error}; nothing can be "
+                        "scheduled any more when the program ends"
+                    ) from error
+                self._thread = thread
+            self._push(timed)
+        return timed
+
+    def _push(self, timed: _Timed) -> None:
+        """Put it into the heap, and wake the thread if it has to wait less long now."""
+        heap = self._heap
+        if len(heap) >= self._room:
+            heap[:] = [entry for entry in heap if not entry[2].disposed]
+            heapify(heap)
+            self._room = max(_FEW, 2 * len(heap))
+        heappush(heap, (timed.due, next(self._numbers), timed))
+        if heap[0][2] is timed:
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while self._run_next():
+            pass
+
+    def _run_next(self) -> bool:
+        """Wait for the next task and run it; False if the thread is to end."""
+        # A function of its own: what has run must not stay alive while the thread waits.
+        timed = self._next()
+        if timed is None:
+            return False
+        if timed.run():
+            with self._changed:
+                if self._thread is threading.current_thread():
+                    self._push(timed)
+        return True
+
+    def _next(self) -> _Timed | None:
+        """What is due, when it is due; None when there was nothing for so long as to give up."""
+        with self._changed:
+            # A task that forks goes on in the child, where this thread is the clock's no more.
+            while self._thread is threading.current_thread():
+                heap = self._heap
+                while heap and heap[0][2].disposed:
+                    heappop(heap)
+                if heap:
+                    left = heap[0][0] - self.now()
+                    if left <= 0:
+                        return heappop(heap)[2]
+                    self._changed.wait(min(left, _LONGEST_WAIT_S))
+                elif not self._changed.wait(self._keep_alive_s) and not self._heap:
+                    self._thread = None
+        return None
+
+
+_clocks: Final[WeakSet[SystemClock]] = WeakSet()
+
+
+def _forked() -> None:
+    # The thread is not in the child, and its lock may be taken for good.
+    for clock in list(_clocks):
+        clock._reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+_system_clock: Final = SystemClock()
+
+
+def system_clock() -> SystemClock:
+    """The clock of this process: what timed operators use when they are given none."""
+    return _system_clock
+
+
+# -- the clock of an event loop
+
+
+@final
+class _LoopTimer(Disposable):
+    """A task of an event loop. Armed in the loop's thread, disposed of in any."""
+
+    __slots__ = ("__weakref__", "_clock", "_first", "_handle", "_period", "_runs", "_task")
+
+    def __init__(self, clock: AsyncioClock, due: float, period: float | None, task: Task) -> None:
+        self._clock = clock
+        self._first = due
+        self._period = period
+        self._task: Task | None = task
+        self._handle: asyncio.Handle | None = None
+        self._runs = 0
+
+    @property
+    def disposed(self) -> bool:
+        """See `Disposable.disposed`; also True when it has run for the last time, or begun to."""
+        return self._task is None
+
+    def dispose(self) -> None:
+        """See `Disposable.dispose`."""
+        self._task = None
+        # `arm` sets the handle before it looks at the task again: one of both sees the other.
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._clock._in_loop(handle.cancel)
+
+    def __enter__(self) -> _LoopTimer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.dispose()
+
+    def arm(self) -> None:
+        """Have the loop run it. In the loop's thread."""
+        if self._task is None:
+            return
+        due = self._first if self._period is None else self._first + self._runs * self._period
+        if due == math.inf:
+            return
+        self._handle = handle = self._clock.loop.call_at(due, self._run)
+        if self._task is None:
+            handle.cancel()
+            self._handle = None
+
+    def _run(self) -> None:
+        task = self._task
+        self._handle = None
+        if task is None:
+            return
+        if self._period is None:
+            self._task = None
+        try:
+            task()
+        except BaseException as error:
+            self._task = None
+            throw_if_fatal(error)
+            hooks.drop_error(error)
+        self._runs += 1
+        self.arm()
+
+
+@final
+class AsyncioClock(Clock):
+    """The time of an event loop. Tasks run in its thread.
+
+    >>> import asyncio
+    >>> async def main() -> str:
+    ...     loop = asyncio.get_running_loop()
+    ...     said = loop.create_future()
+    ...     AsyncioClock(loop).schedule(0.001, lambda: said.set_result("later"))
+    ...     return await said
+    >>> asyncio.run(main())
+    'later'
+
+    Scheduling and disposing are allowed in any thread; outside the loop's own they go through
+    ``call_soon_threadsafe``. Errors of tasks go to the dropped-errors hook; what is fatal
+    stops the loop, as asyncio has it.
+
+    Args:
+        loop: the event loop. Tasks run while it runs; with the loop they end.
+    """
+
+    __slots__ = ("loop",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not isinstance(loop, asyncio.AbstractEventLoop):
+            raise TypeError(f"AsyncioClock takes an event loop, not {loop!r}")
+        self.loop: Final = loop
+
+    def now(self) -> float:
+        """See `Clock.now`."""
+        return self.loop.time()
+
+    def schedule(self, delay_s: float, task: Task, /) -> Disposable:
+        """See `Clock.schedule`."""
+        return self._add(_LoopTimer(self, self.now() + check_delay(delay_s), None, task))
+
+    def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
+        """See `Clock.schedule_periodically`."""
+        due = self.now() + check_delay(delay_s)
+        return self._add(_LoopTimer(self, due, check_period(period_s), task))
+
+    def __repr__(self) -> str:
+        return "AsyncioClock()"
+
+    def _add(self, timer: _LoopTimer) -> _LoopTimer:
+        if not self._in_loop(timer.arm):
+            raise RejectedExecutionError(
+                "the event loop of this clock is closed; end the flows that use a clock before it"
+            )
+        return timer
+
+    def _in_loop(self, action: Task) -> bool:
+        """Run `action` in the loop's thread, at once if that is this one; whether it is possible.
+
+        A loop that is closed runs nothing any more.
+        """
+        if self.loop.is_closed():
+            return False
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self.loop:
+            action()
+            return True
+        try:
+            self.loop.call_soon_threadsafe(action)
+        except RuntimeError:  # closed meanwhile
+            return False
+        return True

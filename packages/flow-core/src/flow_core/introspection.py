@@ -1,0 +1,219 @@
+"""What runs right now: a look at each link between a subscriber and its source.
+
+The links of a running flow (its subscriptions and subscribers) tell about themselves by a method
+``statistics()``. `links` walks them upstream, and `report` makes a table of them.
+
+>>> import flow_core as flow
+>>> [each.operator for each in links(flow.never().map(str).subscribe(prefetch=4))]
+['subscriber', 'map(str)', 'never']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final, runtime_checkable
+
+from flow_core.demand import UNBOUNDED
+from flow_core.protocols import Fusion
+
+if TYPE_CHECKING:
+    from flow_core.stages.template import Stage
+
+__all__ = ["BufferStatistics", "Scannable", "Statistics", "labels", "links", "report"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """A look at one link of a running flow, at one moment.
+
+    It refers to the next link upstream as long as it is kept, and to nothing downstream.
+
+    Args:
+        operator: the operator, the stages or the source, as text.
+        requested: items that the downstream has requested and not got yet; `UNBOUNDED` for any
+            number. None if nobody counts: the link only passes requests on, the items are polled,
+            or a loop runs right now, or waits for items, with a part of the demand.
+        buffered: items that wait here.
+        capacity: items that may wait here: the prefetch. None if there is no such limit.
+        cancelled: whether it was stopped before its upstream has ended: from below, by a failure,
+            or since a stage has had enough.
+        terminated: whether it is over: its downstream hears nothing more.
+        error: what waits to be signalled.
+        fusion: what it has granted to its downstream, which then polls.
+        name: what `Flow.name` has called it; the last one of a loop.
+        tags: what `Flow.tag` has added, each as key and value.
+        upstream: the link above, or None: this is the first, or it was let go at the end.
+        inners: links of inner flows that run right now.
+    """
+
+    operator: str
+    requested: int | None = None
+    buffered: int = 0
+    capacity: int | None = None
+    cancelled: bool = False
+    terminated: bool = False
+    error: BaseException | None = None
+    fusion: Fusion = Fusion.NONE
+    name: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    upstream: object | None = None
+    inners: tuple[object, ...] = ()
+
+
+class BufferStatistics(Protocol):
+    """What the records of processors have in common, whatever else they tell."""
+
+    @property
+    def buffered(self) -> int:
+        """Items that wait."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """Items that may wait."""
+        ...
+
+    @property
+    def demand(self) -> int:
+        """Items that may still be sent."""
+        ...
+
+    @property
+    def terminated(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+
+@runtime_checkable
+class Scannable(Protocol):
+    """What tells about itself while it runs: a link of a flow, or a processor.
+
+    ``statistics()`` may be called from any thread at any time. It takes no lock and calls nobody,
+    so that it disturbs nothing; while other threads work, the figures are a moment apart.
+    """
+
+    def statistics(self) -> Statistics | BufferStatistics:
+        """A look at this moment."""
+        ...
+
+
+def links(handle: object) -> Iterator[Statistics]:
+    """The links of a running flow, from `handle` upstream.
+
+    >>> import flow_core as flow
+    >>> handle = flow.never().subscribe(prefetch=4)
+    >>> [(each.operator, each.requested) for each in links(handle)]
+    [('subscriber', 4), ('never', None)]
+
+    Thread: any.
+
+    Args:
+        handle: what `Flow.subscribe` returns, a subscription, or a processor. Of an object that
+            tells nothing about itself, only what it is.
+    """
+    at: object | None = handle
+    seen: set[int] = set()
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        found = _look(at)
+        yield found
+        at = found.upstream
+
+
+def report(handle: object) -> str:
+    """A table of the links of a running flow, downstream first.
+
+    >>> import flow_core as flow
+    >>> handle = flow.never().name("quiet").subscribe(prefetch=4)
+    >>> print(report(handle))
+    operator            requested  buffered  state    name
+    subscriber                  4       0/4  running
+    name(name='quiet')          4         0  running  quiet
+    never                       -         0  running
+
+    Thread: any.
+
+    Args:
+        handle: see `links`.
+    """
+    rows = [("operator", "requested", "buffered", "state", "name"), *_rows(handle, "")]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines: list[str] = []
+    for operator, requested, buffered, state, name in rows:
+        cells = (
+            operator.ljust(widths[0]),
+            requested.rjust(widths[1]),
+            buffered.rjust(widths[2]),
+            state.ljust(widths[3]),
+            name,
+        )
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def labels(stages: Iterable[Stage[Any, Any]]) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    """The name and the tags among stages: what `Flow.name` and `Flow.tag` have left there."""
+    from flow_core.stages.effects import NAME, TAG
+
+    name: str | None = None
+    tags: list[tuple[str, str]] = []
+    for stage in stages:
+        if stage.template is NAME:
+            name = str(stage.args[0])
+        elif stage.template is TAG:
+            key, value = stage.args
+            tags.append((str(key), str(value)))
+    return name, tuple(tags)
+
+
+def _look(at: object) -> Statistics:
+    if not isinstance(at, Scannable):
+        return Statistics(operator=type(at).__name__)
+    found = at.statistics()
+    if isinstance(found, Statistics):
+        return found
+    fusion: object = getattr(found, "fusion", Fusion.NONE)
+    return Statistics(
+        operator=repr(at),
+        requested=found.demand,
+        buffered=found.buffered,
+        capacity=found.capacity,
+        terminated=found.terminated,
+        fusion=fusion if isinstance(fusion, Fusion) else Fusion.NONE,
+        upstream=cast("object", getattr(found, "upstream", None)),
+    )
+
+
+_LONGEST: Final = 60
+
+
+def _rows(handle: object, indent: str) -> Iterator[tuple[str, str, str, str, str]]:
+    for found in links(handle):
+        operator = found.operator
+        if len(operator) > _LONGEST:
+            operator = f"{operator[: _LONGEST - 1]}…"
+        requested = "-" if found.requested is None else _amount(found.requested)
+        buffered = str(found.buffered)
+        if found.capacity is not None:
+            buffered += f"/{_amount(found.capacity)}"
+        label = " ".join(
+            part for part in (found.name, *(f"{k}={v}" for k, v in found.tags)) if part
+        )
+        yield indent + operator, requested, buffered, _state(found), label
+        for inner in found.inners:
+            yield from _rows(inner, f"{indent}  ")
+
+
+def _amount(n: int) -> str:
+    return "unbounded" if n == UNBOUNDED else str(n)
+
+
+def _state(found: Statistics) -> str:
+    state = "cancelled" if found.cancelled else "ended" if found.terminated else "running"
+    if found.fusion & Fusion.ANY:
+        state += f", {found.fusion.name}"
+    if found.error is not None:
+        state += f", failing with {type(found.error).__name__}"
+    return state

@@ -1,0 +1,226 @@
+"""`from_future`: a flow of what a future, a task or a coroutine results in."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError, Future
+from threading import Lock
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final, overload
+
+from flow_core.errors import FlowError, is_fatal
+from flow_core.flow import Flow
+from flow_core.protocols import Subscriber
+from flow_core.sources.emitter import EmitterSubscription
+from flow_core.sources.idle import fail
+from flow_core.sources.loops import closed_loop, in_loop, running_loop
+from flow_core.subscribers.strict import core_subscriber
+
+__all__ = ["from_future"]
+
+T = TypeVar("T")
+
+_Loop: TypeAlias = asyncio.AbstractEventLoop
+
+
+class _AnyFuture(Protocol):
+    """What both kinds of futures have."""
+
+    def cancel(self) -> bool: ...
+
+    def done(self) -> bool: ...
+
+    def exception(self) -> BaseException | None: ...
+
+    def result(self) -> Any: ...  # Any: of the item's type, as the user has declared it
+
+    def add_done_callback(
+        self,
+        fn: Callable[[Any], object],  # Any: the future itself
+        /,
+    ) -> object: ...
+
+
+@final
+class FutureSource(Generic[T]):
+    """The result of a future, for each subscriber.
+
+    Args:
+        future: of either kind, or an awaitable that becomes one when it is first subscribed.
+        loop: where the awaitable runs; None for the running loop of its first subscriber.
+        cancel: whether a subscriber that cancels the flow cancels the future.
+    """
+
+    __slots__ = ("_awaitable", "_cancel", "_future", "_lock", "_loop", "_name", "_trace", "_waited")
+
+    def __init__(
+        self, future: _AnyFuture | Awaitable[object], loop: _Loop | None, cancel: bool
+    ) -> None:
+        self._name = type(future).__name__
+        self._cancel = cancel
+        self._lock = Lock()
+        self._trace: TracebackType | None = None
+        self._loop = loop
+        self._future: _AnyFuture | None = None
+        self._awaitable: Awaitable[object] | None = None
+        self._waited: asyncio.Future[Any] | None = None  # Any: see _AnyFuture
+        if isinstance(future, asyncio.Future):
+            self._future = self._waited = future
+            self._loop = future.get_loop()
+        elif isinstance(future, Future) or not isinstance(future, Awaitable):
+            self._future = future
+            self._loop = None
+        else:
+            self._awaitable = future
+            if inspect.iscoroutine(future):
+                self._name = future.__name__
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
+        try:
+            future, loop = self._started()
+        except FlowError as error:
+            fail(downstream, error)
+            return
+        emitter: EmitterSubscription[T] = EmitterSubscription(downstream, "buffer", 1, repr(self))
+        emitter.start()
+        if self._cancel:
+            emitter.on_cancel(lambda: in_loop(loop, future.cancel))
+        if emitter.cancelled:
+            return
+        if future.done():
+            self._resolve(emitter, future)
+            return
+
+        def resolved(_: object) -> None:
+            self._resolve(emitter, future)
+
+        waited = self._waited
+        if waited is not None:
+            emitter.on_cancel(lambda: in_loop(loop, lambda: waited.remove_done_callback(resolved)))
+        if not in_loop(loop, lambda: future.add_done_callback(resolved)):
+            emitter.error(closed_loop(repr(self)))
+
+    def _started(self) -> tuple[_AnyFuture, _Loop | None]:
+        """The future, and the loop that it belongs to, if not to any thread.
+
+        The awaitable runs once, for all subscribers.
+        """
+        with self._lock:
+            awaitable, loop = self._awaitable, self._loop
+            if self._future is not None:
+                return self._future, loop
+            if awaitable is None:
+                raise FlowError(f"{self!r}: the coroutine could not be started before")
+            loop = loop or running_loop()
+            if loop is None:
+                raise FlowError(
+                    f"{self!r}: a coroutine needs an event loop; subscribe in a running one, or "
+                    "name one by from_future(…, loop=…)"
+                )
+            if loop.is_closed():
+                raise closed_loop(repr(self))
+            # The future of another thread's loop, in this thread's loop, too: any thread may wait.
+            self._future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
+            self._awaitable = self._loop = None
+            return self._future, None
+
+    def _resolve(self, emitter: EmitterSubscription[T], future: _AnyFuture) -> None:
+        if emitter.cancelled:
+            return  # the future still has its result, or its error, for others
+        try:
+            error = future.exception()
+        except (CancelledError, asyncio.CancelledError) as cancelled:
+            error = cancelled.with_traceback(None)
+        else:
+            if error is not None:
+                # Shared by all subscribers: the frames it passed for others are not this one's
+                # affair (X14).
+                self._trace = self._trace or error.__traceback__
+                error.with_traceback(self._trace)
+        if error is None:
+            item = future.result()
+            if item is not None:
+                emitter.next(item)
+            emitter.complete()
+        elif is_fatal(error):
+            # It has ended the task, and may have ended its thread. Those who wait are told, too.
+            failure = FlowError(f"{self!r}: its task was ended by {type(error).__name__}")
+            failure.__cause__ = error
+            emitter.error(failure)
+        else:
+            emitter.error(error)
+
+    def __repr__(self) -> str:
+        return f"from_future({self._name})"
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+@overload
+def from_future(
+    future: Future[T | None] | Awaitable[T | None],
+    *,
+    loop: _Loop | None = ...,
+    cancel: bool = ...,
+) -> Flow[T]: ...
+
+
+@overload
+def from_future(future: Future[T], *, loop: _Loop | None = ..., cancel: bool = ...) -> Flow[T]: ...
+
+
+def from_future(
+    future: Future[Any] | Awaitable[Any],  # Any: see the overloads
+    *,
+    loop: _Loop | None = None,
+    cancel: bool = False,
+) -> Flow[Any]:
+    """What a future results in: one item, or none if the result is None.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(1) as pool:
+    ...     list(from_future(pool.submit(pow, 2, 10)).map(lambda n: n + 1))
+    [1025]
+
+    Each subscriber gets the result, which is not worked out again. The error of the future is the
+    error of the flow, as the identical object; a cancelled future fails it with a CancelledError
+    of the future's kind. What ended the task by a fatal error, such as SystemExit, is the cause of
+    a FlowError.
+
+    Demand: the item waits for it. Thread: the one that completes the future (the loop's, for
+    asyncio); the subscriber's, if it is done already; or the requester's. Fusion: ASYNC, also
+    across threads.
+
+    Args:
+        future: of `concurrent.futures`; or an asyncio future or task, subscribed from any thread;
+            or a coroutine or other awaitable, which is started when it is first subscribed.
+        loop: where a coroutine runs; without it, the running loop of its first subscriber. Of no
+            use for a future, which has its own.
+        cancel: whether a subscriber that cancels the flow cancels the future, for everybody.
+
+    Returns:
+        A flow that fails with FlowError if a coroutine has no loop to run in, or a closed one.
+
+    Raises:
+        TypeError: if it is none of these.
+    """
+    if not isinstance(future, (Future, Awaitable)) and not _is_future(future):
+        raise TypeError(
+            f"from_future() takes a future, a task or an awaitable, not {future!r}; just() takes "
+            "an item, and from_callable() a function"
+        )
+    source: FutureSource[Any] = FutureSource(future, loop, cancel)  # Any: see the overloads
+    return Flow(source)
+
+
+def _is_future(value: object) -> bool:
+    return all(
+        callable(getattr(value, name, None))
+        for name in ("add_done_callback", "cancel", "done", "exception", "result")
+    )

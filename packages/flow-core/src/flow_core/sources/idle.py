@@ -1,0 +1,90 @@
+"""A subscription without items: what `never` and failures hand over."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from flow_core.demand import bad_request
+from flow_core.introspection import Statistics
+from flow_core.protocols import CoreSubscriber
+from flow_core.serial import SerialDrain
+
+__all__ = ["IdleSubscription", "fail"]
+
+
+@final
+class IdleSubscription(SerialDrain):
+    """A subscription that has no items to give. It still checks what is requested (§3.9).
+
+    Args:
+        downstream: gets the signals.
+        error: signalled once on_subscribe has returned; or, with `on_request`, when something is
+            requested.
+        on_request: see `error`.
+    """
+
+    __slots__ = ("_downstream", "_error", "_requested")
+
+    def __init__(
+        self,
+        downstream: CoreSubscriber[Any],  # Any: no item is ever sent
+        error: BaseException | None = None,
+        *,
+        on_request: bool = False,
+    ) -> None:
+        super().__init__()
+        self._downstream: CoreSubscriber[Any] | None = downstream
+        self._error = error
+        self._requested = not on_request
+
+    def start(self) -> None:
+        """Hand this over as the subscription, then signal the error, if there is one (§1.9)."""
+        downstream = self._downstream
+        # The permit is held, so that nothing is signalled before on_subscribe has returned.
+        if downstream is not None and self.try_enter():
+            try:
+                downstream.on_subscribe(self)
+            except BaseException:
+                self._downstream = None
+                self.leave()
+                raise
+            self.run_entered()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = bad_request(n)
+        if not self._requested:
+            if bad is not None:
+                self._error = bad
+            self._requested = True
+            self.signal()
+        elif bad is not None and self._error is None:
+            self._error = bad
+            self.signal()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        self._downstream = self._error = None
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        error = self._error
+        if error is not None and self._requested:
+            downstream, self._downstream = self._downstream, None
+            self._error = None
+            if downstream is not None:
+                downstream.on_error(error)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`. What is requested is looked at, and not counted."""
+        error = self._error
+        return Statistics(
+            operator="never" if error is None else "error",
+            terminated=self._downstream is None,
+            error=error,
+        )
+
+
+def fail(downstream: CoreSubscriber[Any], error: BaseException) -> None:  # Any: no item is sent
+    """Give `downstream` a subscription, and `error`."""
+    IdleSubscription(downstream, error).start()

@@ -1,0 +1,80 @@
+"""The sources of known items. They know nothing of flows, so that those can be made of them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, TypeVar, final
+
+from flow_core.protocols import IterableSource, ScalarSource
+
+__all__ = ["ConstantSource", "ItemsSource", "RangeSource"]
+
+T = TypeVar("T")
+
+
+@final
+class RangeSource(IterableSource[int]):
+    """Consecutive ints."""
+
+    __slots__ = ("_ints",)
+
+    none_free: ClassVar[bool] = True
+
+    def __init__(self, ints: builtins.range) -> None:
+        self._ints = ints
+
+    @property
+    def ints(self) -> builtins.range:
+        """What it counts through; a cluster makes its own range of it."""
+        return self._ints
+
+    def iterate(self) -> Iterator[int]:
+        """See `IterableSource.iterate`."""
+        return iter(self._ints)
+
+    def __repr__(self) -> str:
+        return repr(self._ints)
+
+
+@final
+class ItemsSource(IterableSource[T]):
+    """The items of any iterable; one that is an iterator itself serves one subscriber."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = items
+
+    @property
+    def items(self) -> Iterable[T]:
+        """The iterable itself."""
+        return self._items
+
+    def iterate(self) -> Iterator[T]:
+        """See `IterableSource.iterate`."""
+        return iter(self._items)
+
+    def __repr__(self) -> str:
+        return f"from_iterable({type(self._items).__name__})"
+
+
+@final
+class ConstantSource(ScalarSource[T]):
+    """One constant, or none."""
+
+    __slots__ = ("_item",)
+
+    def __init__(self, item: T | None) -> None:
+        self._item = item
+
+    def call(self) -> T | None:
+        """See `CallableSource.call`; constant, and never raises."""
+        return self._item
+
+    def iterate(self) -> Iterator[T]:
+        """See `IterableSource.iterate`."""
+        return iter(() if self._item is None else (self._item,))
+
+    def __repr__(self) -> str:
+        return "empty()" if self._item is None else f"just({self._item!r})"

@@ -1,0 +1,81 @@
+"""What the fluent methods of `Flow` are written on: one class of methods per theme."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from flow_core.errors import NoneItemError
+from flow_core.stages.template import Template
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+    from flow_core.operator import Operator
+    from flow_core.protocols import ScalarSource
+
+__all__ = ["Fluent", "count_of", "equal", "given_items", "identity"]
+
+T_co = TypeVar("T_co", covariant=True)
+D = TypeVar("D")
+
+
+class Fluent(Generic[T_co]):
+    """The base of the themes: what a method needs to put a stage behind a flow."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _add(self, template: Template, *args: object) -> Flow[Any]:  # Any: what the stage makes
+        """A flow with this stage at its end, assembled where the user's code called us."""
+
+    @abstractmethod
+    def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: what the operator makes
+        """A flow with this boundary at its end."""
+
+    @abstractmethod
+    def _where(self) -> str:
+        """``file:line`` of the user's code that called us."""
+
+    @abstractmethod
+    def _whole(self) -> Flow[T_co]:
+        """This very flow."""
+
+    @abstractmethod
+    def _constant(self) -> ScalarSource[T_co] | None:
+        """The constant that this flow is, if it is one and nothing more (F03)."""
+
+
+def count_of(operator: str, count: int, least: int = 0, name: str = "count") -> int:
+    """`count` itself, if it is an int of at least `least`.
+
+    Raises:
+        TypeError: if it is not an int.
+        ValueError: if it is less.
+    """
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"{operator}({name}) takes an int, not {count!r}")
+    if count < least:
+        raise ValueError(f"{operator}({name}) takes {least} or more, not {count}")
+    return count
+
+
+def given_items(operator: str, *items: D) -> tuple[D, ...]:
+    """`items` themselves, if none of them is None (§2.13).
+
+    Raises:
+        NoneItemError: if one is.
+    """
+    for item in items:
+        if item is None:
+            raise NoneItemError(f"{operator}(None): None is not an item (§2.13)")
+    return items
+
+
+def identity(item: D) -> D:
+    """The item itself."""
+    return item
+
+
+def equal(left: object, right: object) -> bool:
+    """Whether the items say that they are equal."""
+    return bool(left == right)
