@@ -11,5 +11,6 @@ Each is an argument of `flow_core.Flow.pipe`:
 """
 
 from flow_ops.threads.observe_on import observe_on
+from flow_ops.transform.concat_map import concat_map
 
-__all__ = ["observe_on"]
+__all__ = ["concat_map", "observe_on"]

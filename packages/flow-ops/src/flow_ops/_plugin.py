@@ -14,10 +14,19 @@ __all__ = ["flow_operators"]
 def flow_operators() -> Iterator[OperatorSpec]:
     """The operators of this package."""
     yield OperatorSpec(
+        "concat_map",
+        "flow_ops.transform.concat_map:concat_map",
+        summary="Each item becomes a flow; they follow one another.",
+        kind=Kind.BOUNDARY,
+        backpressure=Backpressure.FULL,
+        asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+    )
+    yield OperatorSpec(
         "observe_on",
         "flow_ops.threads.observe_on:observe_on",
         summary="Everything downstream runs on an executor, with a bounded queue in between.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
-        asks=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
+        asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )

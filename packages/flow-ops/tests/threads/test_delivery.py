@@ -14,6 +14,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, Operator
 from flow_core.serial import SerialDrain
+from flow_core.testing import TestSubscriber
 from flow_ops import observe_on
 from flow_ops.threads.observe_on import ObserveOnSubscriber
 
@@ -392,9 +393,18 @@ def test_each_subscriber_has_a_run_of_its_own(place):
 def test_ordered_merge_drains_on_its_executor(): ...
 
 
-@pytest.mark.skip(reason="flow_ops.transform.handle is missing")
 @pytest.mark.checklist("O35")
-def test_handle_maps_and_filters(): ...
+def test_handle_maps_filters_and_ends_behind_a_boundary(place):
+    def handle(n, sink):
+        if n % 2:
+            sink.next(10 * n)
+        if n == 7:
+            sink.complete()
+
+    made = flow.range(10**9).pipe(observe_on(place.executor)).handle(handle)
+    subscriber = TestSubscriber()
+    made.subscribe(subscriber)
+    subscriber.await_terminal(20).assert_result(10, 30, 50, 70)
 
 
 @pytest.mark.skip(reason="flow_ops.time.timeout is missing")

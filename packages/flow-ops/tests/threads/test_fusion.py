@@ -12,14 +12,14 @@ from flow_ops import observe_on
 
 
 @pytest.mark.checklist("F39", "F43", "F47")
-def test_asks_once_for_sync_across_threads(place, record, fused):
+def test_asks_once_for_any_mode_across_threads(place, record, fused):
     upstream = fused(1, 2, 3)
     upstream.flow.pipe(observe_on(place.executor)).subscribe(seen := record())
     assert seen.wait().items == [1, 2, 3]
-    assert upstream.asked == [Fusion.SYNC | Fusion.THREAD_BOUNDARY]
+    assert upstream.asked == [Fusion.ANY | Fusion.THREAD_BOUNDARY]
 
 
-@pytest.mark.checklist("F43", "F45")
+@pytest.mark.checklist("F43", "F45", "F60")
 def test_a_fused_upstream_is_polled_and_never_requested(place, record, fused):
     upstream = fused(*range(1000))
     seen = record(request=10, here=place.is_here)
@@ -162,7 +162,7 @@ def test_a_fused_upstream_that_pushes_all_the_same_is_not_heard(steps, record, f
 
 
 @pytest.mark.checklist("F48")
-def test_two_hops_in_a_row_fuse_at_the_source_only(place, record):
+def test_two_hops_in_a_row_keep_the_order(place, record):
     both = flow.range(1000).pipe(observe_on(place.executor)).pipe(observe_on(place.executor))
     both.subscribe(seen := record(here=place.is_here))
     assert seen.wait().items == list(range(1000))
@@ -187,5 +187,6 @@ def test_is_registered_with_what_it_asks_for():
     specs = {spec.name: spec for spec in _plugin.flow_operators()}
     spec = specs["observe_on"]
     assert spec.load() is observe_on
-    assert spec.asks == Fusion.SYNC | Fusion.THREAD_BOUNDARY
+    assert spec.asks == Fusion.ANY | Fusion.THREAD_BOUNDARY
+    assert spec.answers == Fusion.ASYNC | Fusion.THREAD_BOUNDARY
     assert spec.backpressure is Backpressure.FULL

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
-from itertools import repeat
 from threading import Lock
-from typing import Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import (
@@ -20,17 +19,20 @@ from flow_core.demand import (
 )
 from flow_core.errors import (
     MissingBackpressureError,
+    ProtocolViolationError,
     RejectedExecutionError,
     none_given,
     throw_if_fatal,
 )
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
+from flow_core.introspection import Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
     CoreSubscriber,
+    Empty,
     Fusion,
     Publisher,
     QueueSubscription,
@@ -45,7 +47,12 @@ __all__ = ["observe_on"]
 T = TypeVar("T")
 
 _BATCH: Final = 1 << 29
-"""Items to poll without looking at the demand, when it is unbounded."""
+"""Items to poll at a time when nothing has to be requested after so many."""
+
+_WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
+
+_NO_QUEUE: Final[deque[Any]] = deque(maxlen=0)  # Any: it never holds an item
+"""Stands for a queue until it is known that one is needed, and with a fused upstream for good."""
 
 
 def observe_on(
@@ -74,8 +81,11 @@ def observe_on(
     An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
     thread that signalled, the upstream's or the requester's; if the executor took the task and
     drops it later, on a thread of its own (O30).
-    Fusion: polls an upstream that grants SYNC across threads; conditional towards the downstream.
-    Source: checklist O01-O36.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads, and has no queue of its own
+    then; conditional towards the downstream. Grants ASYNC itself, also with a fused upstream: the
+    downstream polls the one queue there is, on its own thread, and the executor only brings
+    wake-ups and the end. No function of the user moves by that (F39).
+    Source: checklist O01-O36, F43-F48.
 
     Args:
         executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
@@ -143,20 +153,30 @@ class ObserveOnSource(Publisher[T]):
             )
         )
 
+    @property
+    def prefetch(self) -> int:
+        """Items that are requested ahead, for `flow explain`."""
+        return self._prefetch
+
     def __repr__(self) -> str:
         return self._label
 
 
 @final
-class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
+class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], Generic[T]):
     """The queue between the upstream's thread and the executor's; itself the executor's task.
 
     Work is published first and then scheduled (`SerialDrain`): whoever takes the permit submits
     this object, and the task gives the permit back when nothing is left to do. So there is at most
     one task at a time, started or not.
 
+    Items come from one place: the own queue, or that of a fused upstream. They leave by one way:
+    the drain delivers them, or, when ASYNC was granted, the downstream polls them and the drain
+    only signals. Whoever takes items also counts them, to request as many again.
+
     Once the flow is over (cancelled, terminal, failed) `_downstream` is None, for good. Drains
-    that happen later only empty the queue; they call nobody and run on any thread.
+    that happen later only empty the queue; they call nobody and run on any thread. A downstream
+    that polls still gets what waited when the terminal came (F33).
 
     Args:
         downstream: gets the signals.
@@ -168,6 +188,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
 
     __slots__ = (
         "_bad",
+        "_cancelled",
         "_consumed",
         "_delay_error",
         "_done",
@@ -178,14 +199,18 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         "_halt",
         "_handle",
         "_label",
+        "_left",
         "_limit",
         "_lock",
+        "_mode",
+        "_negotiable",
         "_prefetch",
         "_queue",
         "_requested",
         "_room",
         "_run",
         "_runner",
+        "_shared",
         "_started",
         "_upstream",
     )
@@ -207,9 +232,19 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         self._limit = replenish_limit(prefetch)
         self._upstream: Subscription | None = None
         self._fused: QueueSubscription[T] | None = None
-        self._queue: deque[T] = deque()
-        self._room = prefetch
-        """How many items may wait: `prefetch`, or 0 when none is accepted any more."""
+        self._mode = Fusion.NONE
+        """What the upstream granted."""
+        self._negotiable = False
+        """Whether the downstream may ask for fusion: in its on_subscribe, once (F24)."""
+        self._shared = False
+        """Whether the downstream polls."""
+        self._left = False
+        """The terminal was signalled, and what waits is for the downstream to poll (F33)."""
+        self._cancelled = False
+        """Nothing is left for anybody: a flag of its own, since a cancel may race with the end."""
+        self._queue: deque[T] = _NO_QUEUE
+        self._room = 0
+        """How many items may wait: `prefetch`, or 0 when none is accepted."""
         self._done = False
         """The upstream has ended. `_error` was set before, and nothing is queued after."""
         self._error: BaseException | None = None
@@ -239,33 +274,43 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             subscription.cancel()  # §2.5
             return
         self._upstream = subscription
+        mode = Fusion.NONE
         if isinstance(subscription, QueueSubscription):
-            granted = subscription.request_fusion(Fusion.SYNC | Fusion.THREAD_BOUNDARY)
-            if granted & Fusion.SYNC:
+            granted = subscription.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
+            mode = Fusion.SYNC if granted & Fusion.SYNC else granted & Fusion.ASYNC
+            if mode:
+                self._mode = mode
                 self._fused = subscription
-                self._done = True
-                self._room = 0
+        if not mode:
+            self._queue = deque()
+            self._room = self._prefetch
+        elif mode is Fusion.SYNC:
+            self._done = True  # EMPTY is the end, and nothing is requested (F25)
+            self._limit = _BATCH
         # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
         self.try_enter()
+        self._negotiable = True
         try:
             downstream.on_subscribe(self)
         except BaseException:
             self._abandon()
             raise
-        if self._fused is not None:
+        finally:
+            self._negotiable = False
+        if mode is Fusion.SYNC:
             self._submit()  # an empty source completes without demand (O17)
             return
         self._missed = False
         self.leave()
         # Who signalled before `leave` had published its work, which is looked for here; who signals
         # after it gets the permit.
-        if self._halt or self._done or (self._queue and self._requested):
+        if self._halt or self._done or (self._queue and (self._requested or self._shared)):
             self._schedule()
         if not self._halt:
             subscription.request(self._prefetch)
 
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. Queues; the executor delivers."""
+        """See `Subscriber.on_next`. Queues; the executor delivers. Fused ASYNC: only a wake-up."""
         if item is None:
             raise none_given("on_next")
         queue = self._queue
@@ -284,7 +329,15 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             self._schedule()
 
     def _refuse(self, item: T) -> None:
-        """There is no room for `item`: the flow is over, or the upstream ignores demand (O09)."""
+        """There is no room for `item`.
+
+        It is a wake-up, which needs none (F26), whatever it carries; or the flow is over; or the
+        upstream ignores demand (O09).
+        """
+        if self._mode is Fusion.ASYNC:
+            if not self._missed:
+                self._schedule()
+            return
         hooks.drop_item(item)
         if self._done or self._halt:
             return
@@ -339,8 +392,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             self._halt = True
             self._room = 0
             upstream.cancel()
-        elif self._requested == UNBOUNDED:
-            return
+        elif self._shared or self._requested == UNBOUNDED:
+            return  # who polls has its demand in its own hands
         else:
             with self._lock:
                 self._requested = add_demand(self._requested, n)
@@ -349,7 +402,10 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
     def cancel(self) -> None:
         """See `Subscription.cancel`. A running drain stops before its next item (O22)."""
         upstream = self._upstream
+        self._cancelled = True
         if self._downstream is None:
+            if self._left:
+                self._discard()
             return
         self._over()
         if upstream is not None:
@@ -437,27 +493,52 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         """See `SerialDrain.drain`."""
         downstream, upstream = self._downstream, self._upstream
         if downstream is None or upstream is None:
-            self._discard()
-        elif self._fused is None:
-            self._drain_queue(downstream, upstream)
+            if self._cancelled or not self._left:
+                self._discard()
+        elif self._shared:
+            self._wake(downstream, upstream)
         else:
-            self._drain_fused(downstream, upstream, self._fused)
+            self._deliver(downstream, upstream)
 
-    def _drain_queue(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
-        """Deliver what waits, as far as it is wanted, in batches up to the next replenishing."""
+    def _wake(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
+        """Tell a downstream that polls that there is something to poll, or that this was all."""
+        done = self._done  # read before: what came before the end can be polled by then
+        if not self._halt:
+            try:
+                downstream.on_next(_WAKE_UP)
+            except BaseException as error:
+                self._raised(downstream, upstream, error)
+                return
+        if self._halt:
+            self._stop(downstream)
+        elif done:
+            self._left = True
+            self._end(downstream, self._error)
+
+    def _deliver(self, downstream: CoreSubscriber[T], upstream: Subscription) -> None:
+        """Deliver what waits, as far as it is wanted, in batches up to the next replenishing.
+
+        The own queue has nothing more when it raises IndexError, a fused one when it gives EMPTY;
+        what else a fused one raises ends the flow (F46).
+        """
         emit, conditional = _receiver(downstream)
-        popleft = self._queue.popleft
-        limit = self._limit
+        source, queue, limit = self._fused, self._queue, self._limit
+        take: Callable[[], T | Empty] = queue.popleft if source is None else source.poll
+        nothing_left = (IndexError,) if source is None else ()
         emitted, consumed = self._emitted, self._consumed
         ended = empty = False
-        while not (self._halt or empty):
-            done = self._done  # read before the pops: what came before the end is queued by then
+        failure: BaseException | None = None
+        while not (self._halt or empty or failure):
+            done = self._done  # read before the items: what came before the end waits by then
             requested = self._requested
             batch = limit - consumed
             if requested != UNBOUNDED:
                 batch = min(batch, requested - emitted)
                 if not batch:
-                    ended = done and not self._queue  # the end needs no demand (O17)
+                    try:  # the end needs no demand (O17)
+                        ended = done and (not queue if source is None else source.is_empty())
+                    except BaseException as error:
+                        failure = error
                     break
             refused = 0
             try:
@@ -465,8 +546,14 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
                     if self._halt:
                         break
                     try:
-                        item = popleft()
-                    except IndexError:
+                        item = take()
+                    except nothing_left:
+                        empty = True
+                        break
+                    except BaseException as error:
+                        failure = error
+                        break
+                    if item is EMPTY:
                         empty = True
                         break
                     if emit(item) is False:
@@ -485,64 +572,17 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
                     try:
                         upstream.request(limit)
                     except BaseException as error:
-                        self._failed(downstream, upstream, error)
-                        return
+                        failure = error
         self._emitted, self._consumed = emitted, consumed
-        if self._halt:
+        if failure is not None:
+            try:
+                self._failed(downstream, upstream, failure)
+            finally:
+                failure = None  # its traceback holds this frame
+        elif self._halt:
             self._stop(downstream)
         elif ended:
             self._end(downstream, self._error)
-
-    def _drain_fused(
-        self,
-        downstream: CoreSubscriber[T],
-        upstream: Subscription,
-        source: QueueSubscription[T],
-    ) -> None:
-        """Poll and deliver, as far as it is wanted. The upstream is not requested (F25)."""
-        emit, conditional = _receiver(downstream)
-        poll = source.poll
-        emitted = self._emitted
-        ended = False
-        failure: BaseException | None = None
-        while not (self._halt or ended):
-            batch = _BATCH
-            if self._requested != UNBOUNDED:
-                batch = min(batch, self._requested - emitted)
-                if not batch:
-                    try:
-                        ended = source.is_empty()  # the end needs no demand (O17)
-                    except BaseException as error:
-                        self._failed(downstream, upstream, error)
-                        return
-                    break
-            refused = 0
-            try:
-                for _ in repeat(None, batch):
-                    if self._halt:
-                        break
-                    try:
-                        item = poll()
-                    except BaseException as error:
-                        failure = error  # F46
-                        break
-                    if item is EMPTY:
-                        ended = True
-                        break
-                    if emit(item) is False:
-                        refused += 1
-            except BaseException as error:
-                self._raised(downstream, upstream, error)
-                return
-            if failure is not None:
-                self._failed(downstream, upstream, failure)
-                return
-            emitted += batch - refused if conditional else batch
-        self._emitted = emitted
-        if self._halt:
-            self._stop(downstream)
-        elif ended:
-            self._end(downstream, None)
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
         """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
@@ -590,13 +630,97 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         """Empty the queue, the upstream's or our own."""
         fused, self._fused = self._fused, None
         if fused is not None:
-            fused.clear()
+            if self._shared:
+                fused.cancel()  # the downstream may be polling, and only who polls may clear
+            else:
+                fused.clear()
+        self._drop_queued()
+
+    def _drop_queued(self) -> None:
         while True:
             try:
                 item = self._queue.popleft()
             except IndexError:
                 return
             hooks.drop_item(item)
+
+    # -- towards a downstream that polls
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: ASYNC, when asked; across threads, too.
+
+        No function of the user is run by `poll`: an upstream that calls one has refused to be
+        fused with this operator, which is a boundary itself (F39).
+
+        Raises:
+            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
+                something was requested (F24, F47).
+        """
+        if not self._negotiable or self._requested or self._bad is not None:
+            raise ProtocolViolationError(
+                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+            )
+        self._negotiable = False
+        if not mode & Fusion.ASYNC:
+            return Fusion.NONE
+        self._shared = True
+        return Fusion.ASYNC
+
+    def poll(self) -> T | Empty:
+        """See `QueueSubscription.poll`. Requests more of the upstream when enough was polled."""
+        source = self._fused
+        item: T | Empty
+        if source is not None:
+            item = source.poll()
+            if item is EMPTY:
+                return EMPTY
+        else:
+            try:
+                item = self._queue.popleft()
+            except IndexError:
+                return EMPTY
+        self._consumed += 1
+        limit, upstream = self._limit, self._upstream
+        if self._consumed == limit and upstream is not None:
+            self._consumed = 0
+            if not (self._done or self._halt):
+                try:
+                    upstream.request(limit)
+                except BaseException:
+                    hooks.drop_item(item)
+                    raise
+        return item
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`."""
+        source = self._fused
+        return not self._queue if source is None else source.is_empty()
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`; also after a cancel, which leaves that to who polls."""
+        source = self._upstream
+        if self._mode and isinstance(source, QueueSubscription):
+            source.clear()
+        self._drop_queued()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`. `requested` follows a batch of items when it is over."""
+        requested: int | None = self._requested
+        if self._shared:
+            requested = None
+        elif requested != UNBOUNDED:
+            requested = self._requested - self._emitted
+        return Statistics(
+            operator=self._label.partition(", assembled at ")[0],
+            requested=requested,
+            buffered=len(self._queue),
+            capacity=self._prefetch if self._fused is None else None,
+            cancelled=self._halt and not self._done,
+            terminated=self._downstream is None,
+            error=self._error or self._bad,
+            fusion=Fusion.ASYNC if self._shared else Fusion.NONE,
+            upstream=self._upstream,
+        )
 
 
 def _receiver(downstream: CoreSubscriber[T]) -> tuple[Callable[[T], object], bool]:

@@ -1,0 +1,1 @@
+"""Items that become flows of their own."""

@@ -1,0 +1,680 @@
+"""The state of one subscription to `concat_map`."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+from typing import Any, Generic, TypeVar, cast, final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, add_demand, bad_request
+from flow_core.errors import MissingBackpressureError, none_given, throw_if_fatal
+from flow_core.flow import Flow
+from flow_core.introspection import Statistics
+from flow_core.protocols import (
+    CallableSource,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Fusion,
+    QueueSubscription,
+    Subscription,
+)
+from flow_core.serial import SerialDrain
+from flow_core.stages import Gate
+from flow_core.stages.pulled import GRANT
+from flow_ops.transform._inner import (
+    Mapper,
+    Polled,
+    Pulled,
+    Queued,
+    combined,
+    no_stop,
+    none_item,
+    pulled,
+    resolved,
+)
+
+__all__ = ["ConcatMapSubscriber"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@final
+class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
+    """Between the upstream, the inner flow whose turn it is, and the downstream.
+
+    Who drains takes items, maps them, and runs the inner flows that are iterators or functions. One
+    that has to be subscribed to is `_inner` until it has ended: as long as there is one, it
+    alone sends items, and draining does nothing. So items never overlap, and a drain that finds
+    `_inner` None is alone with the downstream. Inner flows that end within ``subscribe`` do so
+    under the permit, and the loop goes on: there is no recursion, however many follow.
+
+    Only a drain sends terminals. For a bad request (§3.9) during an inner flow, the inner steps
+    back first, when its on_next has returned.
+
+    Args:
+        downstream: gets the signals.
+        mapper: makes flows of items.
+        prefetch: items to request ahead, of an upstream that pushes.
+        delay_error: whether errors of inner flows come at the end.
+        ask: the fusion to ask the upstream for.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_ask",
+        "_asynchronous",
+        "_bad",
+        "_conditional",
+        "_current",
+        "_delay_error",
+        "_done",
+        "_downstream",
+        "_emitted",
+        "_error",
+        "_errors",
+        "_inner",
+        "_lock",
+        "_mapper",
+        "_outer",
+        "_prefetch",
+        "_requested",
+        "_upstream",
+        "gate",
+    )
+
+    def __init__(
+        self,
+        downstream: CoreSubscriber[R],
+        mapper: Mapper[T, R],
+        prefetch: int,
+        delay_error: bool,
+        ask: Fusion,
+    ) -> None:
+        super().__init__()
+        self.gate = Gate()
+        """Cancelled when the flow is over, for whatever reason. For good."""
+        self._downstream: CoreSubscriber[R] | None = downstream
+        self._conditional = isinstance(downstream, ConditionalSubscriber)
+        self._mapper = mapper
+        self._prefetch = prefetch
+        self._delay_error = delay_error
+        self._ask = ask
+        self._upstream: Subscription | None = None
+        self._outer: Pulled[T] | Polled[T] | Queued[T] | None = None
+        self._asynchronous = False
+        """The upstream's queue is shared: on_next is only a wake-up."""
+        self._done = False
+        """The upstream has ended, or does when its items have. `_error` was set before."""
+        self._error: BaseException | None = None
+        self._errors: list[BaseException] = []
+        """What inner flows have failed with, delayed."""
+        self._bad: ValueError | None = None
+        self._current: Pulled[R] | None = None
+        """The inner flow that is an iterator and waits for demand."""
+        self._inner: InnerSubscriber[R] | None = None
+        self._lock = Lock()
+        """Guards `_requested`, and `_inner` with its upstream. Nothing is called under it."""
+        self._requested = 0
+        self._emitted = 0
+        """Written by drains, and by the inner flow when it ends."""
+
+    def start(self, outer: Pulled[T]) -> None:
+        """Run over an iterator, without an upstream to subscribe to."""
+        self._outer = outer
+        self._done = True
+        self._begin()
+
+    def _begin(self) -> None:
+        downstream = self._downstream
+        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        if downstream is not None and self.try_enter():
+            try:
+                downstream.on_subscribe(self)
+            except BaseException:
+                self._downstream = None
+                self._halt()
+                self.run_entered()
+                raise
+            self.run_entered()
+
+    # -- signals from the upstream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        if self._upstream is not None or self.gate.cancelled:
+            subscription.cancel()  # §2.5
+            return
+        self._upstream = upstream = subscription  # as it was declared, when it is a queue, too
+        granted = Fusion.NONE
+        if isinstance(subscription, QueueSubscription):
+            # A subscription says nothing about the type of its items: the upstream's.
+            queue = cast("QueueSubscription[T]", subscription)
+            granted = queue.request_fusion(self._ask)
+            if granted & Fusion.SYNC:
+                self._outer = Polled(queue)
+                self._done = True
+            elif granted & Fusion.ASYNC:
+                self._asynchronous = True
+                self._outer = Queued(queue, self._prefetch, queue)
+        if not granted:
+            self._outer = Queued(upstream, self._prefetch)
+        self._begin()
+        if not granted & Fusion.SYNC and not self.gate.cancelled:
+            subscription.request(self._prefetch)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. The item waits for its turn."""
+        if self._asynchronous:
+            self.signal()
+            return
+        if item is None:
+            raise none_given("on_next")
+        outer = self._outer
+        if self._done or self.gate.cancelled or not isinstance(outer, Queued):
+            hooks.drop_item(item)
+        elif outer.offer(item):
+            self.signal()
+        else:
+            hooks.drop_item(item)
+            if self._upstream is not None:
+                self._upstream.cancel()
+            self.on_error(
+                MissingBackpressureError(
+                    f"the upstream of {self._mapper.label} sent more than the {self._prefetch} "
+                    "items that were requested; put a back-pressure operator after a source that "
+                    "ignores demand"
+                )
+            )
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. Comes after the inner flows of the items that wait."""
+        if error is None:
+            raise none_given("on_error")
+        if self._done or self.gate.cancelled:
+            hooks.drop_error(error)
+            return
+        self._error = error
+        self._done = True
+        self.signal()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not (self._done or self.gate.cancelled):
+            self._done = True
+            self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        if self._done or self.gate.cancelled:
+            return False
+        self.on_error(error)
+        return True
+
+    # -- signals from the downstream
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`. Any thread; goes to the inner flow whose turn it is."""
+        bad = bad_request(n)
+        if self.gate.cancelled:
+            return
+        if bad is not None:
+            self._bad = bad
+            self._halt()
+            self.signal()
+            return
+        if self._requested == UNBOUNDED:
+            return
+        with self._lock:
+            self._requested = add_demand(self._requested, n)
+            inner = self._inner
+            upstream = None if inner is None else inner.upstream
+        # A subscription that has ended meanwhile ignores it. Nothing is lost: who takes `_inner`
+        # away looks at `_requested` after that.
+        if upstream is not None:
+            upstream.request(n)
+        elif inner is None:
+            self.signal()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`. The thread that drains closes generators, if one does."""
+        self._bad = None
+        self._downstream = None
+        if not self.gate.cancelled:
+            self._halt()
+        self.signal()
+
+    def _halt(self) -> None:
+        """Nothing goes on; what is running notices, and the next drain cleans up."""
+        with self._lock:
+            self.gate.cancelled = True
+            inner = self._inner
+            running = None if inner is None else inner.upstream
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.cancel()
+        if running is not None:
+            running.cancel()
+
+    # -- signals from the inner flow
+
+    def admit(self, inner: InnerSubscriber[R], subscription: Subscription) -> int:
+        """Take the subscription of the inner flow whose turn it is.
+
+        Returns:
+            What to request of it; 0 to cancel it, since its turn is over.
+        """
+        with self._lock:
+            if self._inner is not inner or inner.upstream is not None or self.gate.cancelled:
+                return 0
+            inner.upstream = subscription
+            requested = self._requested
+            return UNBOUNDED if requested == UNBOUNDED else requested - self._emitted
+
+    def leave_turn(self, inner: InnerSubscriber[R], error: BaseException | None) -> None:
+        """The inner flow has ended, or steps back since the flow is over."""
+        with self._lock:
+            turn = self._inner is inner
+            if turn:
+                self._inner = None
+                self._emitted += inner.produced
+        if error is not None:
+            if not turn or self.gate.cancelled:
+                hooks.drop_error(error)
+            else:
+                self._errors.append(error)
+        if turn:
+            self.signal()
+
+    def recipient(self, inner: InnerSubscriber[R]) -> CoreSubscriber[R] | None:
+        """Who gets an item of `inner` right now."""
+        return None if self.gate.cancelled or self._inner is not inner else self._downstream
+
+    def raised(self, downstream: CoreSubscriber[R], error: BaseException) -> None:
+        """The downstream let `error` escape from its on_next (§2.13)."""
+        over = self.gate.cancelled
+        self._downstream = None
+        self._halt()
+        self.signal()
+        throw_if_fatal(error)
+        if over or not downstream.on_next_raised(error):
+            hooks.drop_error(error)
+
+    # -- draining, with the permit
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        try:
+            self._drain()
+        except BaseException:
+            self._downstream = None
+            self._halt()
+            self._stop()
+            raise
+
+    def _drain(self) -> None:
+        gate = self.gate
+        while not gate.cancelled:
+            downstream, outer = self._downstream, self._outer
+            if self._inner is not None or downstream is None or outer is None:
+                return
+            if self._errors and not self._delay_error:
+                self._finish()
+                continue
+            grant = GRANT
+            if self._requested != UNBOUNDED:
+                grant = min(self._requested - self._emitted, GRANT)
+            if grant == 0:
+                if not self._find_end(outer):
+                    return
+            elif self._run(downstream, outer, grant):
+                return
+        self._stop()
+
+    def _run(
+        self, downstream: CoreSubscriber[R], outer: Pulled[T] | Polled[T] | Queued[T], grant: int
+    ) -> bool:
+        """Map items and send what their flows give, until `grant` items are sent.
+
+        Returns:
+            Whether nothing can be done before the next signal.
+        """
+        gate, mapper, conditional = self.gate, self._mapper, self._conditional
+        function = mapper.function
+        emit = (
+            downstream.try_on_next
+            if isinstance(downstream, ConditionalSubscriber)
+            else downstream.receiver()
+        )
+        left = grant
+        current = self._current
+        if current is not None:
+            left = self._push(downstream, current, left)
+            if left == 0 or self._current is not None or gate.cancelled:
+                self._emitted += grant - left
+                return False
+        done = self._done  # read before taking: what came before the end waits by then
+        try:
+            for value in outer.items:
+                if value is None:
+                    raise none_item(mapper.label)
+                try:
+                    flow = function(value)
+                    if type(flow) is not Flow:
+                        flow = mapper.flow_of(flow)
+                except BaseException as error:
+                    self._fail(mapper.failed(error))
+                    return False
+                source = flow.source
+                if isinstance(source, CallableSource) and not flow.stages:
+                    try:
+                        item: R | None = source.call()
+                    except BaseException as error:
+                        item = None
+                        self._keep(error)
+                    if item is not None:
+                        try:
+                            used = emit(item)
+                        except BaseException as error:
+                            self.raised(downstream, error)
+                            return False
+                        if used or not conditional:
+                            left -= 1
+                            if not left:
+                                break
+                else:
+                    inner = self._open(flow)
+                    if isinstance(inner, Flow):
+                        # `_emitted` is the inner flow's to write, from now on.
+                        self._emitted += grant - left
+                        self._subscribe(inner)
+                        return False
+                    if inner is not None:
+                        self._current = inner
+                        left = self._push(downstream, inner, left)
+                        if not left:
+                            break
+                if gate.cancelled:
+                    return False
+            else:
+                if not done:
+                    self._emitted += grant - left
+                    return True
+                if not gate.cancelled:
+                    self._finish(self._error, ended=True)
+        except BaseException as error:
+            self._fail(error)
+        self._emitted += grant - left
+        return False
+
+    def _open(self, flow: Flow[R]) -> Pulled[R] | Flow[R] | None:
+        """`flow` as an iterator, or a flow to subscribe to; None if it has failed already."""
+        try:
+            flow = resolved(flow)
+            return pulled(flow, self.gate) or flow
+        except BaseException as error:
+            self._keep(error)
+            return None
+
+    def _push(self, downstream: CoreSubscriber[R], current: Pulled[R], left: int) -> int:
+        """Send items of `current`, up to `left`; it is `_current` as long as it may have more.
+
+        Returns:
+            What is left of `left`.
+        """
+        gate, conditional = self.gate, self._conditional
+        emit = (
+            downstream.try_on_next
+            if isinstance(downstream, ConditionalSubscriber)
+            else downstream.receiver()
+        )
+        try:
+            for item in current.items:
+                if item is None:
+                    raise none_item(self._mapper.label)
+                try:
+                    used = emit(item)
+                except BaseException as error:
+                    self.raised(downstream, error)
+                    return left
+                if used or not conditional:
+                    left -= 1
+                    if not left:
+                        return 0
+                if gate.cancelled:
+                    return left
+        except BaseException as error:
+            self._current = None
+            current.close()
+            self._keep(error)
+            return left
+        if not gate.cancelled:
+            self._current = None
+        return left
+
+    def _subscribe(self, flow: Flow[R]) -> None:
+        inner = InnerSubscriber(self)
+        with self._lock:
+            self._inner = inner
+        try:
+            flow.subscribe(inner)
+        except BaseException as error:
+            throw_if_fatal(error)
+            inner.on_error(error)
+
+    def _find_end(self, outer: Pulled[T] | Polled[T] | Queued[T]) -> bool:
+        """End the flow if that needs no demand; whether it has ended."""
+        current = self._current
+        if current is not None:
+            if not current.ended():
+                return False
+            self._current = None
+        done = self._done  # read before looking, as in _run
+        try:
+            ended = done and outer.ended()
+        except BaseException as error:
+            self._fail(error)
+            return True
+        if ended:
+            self._finish(self._error, ended=True)
+        return ended
+
+    def _keep(self, error: BaseException) -> None:
+        """An inner flow has failed: end the flow, now or when the others have ended."""
+        throw_if_fatal(error)
+        self._errors.append(no_stop(error))
+        if not self._delay_error:
+            self._finish()
+
+    def _fail(self, error: BaseException) -> None:
+        """The upstream or the mapper has failed: end the flow."""
+        throw_if_fatal(error)
+        self._finish(error)
+
+    def _finish(self, error: BaseException | None = None, *, ended: bool = False) -> None:
+        """Send the terminal, unless the flow is over.
+
+        Args:
+            error: what happened last; after what was delayed.
+            ended: whether the upstream has ended, so that there is nothing to cancel.
+        """
+        errors = self._errors
+        if error is not None:
+            errors.append(error)
+            if error is self._error:
+                self._error = None
+        downstream = self._downstream
+        if self.gate.cancelled or downstream is None:
+            return  # `_stop` cleans up
+        self._errors = []
+        self._downstream = None
+        if ended:
+            self.gate.cancelled = True
+        else:
+            self._halt()
+        self._discard()
+        if errors:
+            downstream.on_error(combined(self._mapper.label, errors))
+        else:
+            downstream.on_complete()
+
+    def _stop(self) -> None:
+        """The flow is over. Only a bad request (§3.9) is left to tell."""
+        inner = self._inner
+        if inner is not None:
+            inner.signal()  # it leaves, now or when its on_next has returned, and signals us
+            if self._inner is not None:
+                return
+        downstream, self._downstream = self._downstream, None
+        self._discard()
+        if downstream is not None and self._bad is not None:
+            downstream.on_error(self._bad)
+
+    def _discard(self) -> None:
+        """Close iterators, and give what waits to the hooks."""
+        current, self._current = self._current, None
+        if current is not None:
+            current.close()
+        outer = self._outer
+        if outer is not None:
+            outer.close()
+            if not isinstance(outer, Queued):  # where an item may still arrive, late
+                self._outer = None
+        errors, self._errors = self._errors, []
+        if self._error is not None:
+            errors.append(self._error)
+            self._error = None
+        for error in errors:
+            hooks.drop_error(error)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`. `requested` follows a run of inner items when it is over."""
+        requested, inner, outer = self._requested, self._inner, self._outer
+        if requested != UNBOUNDED:
+            requested -= self._emitted
+            if inner is not None:
+                requested -= inner.produced
+        waiting = outer.waiting if isinstance(outer, Queued) else None
+        running = None if inner is None else inner.upstream
+        return Statistics(
+            operator=self._mapper.label.partition(", assembled at ")[0],
+            requested=requested,
+            buffered=waiting or 0,
+            capacity=None if waiting is None else self._prefetch,
+            cancelled=self.gate.cancelled and not self._done,
+            terminated=self._downstream is None,
+            error=self._error or self._bad,
+            upstream=self._upstream,
+            inners=() if running is None else (running,),
+        )
+
+
+@final
+class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
+    """Receives one inner flow.
+
+    Items go straight to the downstream, under a permit that tells when none is on its way. A
+    publisher that answers a request by calling on_next within on_next finds the permit taken: its
+    items wait, which keeps their order and bounds the stack.
+
+    Args:
+        owner: whose downstream gets the items.
+    """
+
+    __slots__ = ("__weakref__", "_done", "_error", "_inbox", "_owner", "produced", "upstream")
+
+    def __init__(self, owner: ConcatMapSubscriber[Any, R]) -> None:  # Any: only R matters here
+        super().__init__()
+        self._owner = owner
+        self._inbox: deque[R] = deque()
+        self._done = False
+        self._error: BaseException | None = None
+        self.upstream: Subscription | None = None
+        self.produced = 0
+        """How much of the demand was used up."""
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        demand = self._owner.admit(self, subscription)
+        if demand:
+            subscription.request(demand)
+        else:
+            subscription.cancel()  # §2.5, or its turn is over
+
+    def on_next(self, item: R, /) -> None:
+        """See `Subscriber.on_next`."""
+        if not self.try_on_next(item) and self.upstream is not None:
+            self.upstream.request(1)
+
+    def try_on_next(self, item: R, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        permit = self._permit
+        if not permit.pop(0, False):
+            self._inbox.append(item)
+            self.signal()
+            return True
+        try:
+            return self._emit(item)
+        finally:
+            permit[0] = True
+            if self._missed:
+                self.signal()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self._done:
+            hooks.drop_error(error)
+            return
+        self._error = error
+        self._done = True
+        self.signal()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._done = True
+        self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        if self._done:
+            return False
+        self.on_error(error)
+        return True
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        inbox = self._inbox
+        while inbox:
+            if not self._emit(inbox.popleft()) and self.upstream is not None:
+                self.upstream.request(1)
+        if self._done or self._owner.gate.cancelled:
+            error, self._error = self._error, None
+            self._owner.leave_turn(self, error)
+
+    def _emit(self, item: R) -> bool:
+        owner = self._owner
+        downstream = owner.recipient(self)
+        if downstream is None:
+            hooks.drop_item(item)
+            return True
+        try:
+            if isinstance(downstream, ConditionalSubscriber):
+                used = downstream.try_on_next(item)
+            else:
+                downstream.on_next(item)
+                used = True
+        except BaseException as error:
+            owner.raised(downstream, error)
+            return True
+        if used:
+            self.produced += 1
+        return used

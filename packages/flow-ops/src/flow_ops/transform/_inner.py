@@ -1,0 +1,297 @@
+"""What `concat_map` gets its items from: iterators, queues, and the flows of a mapper."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, cast, final
+
+from flow_core import hooks
+from flow_core.demand import replenish_limit
+from flow_core.errors import NoneItemError, throw_if_fatal
+from flow_core.flow import AbsorbingSource, DeferredSource, Flow
+from flow_core.protocols import (
+    EMPTY,
+    CallableSource,
+    Empty,
+    IterableSource,
+    Publisher,
+    QueueSubscription,
+    Subscription,
+)
+from flow_core.sources import from_publisher
+from flow_core.stages import Gate, Program, Stage
+from flow_core.stages.compiler import close_iterator, exhausted
+from flow_core.stages.filtering import CHECK
+
+__all__ = [
+    "Mapper",
+    "Polled",
+    "Pulled",
+    "Queued",
+    "combined",
+    "inline_source",
+    "no_stop",
+    "none_item",
+    "pulled",
+    "resolved",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Any: the stage lets every item through unless it is None.
+
+
+@final
+class Mapper(Generic[T, R]):
+    """The user's function from an item to a flow, and what messages say of it.
+
+    Args:
+        function: the user's.
+        label: the operator with its arguments, and where it was assembled.
+    """
+
+    __slots__ = ("function", "label")
+
+    def __init__(self, function: Callable[[T], Flow[R]], label: str) -> None:
+        self.function = function
+        self.label = label
+
+    def failed(self, error: BaseException) -> BaseException:
+        """What the flow fails with, when `function` has raised `error`: it says where.
+
+        Raises:
+            BaseException: `error`, if it is fatal.
+        """
+        throw_if_fatal(error)
+        error = no_stop(error)
+        note = f"in {self.label}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        return error
+
+    def flow_of(self, made: object) -> Flow[R]:
+        """What `function` has returned, as a flow.
+
+        Raises:
+            NoneItemError: for None.
+            TypeError: for anything else that is no publisher.
+        """
+        if made is None:
+            raise NoneItemError("the mapper gave None, not a Flow (§2.13); return empty() for none")
+        if not hasattr(made, "subscribe"):
+            raise TypeError(f"the mapper gave {made!r}, not a Flow")
+        # What has subscribe is a publisher; of what, the mapper's type says.
+        return from_publisher(cast("Publisher[R]", made))
+
+
+def resolved(flow: Flow[T]) -> Flow[T]:
+    """`flow`, or what it stands for if its source is deferred.
+
+    Raises:
+        BaseException: what the source raises when it is resolved.
+    """
+    while isinstance(source := flow.source, DeferredSource) and not flow.stages:
+        flow = cast("DeferredSource[T]", source).resolve()  # no stage: of the flow's own items
+    return flow
+
+
+def no_stop(error: BaseException) -> BaseException:
+    """`error`, or a RuntimeError in place of a StopIteration: never a silent end (PEP 479)."""
+    if not isinstance(error, StopIteration):
+        return error
+    stopped = RuntimeError("a function of the flow raised StopIteration")
+    stopped.__cause__ = error
+    return stopped
+
+
+def none_item(label: str) -> NoneItemError:
+    """The error for a source that gave None, before the mapper or as an inner flow."""
+    return NoneItemError(
+        f"{label}: its source gave None, which is not an item (§2.13); leave such items out, or "
+        "stand for them with an object of your own"
+    )
+
+
+def combined(label: str, errors: list[BaseException]) -> BaseException:
+    """The only one of `errors`, or a group of all."""
+    if len(errors) == 1:
+        return errors[0]
+    return BaseExceptionGroup(f"{len(errors)} errors in {label}", errors)
+
+
+def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the first item
+    """The source of `flow`, if its items come from an iterator and from nothing else."""
+    source = flow.source
+    if (
+        not isinstance(source, IterableSource)
+        or hasattr(cast("object", source), "subscribe")
+        or isinstance(source, AbsorbingSource)
+    ):
+        return None
+    return source
+
+
+def pulled(flow: Flow[T], gate: Gate) -> Pulled[T] | None:
+    """`flow` as an iterator in this thread, or None if it has to be subscribed to.
+
+    Args:
+        flow: what gives the items.
+        gate: ends the loop soon when it is cancelled, even one that drops all items.
+
+    Raises:
+        BaseException: what the source raises when it is called or iterated.
+    """
+    source = inline_source(flow)
+    if source is None:
+        return None
+    raw: Iterator[Any]  # Any: of the first item
+    if isinstance(source, CallableSource):
+        item: object = source.call()
+        raw = iter(() if item is None else (item,))
+    else:
+        raw = source.iterate()
+    stages = flow.stages
+    if not stages:
+        return Pulled(raw, raw)
+    if not source.none_free:
+        check: Stage[Any, Any] = Stage(CHECK, repr(source))  # Any: whatever the items are
+        stages = (check, *stages)
+    program: Program[Any, T] = Program(stages)  # Any: of the first item
+    return Pulled(program.poll(raw, gate), raw, knows_end=not program.shape.accounts)
+
+
+@final
+class Pulled(Generic[T]):
+    """Items from an iterator, which was made of `raw`.
+
+    Args:
+        items: the items; may be `raw` itself.
+        raw: the source's iterator.
+        knows_end: whether there are no items when `raw` has none.
+    """
+
+    __slots__ = ("_knows_end", "_raw", "items")
+
+    def __init__(self, items: Iterator[T], raw: Iterator[Any], *, knows_end: bool = True) -> None:
+        self.items = items
+        self._raw = raw
+        self._knows_end = knows_end
+
+    def ended(self) -> bool:
+        """Whether it is certain, without asking for an item, that there is none."""
+        return self._knows_end and exhausted(self._raw)
+
+    def close(self) -> None:
+        """Close generators; in the thread that drains, and never while they run (X09)."""
+        try:
+            close_iterator(self.items)
+            if self._raw is not self.items:
+                close_iterator(self._raw)
+        except BaseException as error:  # a `finally` of the user's generator
+            throw_if_fatal(error)
+            hooks.drop_error(error)
+
+
+@final
+class Polled(Generic[T]):
+    """The items of an upstream that has granted SYNC."""
+
+    __slots__ = ("_queue", "items")
+
+    def __init__(self, queue: QueueSubscription[T]) -> None:
+        self._queue = queue
+        self.items = _poll_all(queue.poll)
+
+    def ended(self) -> bool:
+        """See `Pulled.ended`."""
+        return self._queue.is_empty()
+
+    def close(self) -> None:
+        """Drop what could still be polled."""
+        try:
+            self._queue.clear()
+        except BaseException as error:  # a `finally` of the user's generator
+            throw_if_fatal(error)
+            hooks.drop_error(error)
+
+
+@final
+class Queued(Generic[T]):
+    """Items that wait, in a queue of our own or in that of an upstream which has granted ASYNC.
+
+    It is its own iterator, which may end and go on when there are items again. Taking items
+    requests 75 % of the prefetch again and again.
+
+    Args:
+        upstream: what is requested.
+        prefetch: how many items were requested at first, and may wait.
+        shared: the upstream's queue, if it is polled.
+    """
+
+    __slots__ = ("_consumed", "_limit", "_poll", "_shared", "_upstream", "_waiting", "prefetch")
+
+    def __init__(
+        self, upstream: Subscription, prefetch: int, shared: QueueSubscription[T] | None = None
+    ) -> None:
+        self.prefetch = prefetch
+        self._upstream = upstream
+        self._shared = shared
+        self._waiting: deque[T] = deque()
+        self._poll: Callable[[], T | Empty] = self._pop if shared is None else shared.poll
+        self._limit = replenish_limit(prefetch)
+        self._consumed = 0
+
+    @property
+    def items(self) -> Iterator[T]:
+        """This object."""
+        return self
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        item = self._poll()
+        if item is EMPTY:
+            raise StopIteration
+        self._consumed += 1
+        if self._consumed == self._limit:
+            self._consumed = 0
+            self._upstream.request(self._limit)
+        return item
+
+    @property
+    def waiting(self) -> int | None:
+        """How many items wait here; None if they wait with an upstream that is polled."""
+        return len(self._waiting) if self._shared is None else None
+
+    def offer(self, item: T) -> bool:
+        """Have `item` wait; False if there is no room."""
+        if len(self._waiting) >= self.prefetch:
+            return False
+        self._waiting.append(item)
+        return True
+
+    def ended(self) -> bool:
+        """Whether nothing waits."""
+        return not self._waiting if self._shared is None else self._shared.is_empty()
+
+    def close(self) -> None:
+        """Drop what waits."""
+        if self._shared is not None:
+            self._shared.clear()
+        while (item := self._pop()) is not EMPTY:
+            hooks.drop_item(item)
+
+    def _pop(self) -> T | Empty:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return EMPTY
+
+
+def _poll_all(poll: Callable[[], T | Empty]) -> Iterator[T]:
+    # Not iter(poll, EMPTY), which compares by ==, and calls what the items say to that (X13).
+    while (item := poll()) is not EMPTY:
+        yield item

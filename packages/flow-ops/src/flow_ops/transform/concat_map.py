@@ -1,0 +1,284 @@
+"""`concat_map`: each item becomes a flow, and these follow one another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast, final
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.errors import throw_if_fatal
+from flow_core.flow import DeferredSource, Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CallableSource, Fusion, IterableSource, Publisher, Subscriber
+from flow_core.sources import empty
+from flow_core.sources.calls import fail
+from flow_core.stages.compiler import close_iterator
+from flow_core.stages.template import describe
+from flow_core.subscribers import core_subscriber
+from flow_ops.transform._concat import ConcatMapSubscriber
+from flow_ops.transform._inner import Mapper, combined, inline_source, none_item, pulled, resolved
+
+__all__ = ["concat_map"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def concat_map(
+    mapper: Callable[[T], Flow[R]],
+    *,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[T, Flow[R]]:
+    """Each item becomes a flow; all items of one come before those of the next.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import concat_map
+    >>> list(flow.range(3).pipe(concat_map(lambda n: flow.range(n).map(lambda m: (n, m)))))
+    [(1, 0), (2, 0), (2, 1)]
+
+    Demand: exact; what one inner flow has not used up, the next one gets. Without demand the mapper
+    is not called and no inner flow is started. An upstream that pushes is asked for `prefetch`
+    items, and for 75 % of that again whenever as many were mapped.
+    Thread: the mapper runs where the inner flow before has ended, or where demand came from when
+    there was none. An inner flow whose source is an iterator or a function runs right there, in
+    the operator's own loop; any other is subscribed to, and its items keep its thread.
+    Iteration: over a synchronous upstream ``for`` makes one loop of all, in its own thread. It
+    waits there for an inner flow that is asynchronous.
+    Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one is told that this may be
+    on another thread (F39), so that its user code stays where it is. An upstream that is a constant
+    or a function makes no operator at all: the mapped flow is what is subscribed to (F06).
+    Errors: what the upstream fails with comes in its place, after the inner flows of the items
+    before it.
+    Source: checklist F02-F07, F35, F56; P25, P27.
+
+    Args:
+        mapper: makes a flow of an item, when it is that item's turn; not None.
+        prefetch: items to request of an upstream that pushes, and the most that wait for their
+            turn.
+        delay_error: whether an inner flow that fails lets the others follow; its error comes at the
+            end, several as an ExceptionGroup. Otherwise it ends the flow at once. What the mapper
+            itself or the upstream raises ends the flow, with the errors that were delayed.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
+        with MissingBackpressureError if the upstream sends more than was requested.
+
+    Raises:
+        TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    if not callable(mapper):
+        raise TypeError(f"concat_map() takes a function from an item to a Flow, not {mapper!r}")
+    check_prefetch(prefetch)
+    detail = describe(mapper)
+    if prefetch != DEFAULT_PREFETCH:
+        detail += f", prefetch={prefetch}"
+    if delay_error:
+        detail += ", delay_error=True"
+    frame = sys._getframe(1)
+    label = f"concat_map({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
+    mapping = Mapper(mapper, label)
+
+    def apply(flow: Flow[T]) -> Flow[R]:
+        source = flow.source
+        if isinstance(source, CallableSource) and not flow.stages:
+            return Flow(MappedCall(cast("CallableSource[T]", source), mapping))  # no stage: its own
+        if isinstance(source, DeferredSource) and not flow.stages:
+            return Flow(DeferredConcatMap(flow, apply, label))
+        if isinstance(source, IterableSource):
+            return Flow(IterableConcatMap(flow, mapping, prefetch, delay_error))
+        return Flow(ConcatMap(flow, mapping, prefetch, delay_error))
+
+    return Operator("concat_map", apply, detail)
+
+
+@final
+class MappedCall(DeferredSource[R]):
+    """The flow that a mapper makes of the one item of a source (F06, F07).
+
+    Args:
+        source: of no or one item; called when this is subscribed, never before.
+        mapper: makes the flow.
+    """
+
+    __slots__ = ("_mapper", "_source")
+
+    # Any: the type of the item is between the source and the mapper.
+    def __init__(self, source: CallableSource[Any], mapper: Mapper[Any, R]) -> None:
+        self._source = source
+        self._mapper = mapper
+
+    def resolve(self) -> Flow[R]:
+        """See `DeferredSource.resolve`."""
+        item = self._source.call()
+        if item is None:
+            return empty()
+        mapper = self._mapper
+        try:
+            made = mapper.function(item)
+            return made if type(made) is Flow else mapper.flow_of(made)
+        except BaseException as error:
+            raise mapper.failed(error)  # noqa: B904 - the same error, with a note
+
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        """See `Publisher.subscribe`."""
+        itself: Flow[R] = Flow(self)
+        itself.subscribe(core_subscriber(subscriber))
+
+    def __repr__(self) -> str:
+        return self._mapper.label
+
+
+@final
+class DeferredConcatMap(DeferredSource[R]):
+    """`concat_map` over a flow that is known when this is subscribed.
+
+    Args:
+        upstream: has a deferred source, and no stage.
+        apply: what the operator makes of a flow.
+        label: for messages.
+    """
+
+    __slots__ = ("_apply", "_label", "_upstream")
+
+    def __init__(
+        self,
+        upstream: Flow[Any],  # Any: see ConcatMap
+        apply: Callable[[Flow[Any]], Flow[R]],
+        label: str,
+    ) -> None:
+        self._upstream = upstream
+        self._apply = apply
+        self._label = label
+
+    def resolve(self) -> Flow[R]:
+        """See `DeferredSource.resolve`."""
+        return self._apply(resolved(self._upstream))
+
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        """See `Publisher.subscribe`."""
+        itself: Flow[R] = Flow(self)
+        itself.subscribe(core_subscriber(subscriber))
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+class ConcatMap(Publisher[R]):
+    """The inner flows of `upstream`'s items, one after the other.
+
+    Args:
+        upstream: where the items come from.
+        mapper: makes flows of them.
+        prefetch: items to request ahead.
+        delay_error: whether errors of inner flows come at the end.
+    """
+
+    __slots__ = ("_delay_error", "_mapper", "_prefetch", "_upstream")
+
+    # Any: the type of the items is between the upstream and the mapper.
+    def __init__(
+        self, upstream: Flow[Any], mapper: Mapper[Any, R], prefetch: int, delay_error: bool
+    ) -> None:
+        self._upstream = upstream
+        self._mapper = mapper
+        self._prefetch = prefetch
+        self._delay_error = delay_error
+
+    @property
+    def prefetch(self) -> int:
+        """Items that are requested ahead, for `flow explain`."""
+        return self._prefetch
+
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
+        concat: ConcatMapSubscriber[Any, R] = ConcatMapSubscriber(
+            downstream,
+            self._mapper,
+            self._prefetch,
+            self._delay_error,
+            Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        )
+        if inline_source(self._upstream) is None:
+            self._upstream.subscribe(concat)
+            return
+        try:
+            outer = pulled(self._upstream, concat.gate)
+        except BaseException as error:
+            throw_if_fatal(error)
+            fail(downstream, error)
+            return
+        if outer is not None:
+            concat.start(outer)
+
+    def __repr__(self) -> str:
+        return self._mapper.label
+
+
+@final
+class IterableConcatMap(ConcatMap[R], IterableSource[R]):
+    """A `ConcatMap` over a synchronous upstream: those who iterate need no subscription."""
+
+    __slots__ = ()
+
+    none_free = True
+
+    def iterate(self) -> Iterator[R]:
+        """See `IterableSource.iterate`; an asynchronous inner flow is waited for."""
+        mapper, delay_error = self._mapper, self._delay_error
+        function = mapper.function
+        errors: list[BaseException] = []
+        outer = self._upstream.iterate()
+        try:
+            for value in outer:
+                if value is None:
+                    raise none_item(mapper.label)
+                try:
+                    flow = function(value)
+                    if type(flow) is not Flow:
+                        flow = mapper.flow_of(flow)
+                except BaseException as error:
+                    raise mapper.failed(error)  # noqa: B904 - the same error, with a note
+                try:
+                    source = flow.source
+                    if isinstance(source, CallableSource) and not flow.stages:
+                        item: R | None = source.call()
+                        if item is not None:
+                            yield item
+                    else:
+                        yield from self._items(flow)
+                except Exception as error:
+                    throw_if_fatal(error)
+                    errors.append(error)
+                    if not delay_error:
+                        break
+        except Exception as error:
+            throw_if_fatal(error)
+            errors.append(error)
+        except GeneratorExit:
+            for delayed in errors:
+                hooks.drop_error(delayed)
+            raise
+        finally:
+            close_iterator(outer)
+        if errors:
+            failure = combined(mapper.label, errors)
+            errors.clear()  # no cycle with this frame, which the traceback keeps
+            try:
+                raise failure
+            finally:
+                del failure
+
+    def _items(self, flow: Flow[R]) -> Iterator[R]:
+        items = flow.iterate()
+        try:
+            for item in items:
+                if item is None:
+                    raise none_item(self._mapper.label)
+                yield item
+        finally:
+            close_iterator(items)
