@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import assert_type
 
 import flow_core as flow
-from flow_core import Flow, Processor, Publisher, Subscriber
+from flow_core import Empty, Flow, Processor, Publisher, QueueSubscription, Subscriber
 from flow_core.subscribers import CallbackSubscriber
-from flow_multicast import MulticastProcessor, MulticastStatistics
+from flow_multicast import (
+    MulticastProcessor,
+    MulticastStatistics,
+    UnicastProcessor,
+    UnicastStatistics,
+)
 
 
 class Animal:
@@ -65,3 +70,27 @@ def statistics(processor: MulticastProcessor[int]) -> None:
     seen.demand = 1  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     MulticastProcessor[int]("128")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     MulticastProcessor[int](128, True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def takes_queue(queue: QueueSubscription[Animal]) -> None: ...
+
+
+def unicast(processor: UnicastProcessor[Cat]) -> None:
+    """It is a processor, and the queue that its subscriber may poll."""
+    takes_processor(UnicastProcessor[int]())
+    takes_publisher(processor)
+    takes_subscriber(UnicastProcessor[Animal]())
+    takes_queue(processor)
+    assert_type(UnicastProcessor[int](16, delay_error=False), UnicastProcessor[int])
+    assert_type(UnicastProcessor[int](on_terminate=lambda: print()), UnicastProcessor[int])
+    assert_type(processor.flow.map(lambda cat: cat.lives), Flow[int])
+    assert_type(processor.offer(Cat()), bool)
+    assert_type(processor.poll(), Cat | Empty)
+    assert_type(processor.statistics(), UnicastStatistics)
+    assert_type(flow.just(Cat()).subscribe(processor), None)
+    processor.offer("cat")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    processor.on_next(Animal())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    takes_subscriber(UnicastProcessor[int]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    takes_queue(UnicastProcessor[int]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    UnicastProcessor[int]("128")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    UnicastProcessor[int](128, False)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

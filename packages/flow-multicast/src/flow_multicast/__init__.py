@@ -7,6 +7,11 @@
 9
 """
 
-from flow_multicast.processors import MulticastProcessor, MulticastStatistics
+from flow_multicast.processors import (
+    MulticastProcessor,
+    MulticastStatistics,
+    UnicastProcessor,
+    UnicastStatistics,
+)
 
-__all__ = ["MulticastProcessor", "MulticastStatistics"]
+__all__ = ["MulticastProcessor", "MulticastStatistics", "UnicastProcessor", "UnicastStatistics"]

@@ -437,7 +437,7 @@ def test_a_synchronous_upstream_is_polled_and_never_requested() -> None:
     subscriber = TestSubscriber[int](2)
     processor.subscribe(subscriber)
     queue.subscribe(processor)
-    assert queue.asked == [Fusion.ANY]
+    assert queue.asked == [Fusion.ANY | Fusion.THREAD_BOUNDARY]
     subscriber.assert_items(1, 2)
     assert list(queue.items) == [3]
     subscriber.request(1)

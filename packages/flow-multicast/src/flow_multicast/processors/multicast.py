@@ -220,7 +220,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     filter did) is not counted against its demand. Upstream: `prefetch` items at first, then 75 %
     of it whenever so many were sent.
     Thread: whichever signals; one at a time. No lock is held while a subscriber is called.
-    Fusion: asks its upstream for SYNC or ASYNC, and has no queue of its own then; offers none.
+    Fusion: asks its upstream for SYNC or ASYNC across threads, and has no queue of its own then;
+    offers none.
     Errors: a subscriber that raises is cancelled, and the others are served on.
     Source: M01-M49, and §2.13, §3.9.
 
@@ -449,7 +450,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             return
         # What was fed by hand before comes first, and waits in the queue.
         if isinstance(subscription, QueueSubscription) and not self._queue:
-            mode = subscription.request_fusion(Fusion.ANY)
+            # Whoever requests may be the one who polls: functions of the user stay out (F39).
+            mode = subscription.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
             if mode == Fusion.SYNC:
                 self._refill = _NEVER
                 self._sync = True

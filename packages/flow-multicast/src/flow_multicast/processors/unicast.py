@@ -1,0 +1,570 @@
+"""`UnicastProcessor`: a bounded queue between one producer side and one subscriber."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final, Generic, TypeVar, final
+
+from flow_core import Flow, hooks
+from flow_core.demand import (
+    DEFAULT_PREFETCH,
+    UNBOUNDED,
+    add_demand,
+    bad_request,
+    check_prefetch,
+    replenish_limit,
+)
+from flow_core.errors import (
+    MissingBackpressureError,
+    ProtocolViolationError,
+    none_given,
+    throw_if_fatal,
+)
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Empty,
+    Fusion,
+    Processor,
+    QueueSubscription,
+    Subscriber,
+    Subscription,
+)
+from flow_core.serial import SerialDrain
+from flow_core.sources.idle import fail
+from flow_core.subscribers import core_subscriber
+
+__all__ = ["UnicastProcessor", "UnicastStatistics"]
+
+T = TypeVar("T")
+
+_WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class UnicastStatistics:
+    """A look at a `UnicastProcessor` at one moment.
+
+    Args:
+        subscribed: whether its one subscriber has come, be it gone again or not.
+        buffered: items that wait in it.
+        capacity: items that may wait in it.
+        demand: items that the subscriber may still get; 0 if it polls, and takes what it likes.
+        fusion: how the subscriber takes items: NONE if they are pushed, otherwise it polls.
+        terminated: whether it accepts no more: it was completed, failed or cancelled.
+    """
+
+    subscribed: bool
+    buffered: int
+    capacity: int
+    demand: int
+    fusion: Fusion
+    terminated: bool
+
+
+@final
+class UnicastProcessor(
+    SerialDrain, CoreSubscriber[T], QueueSubscription[T], Processor[T, T], Generic[T]
+):
+    """Keeps items in a bounded queue for its one subscriber, who may come late.
+
+    It is fed by hand, with `offer` from any thread or `on_next` from one at a time, or by being
+    subscribed to a publisher:
+
+    >>> words = UnicastProcessor[str](2)
+    >>> [words.offer(word) for word in ("a", "b", "c")]
+    [True, True, False]
+    >>> words.on_complete()
+    >>> list(words.flow.map(str.upper))
+    ['A', 'B']
+
+    When the queue is full, `offer` says False and nothing else happens; `on_next`, which has no
+    answer to give, ends the flow with `MissingBackpressureError` after the items that wait. The
+    bound holds for publishers, too: `capacity` items are requested of the upstream at first, and
+    75 % of it again whenever as many were consumed. (The processor of this name in RxJava requests
+    everything, and its queue grows with what the subscriber does not take.)
+
+    Demand: exact. An item that a conditional subscriber dropped does not count.
+    Thread: whichever signals; one at a time. No lock is held while anybody is called.
+    Fusion: ASYNC, across threads, too: the subscriber polls this queue and needs none of its own.
+    SYNC, if it had already ended when it was asked: then the queue holds all there will ever be,
+    and its end is the end; an error is raised by the `poll` that finds the queue empty. Before the
+    end it cannot be SYNC: EMPTY would mean that no more items come. Of its own upstream it asks
+    no fusion.
+    Errors: the identical object. A second subscriber gets `ProtocolViolationError`.
+    Source: checklist F26, F30-F34, F58, and §2.13, §3.9, §3.13.
+
+    Args:
+        capacity: items that may wait, at least 1; `flow_core.UNBOUNDED` for as many as come.
+        delay_error: whether an error comes after the items that wait; otherwise it overtakes them,
+            and they go to the dropped-items hook.
+        on_terminate: called once, when it accepts no more: on the thread that completes, fails or
+            cancels it, before the subscriber hears of it. What it raises is dropped.
+
+    Raises:
+        TypeError: if `capacity` is not an int.
+        ValueError: if `capacity` is less than 1.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_asked",
+        "_bad",
+        "_cancelled",
+        "_capacity",
+        "_consumed",
+        "_delay_error",
+        "_done",
+        "_downstream",
+        "_emitted",
+        "_error",
+        "_halt",
+        "_limit",
+        "_lock",
+        "_mode",
+        "_negotiable",
+        "_on_terminate",
+        "_queue",
+        "_received",
+        "_requested",
+        "_subscribed",
+        "_upstream",
+    )
+
+    def __init__(
+        self,
+        capacity: int = DEFAULT_PREFETCH,
+        *,
+        delay_error: bool = True,
+        on_terminate: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__()
+        self._capacity = check_prefetch(capacity, "capacity")
+        self._delay_error = delay_error
+        self._on_terminate = on_terminate
+        self._limit = replenish_limit(capacity)
+        self._lock = Lock()
+        """For sums, and for what is set once; never held while calling out."""
+        self._queue: deque[T] = deque()
+        self._upstream: Subscription | None = None
+        self._asked = 0
+        """All that was requested of the upstream; changed under the lock."""
+        self._received = 0
+        """All that came by `on_next` since then."""
+        # Written before `_done`, and read only when `_done` is seen.
+        self._error: BaseException | None = None
+        self._done = False
+        """Nothing is queued any more."""
+        self._bad: ValueError | None = None
+        self._halt = False
+        """The next item may not be delivered: the drain has to find out why."""
+        self._cancelled = False
+        self._subscribed = False
+        self._downstream: CoreSubscriber[T] | None = None
+        """Whom to signal: from when its on_subscribe has returned until the end (§1.9, §3.13)."""
+        self._mode = Fusion.NONE
+        self._negotiable = False
+        """Whether the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
+        self._requested = 0
+        self._emitted = 0
+        self._consumed = 0
+        """Items that left the queue since more were requested; counted by who takes them."""
+
+    def __repr__(self) -> str:
+        delayed = "" if self._delay_error else ", delay_error=False"
+        return f"UnicastProcessor(capacity={self._capacity}{delayed})"
+
+    # -- towards the subscriber
+
+    @property
+    def flow(self) -> Flow[T]:
+        """This processor with the operators of a `Flow`."""
+        return Flow(self)
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """Serve `subscriber`, which gets what waits and what is still to come.
+
+        Only the first one is served; others get `ProtocolViolationError` (F32).
+
+        Raises:
+            NoneItemError: if it is None (§1.9).
+        """
+        downstream = core_subscriber(subscriber)
+        with self._lock:
+            served, self._subscribed = self._subscribed, True
+        if served or self._cancelled:
+            why = "serves one subscriber, and had one" if served else "was cancelled"
+            fail(
+                downstream,
+                ProtocolViolationError(
+                    f"{self!r} {why}; use a MulticastProcessor for many, or make a new one"
+                ),
+            )
+            return
+        self._negotiable = True
+        try:
+            downstream.on_subscribe(self)
+        except BaseException:
+            self.cancel()
+            raise
+        finally:
+            self._negotiable = False
+        # Nobody was signalled before (§1.9). What came meanwhile is found by the drain below, and
+        # so is a cancel, which sets its flag before it forgets the subscriber (F32).
+        if self._mode is not Fusion.SYNC:
+            self._downstream = downstream
+            if self._cancelled:
+                self._downstream = None
+        self.signal()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = None if n.__class__ is int and n > 0 else bad_request(n)
+        if self._cancelled or self._bad is not None or self._mode is Fusion.SYNC:
+            return
+        if bad is not None:
+            self._bad = bad
+            self._halt = True
+            self._finish(None, failed=True)
+        elif self._requested == UNBOUNDED:
+            return
+        else:
+            with self._lock:
+                self._requested = add_demand(self._requested, n)
+            if self._mode is Fusion.ASYNC:
+                return  # who polls has its demand in its own hands
+        self.signal()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`. The items that wait go to the dropped-items hook."""
+        self._cancelled = self._halt = True
+        self._downstream = None
+        self._finish(None, failed=True)
+        self.signal()
+
+    def statistics(self) -> UnicastStatistics:
+        """How many items wait, and for what.
+
+        Thread: any; while other threads signal, the figures are a moment apart.
+
+        >>> numbers = UnicastProcessor[int](4)
+        >>> numbers.offer(1)
+        True
+        >>> numbers.statistics().buffered, numbers.statistics().subscribed
+        (1, False)
+        """
+        unbounded = self._requested == UNBOUNDED
+        pushed = self._mode is Fusion.NONE
+        return UnicastStatistics(
+            subscribed=self._subscribed,
+            buffered=len(self._queue),
+            capacity=self._capacity,
+            demand=(UNBOUNDED if unbounded else self._requested - self._emitted) if pushed else 0,
+            fusion=self._mode,
+            terminated=self._done,
+        )
+
+    # -- by hand
+
+    def offer(self, item: T, /) -> bool:
+        """Queue `item` if there is room that no upstream was promised; from any thread.
+
+        Returns:
+            Whether it was queued; False also if the flow has ended.
+
+        Raises:
+            NoneItemError: if it is None (§2.13).
+        """
+        if item is None:
+            raise none_given("UnicastProcessor.offer")
+        with self._lock:
+            if self._done or self._room() <= 0:
+                return False
+            self._queue.append(item)
+        self.signal()
+        return True
+
+    # -- signals from the upstream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
+        if subscription is None:
+            raise none_given("UnicastProcessor.on_subscribe")
+        with self._lock:
+            accepted = self._upstream is None and not self._done
+            room = 0
+            if accepted:
+                self._upstream = subscription
+                self._received = 0
+                self._asked = room = self._room()
+        if not accepted:
+            subscription.cancel()
+        elif room > 0:
+            subscription.request(room)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. One call at a time (§1.3); `offer` may be called by many."""
+        if item is None:
+            raise none_given("UnicastProcessor.on_next")
+        queue = self._queue
+        if self._done:
+            hooks.drop_item(item)
+        elif len(queue) >= self._capacity:
+            self._overflow(item)
+        else:
+            queue.append(item)  # before the signal, which may be all that a fused one gets (F31)
+            self._received += 1
+            self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`: the upstream is over; the subscriber hears why."""
+        self.on_error(error)
+        return True
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. The items that wait come before it, if it is to be delayed."""
+        if error is None:
+            raise none_given("UnicastProcessor.on_error")
+        if self._finish(error):
+            self.signal()
+        else:
+            hooks.drop_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`. The items that wait come before it."""
+        if self._finish(None):
+            self.signal()
+
+    def _overflow(self, item: T) -> None:
+        hooks.drop_item(item)
+        upstream = self._upstream
+        error = MissingBackpressureError(
+            f"{self!r} got more items than it has asked for, while {len(self._queue)} wait in it; "
+            "put a back-pressure operator before it, or feed it by offer(), which says when it is "
+            "full"
+        )
+        if self._finish(error):
+            if upstream is not None:
+                upstream.cancel()
+            self.signal()
+
+    def _finish(self, error: BaseException | None, *, failed: bool = False) -> bool:
+        """Accept no more items; whether nobody has said so before.
+
+        Args:
+            error: what the upstream failed with.
+            failed: whether it is not the upstream that ended, which is to be cancelled then.
+        """
+        with self._lock:
+            upstream, self._upstream = self._upstream, None
+            if self._done:
+                return False
+            if error is not None:
+                self._error = error
+                self._halt = self._halt or not self._delay_error
+            self._done = True
+            on_terminate, self._on_terminate = self._on_terminate, None
+        if failed and upstream is not None:
+            upstream.cancel()
+        if on_terminate is not None:
+            try:
+                on_terminate()
+            except BaseException as raised:
+                throw_if_fatal(raised)
+                hooks.drop_error(raised)
+        return True
+
+    def _room(self) -> int:
+        """How many items more could wait, if all came that were requested. Under the lock."""
+        if self._capacity == UNBOUNDED:
+            return UNBOUNDED
+        # `on_next` counts an item after it was queued: in between there seems to be less room.
+        return self._capacity - len(self._queue) - max(self._asked - self._received, 0)
+
+    # -- the drain
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        downstream = self._downstream
+        if self._cancelled:
+            self._discard()
+        elif downstream is not None:
+            if self._mode is Fusion.NONE:
+                self._deliver(downstream)
+            else:
+                self._wake(downstream)
+
+    def _wake(self, downstream: CoreSubscriber[T]) -> None:
+        """Say that there is something to poll, or that this was all.
+
+        The end comes even if items wait: they can be polled after it (F33).
+        """
+        done = self._done  # read before: what came before the end can be polled by then
+        if not self._halt:
+            try:
+                downstream.on_next(_WAKE_UP)
+            except BaseException as error:
+                self._raised(downstream, error)
+                return
+        if self._halt:
+            self._stop(downstream)
+        elif done:
+            self._end(downstream)
+
+    def _deliver(self, downstream: CoreSubscriber[T]) -> None:
+        """Push what waits, as far as it is wanted, in batches up to the next replenishing."""
+        emit: Callable[[T], object]
+        if isinstance(downstream, ConditionalSubscriber):
+            conditional, emit = True, downstream.try_on_next
+        else:
+            conditional, emit = False, downstream.on_next
+        queue, limit = self._queue, self._limit
+        while not self._halt:
+            done = self._done  # read before the queue: what came before the end waits by then
+            batch = min(len(queue), limit - self._consumed)
+            if self._requested != UNBOUNDED:
+                batch = min(batch, self._requested - self._emitted)
+            if not batch:
+                if done and not queue:
+                    self._end(downstream)
+                return
+            taken = refused = 0
+            try:
+                while taken < batch and not self._halt:
+                    item = queue.popleft()
+                    taken += 1
+                    if emit(item) is False:
+                        refused += 1
+            except BaseException as error:
+                self._raised(downstream, error)
+                return
+            self._emitted += taken - refused if conditional else taken
+            self._consumed += taken
+            if self._consumed == limit:
+                try:
+                    self._replenish()
+                except BaseException as error:  # §3.16
+                    self._failed(downstream, error)
+                    return
+        self._stop(downstream)
+
+    def _replenish(self) -> None:
+        """Request as many items as there is room for; called by who takes items."""
+        self._consumed = 0
+        upstream = self._upstream
+        if upstream is None or self._capacity == UNBOUNDED:
+            return
+        with self._lock:
+            room = self._room()
+            if room <= 0 or self._done:
+                return
+            self._asked += room
+        upstream.request(room)
+
+    def _stop(self, downstream: CoreSubscriber[T]) -> None:
+        """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
+        self._discard()
+        if not self._cancelled:
+            self._end(downstream)
+
+    def _end(self, downstream: CoreSubscriber[T]) -> None:
+        """Send the terminal, the last signal there is."""
+        error, self._error = self._bad or self._error, None
+        self._downstream = None
+        if error is None:
+            downstream.on_complete()
+        else:
+            downstream.on_error(error)
+
+    def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
+        """The subscriber let `error` escape from its on_next (§2.13)."""
+        if self._closed(error) or not downstream.on_next_raised(error):
+            hooks.drop_error(error)
+
+    def _failed(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
+        """The upstream let `error` escape from request()."""
+        if self._closed(error):
+            hooks.drop_error(error)
+        else:
+            downstream.on_error(error)
+
+    def _closed(self, error: BaseException) -> bool:
+        """Cancel for `error`, and raise it if it is fatal; whether it was cancelled before."""
+        before = self._cancelled
+        self.cancel()
+        self._discard()
+        throw_if_fatal(error)
+        return before
+
+    def _discard(self) -> None:
+        queue = self._queue
+        while True:
+            try:
+                item = queue.popleft()
+            except IndexError:  # a subscriber that polls may be at it, too
+                return
+            hooks.drop_item(item)
+
+    # -- towards a subscriber that polls
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: SYNC if it has ended already, otherwise ASYNC.
+
+        Raises:
+            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
+                something was requested (F24, F47).
+        """
+        if not self._negotiable or self._requested or self._bad is not None:
+            raise ProtocolViolationError(
+                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+            )
+        self._negotiable = False
+        if mode & Fusion.SYNC and self._done:
+            # What is queued is all there will be (F34). EMPTY is the end then, not "not yet".
+            self._mode = Fusion.SYNC
+            if self._halt:
+                self._discard()
+        else:
+            self._mode = mode & Fusion.ASYNC
+        return self._mode
+
+    def poll(self) -> T | Empty:
+        """See `QueueSubscription.poll`. Requests more of the upstream when enough was polled."""
+        try:
+            item = self._queue.popleft()
+        except IndexError:
+            error = None
+            if self._mode is Fusion.SYNC and not self._cancelled:
+                error, self._error = self._error, None
+        else:
+            return self._taken(item)
+        if error is not None:
+            raise error  # out of the handler, or it would get the IndexError as its context
+        return EMPTY
+
+    def _taken(self, item: T) -> T:
+        self._consumed += 1
+        if self._consumed >= self._limit:
+            try:
+                self._replenish()
+            except BaseException:
+                hooks.drop_item(item)
+                raise
+        return item
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`. An error that is still to be raised counts, too."""
+        return not self._queue and (
+            self._mode is not Fusion.SYNC or self._error is None or self._cancelled
+        )
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`. The items go to the dropped-items hook."""
+        self._discard()
+        if self._mode is Fusion.SYNC:
+            self._error = None

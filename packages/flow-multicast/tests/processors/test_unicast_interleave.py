@@ -1,0 +1,129 @@
+"""`UnicastProcessor` under every schedule within the bound (two preemptions, or more)."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from flow_core import Fusion
+from flow_core.testing import TestSubscriber, recorded_drops
+from flow_core.testing.interleave import Body, Report, Scenario, explore, step
+from flow_multicast.processors import UnicastProcessor
+
+pytestmark = [
+    pytest.mark.interleave,
+    pytest.mark.skipif(
+        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
+    ),
+]
+
+each_mode = pytest.mark.parametrize("mode", [Fusion.NONE, Fusion.ASYNC, Fusion.ANY])
+
+
+def exhaust(body: Body) -> Report:
+    report = explore(body, modules=["flow_core.serial", "flow_multicast", __name__], timeout_s=100)
+    assert report.exhausted
+    assert report.schedules > 1
+    return report
+
+
+def observer(mode: Fusion, request: int = 10) -> TestSubscriber[int]:
+    return TestSubscriber[int](request, fusion=mode, on_item=lambda *_: step())
+
+
+@each_mode
+@pytest.mark.checklist("F31", "F32")
+def test_an_item_that_comes_while_somebody_subscribes_is_seen(mode: Fusion) -> None:
+    def body() -> Scenario:
+        processor = UnicastProcessor[int](4)
+        subscriber = observer(mode)
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_complete()
+
+        return Scenario(
+            send,
+            lambda: processor.subscribe(subscriber),
+            check=lambda: subscriber.assert_result(1),
+        )
+
+    exhaust(body)
+
+
+@each_mode
+@pytest.mark.checklist("F33")
+def test_the_end_does_not_overtake_an_item_while_somebody_requests(mode: Fusion) -> None:
+    def body() -> Scenario:
+        processor = UnicastProcessor[int](4)
+        subscriber = observer(mode, 0)
+        processor.subscribe(subscriber)
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_complete()
+
+        return Scenario(
+            send, lambda: subscriber.request(2), check=lambda: subscriber.assert_result(1)
+        )
+
+    exhaust(body)
+
+
+@each_mode
+@pytest.mark.checklist("F32")
+def test_of_two_that_subscribe_one_is_served(mode: Fusion) -> None:
+    def body() -> Scenario:
+        processor = UnicastProcessor[int](4)
+        processor.on_next(1)
+        processor.on_complete()
+        both = [observer(mode), observer(mode)]
+
+        def check() -> None:
+            served, refused = sorted(both, key=lambda one: one.error is not None)
+            served.assert_result(1)
+            refused.assert_items()
+            assert refused.error is not None
+
+        return Scenario(
+            lambda: processor.subscribe(both[0]), lambda: processor.subscribe(both[1]), check=check
+        )
+
+    exhaust(body)
+
+
+@each_mode
+@pytest.mark.checklist("F32")
+def test_nothing_stays_behind_when_it_is_cancelled_meanwhile(mode: Fusion) -> None:
+    def body() -> Scenario:
+        processor = UnicastProcessor[int](4)
+        subscriber = observer(mode)
+        processor.subscribe(subscriber)
+
+        def check() -> None:
+            subscriber.assert_rules_kept()
+            assert processor.is_empty()
+            assert processor._downstream is None
+
+        return Scenario(lambda: processor.offer(1), subscriber.cancel, check=check)
+
+    with recorded_drops():
+        exhaust(body)
+
+
+def test_offers_never_fill_more_than_there_is_room_for() -> None:
+    def body() -> Scenario:
+        processor = UnicastProcessor[int](1)
+        said: list[bool] = []
+
+        def offer() -> None:
+            said.append(processor.offer(1))
+
+        def check() -> None:
+            assert sorted(said) == [False, True]
+            assert processor.statistics().buffered == 1
+
+        return Scenario(offer, offer, check=check)
+
+    exhaust(body)

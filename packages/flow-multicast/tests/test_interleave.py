@@ -1,0 +1,261 @@
+"""`MulticastProcessor` under every schedule within the bound (two preemptions, or more)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Hashable
+
+import pytest
+
+import flow_core as flow
+from flow_core.testing import TestPublisher, TestSubscriber
+from flow_core.testing.interleave import Body, Report, Scenario, bound, explore, step
+from flow_multicast.processors import MulticastProcessor
+
+pytestmark = [
+    pytest.mark.interleave,
+    pytest.mark.skipif(
+        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
+    ),
+]
+
+
+def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
+    report = explore(
+        body,
+        modules=["flow_core.serial", "flow_multicast", __name__],
+        expect=expect,
+        timeout_s=100,
+    )
+    # With more preemptions than by default, there may be no time for all of them.
+    assert report.exhausted or bound() > 2
+    assert report.schedules > 1
+    assert not (report.exhausted and report.unseen)
+    return report
+
+
+def fed(prefetch: int = 4, *, ref_count: bool = False) -> MulticastProcessor[int]:
+    processor = MulticastProcessor[int](prefetch, ref_count=ref_count)
+    processor.start()
+    return processor
+
+
+def joined(processor: MulticastProcessor[int], request: int = 10) -> TestSubscriber[int]:
+    subscriber = TestSubscriber[int](request, on_item=lambda *_: step())
+    processor.subscribe(subscriber)
+    return subscriber
+
+
+@pytest.mark.checklist("M37")
+def test_who_subscribes_while_it_completes_hears_of_the_end_once() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        subscriber = TestSubscriber[int]()
+        return Scenario(
+            lambda: processor.subscribe(subscriber),
+            processor.on_complete,
+            check=subscriber.assert_result,
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("M33")
+def test_the_end_does_not_overtake_an_item_while_somebody_requests() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        subscriber = joined(processor, 0)
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_complete()
+
+        return Scenario(
+            send, lambda: subscriber.request(2), check=lambda: subscriber.assert_result(1)
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("M10")
+def test_who_cancels_while_items_are_sent_holds_nobody_back() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        leaving, staying = joined(processor, 1), joined(processor)
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_next(2)
+
+        def check() -> None:
+            staying.assert_items(1, 2)
+            leaving.assert_rules_kept().assert_not_terminated()
+            assert leaving.items in ([], [1])
+            assert processor.statistics().subscribers == 1
+
+        return Scenario(send, leaving.cancel, check=check)
+
+    exhaust(body)
+
+
+def test_who_subscribes_while_items_are_sent_gets_the_rest_in_order() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        first, late = joined(processor), TestSubscriber[int]()
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_next(2)
+            processor.on_complete()
+
+        def outcome() -> Hashable:
+            first.assert_result(1, 2)
+            late.assert_rules_kept()
+            assert late.completed
+            return tuple(late.items)
+
+        return Scenario(send, lambda: processor.subscribe(late), outcome=outcome)
+
+    exhaust(body, {(), (2,), (1, 2)})
+
+
+def test_two_who_offer_at_once_are_put_in_some_order() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        first, second = joined(processor), joined(processor)
+
+        def outcome() -> Hashable:
+            first.assert_rules_kept()
+            second.assert_items(*first.items)
+            return tuple(first.items)
+
+        return Scenario(lambda: processor.offer(1), lambda: processor.offer(2), outcome=outcome)
+
+    exhaust(body, {(1, 2), (2, 1)})
+
+
+def test_there_is_room_for_one_of_two_who_offer_at_once() -> None:
+    def body() -> Scenario:
+        processor = fed(1)
+        taken: list[bool] = []
+
+        def check() -> None:
+            assert sorted(taken) == [False, True]
+            assert processor.statistics().buffered == 1
+
+        return Scenario(
+            lambda: taken.append(processor.offer(1)),
+            lambda: taken.append(processor.offer(2)),
+            check=check,
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("M14")
+def test_a_bad_request_waits_for_a_running_on_next() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        wrong, right = joined(processor), joined(processor)
+
+        def check() -> None:
+            wrong.assert_failure(ValueError, *wrong.items)
+            right.assert_items(1)
+
+        return Scenario(
+            lambda: processor.on_next(1), lambda: wrong.subscription.request(0), check=check
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("M40", "M42")
+def test_the_last_who_leaves_cancels_the_upstream_unless_somebody_joins_before() -> None:
+    def body() -> Scenario:
+        source = TestPublisher[int]()
+        processor = MulticastProcessor[int](4, ref_count=True)
+        leaving = joined(processor)
+        source.subscribe(processor)
+        late = TestSubscriber[int]()
+
+        def outcome() -> Hashable:
+            leaving.assert_rules_kept()
+            late.assert_rules_kept()
+            assert late.completed == source.cancelled
+            return source.cancelled
+
+        return Scenario(leaving.cancel, lambda: processor.subscribe(late), outcome=outcome)
+
+    exhaust(body, {True, False})
+
+
+@pytest.mark.checklist("M25")
+def test_two_ends_at_once_are_one() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        subscriber = joined(processor)
+        error = ValueError("one of both")
+
+        def fail() -> None:
+            processor.on_error(error)
+
+        def outcome() -> Hashable:
+            subscriber.assert_rules_kept()
+            assert subscriber.terminated
+            return subscriber.completed
+
+        return Scenario(processor.on_complete, processor.on_complete, outcome=outcome)
+
+    exhaust(body, {True})
+
+
+def test_two_who_cancel_while_it_completes_are_let_go() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        first, second = joined(processor), joined(processor)
+
+        def check() -> None:
+            first.assert_rules_kept()
+            second.assert_rules_kept()
+            assert processor.statistics().subscribers == 0
+            assert not processor.has_subscribers
+
+        return Scenario(first.cancel, second.cancel, processor.on_complete, check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("M10")
+def test_a_polled_source_goes_on_for_who_stays() -> None:
+    def body() -> Scenario:
+        processor = MulticastProcessor[int](2)
+        staying, leaving = joined(processor, 0), joined(processor, 0)
+        flow.range(3).subscribe(processor)
+
+        def check() -> None:
+            staying.assert_result(0, 1, 2)
+            leaving.assert_rules_kept().assert_not_terminated()
+
+        return Scenario(lambda: staying.request(5), leaving.cancel, check=check)
+
+    exhaust(body)
+
+
+def test_an_item_that_one_has_filtered_out_is_not_counted_against_it() -> None:
+    def body() -> Scenario:
+        processor = fed(2)
+        odd, every = TestSubscriber[int](0, on_item=lambda *_: step()), joined(processor)
+        processor.flow.filter(lambda n: n > 1).subscribe(odd)
+
+        def send() -> None:
+            processor.offer(1)
+            processor.offer(2)
+            processor.on_complete()
+
+        def check() -> None:
+            odd.assert_result(2)
+            every.assert_result(1, 2)
+
+        return Scenario(send, lambda: odd.request(2), check=check)
+
+    exhaust(body)
