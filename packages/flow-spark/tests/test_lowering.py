@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import flow_core as flow
-from flow_core.stages import Stage, Template
+from flow_core.stages import Program, Stage, Template
+from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark.errors import OrderedOperatorError
 from flow_spark.jobs.lowering import Split, split
 
@@ -47,6 +49,35 @@ def test_stages_go_where_they_keep_their_meaning(
 
     assert names(found.remote) == remote
     assert names(found.local) == local
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
+def test_every_stage_over_partitions_means_what_it_means_over_the_whole(
+    case: StageCase, ordered: bool
+) -> None:
+    items = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
+    source = flow.from_iterable(items)
+    if case.apply(source).source is not source.source:
+        return  # take(0) is empty()
+    try:
+        found = parts(case.apply(flow.from_iterable(items)), ordered=ordered)
+    except OrderedOperatorError:
+        assert not ordered
+        return
+    remote: Program[int, Any] = Program(found.remote)
+    local: Program[Any, Any] = Program(found.local)
+    shares = [items] if ordered else [items[:5], [], items[5:]]
+
+    def arriving() -> Iterator[Any]:
+        for share in shares:
+            yield from remote.iterate(iter(share))
+
+    here = list(local.iterate(arriving()))
+    if "take" in case.name and not ordered:  # any of them
+        assert len(here) == len(case.model(items))
+    else:
+        assert sorted(map(repr, here)) == sorted(map(repr, case.model(items)))
 
 
 def test_counting_partitions_and_adding_up_counts_the_whole() -> None:

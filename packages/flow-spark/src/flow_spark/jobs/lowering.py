@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final, final
 
 from flow_core.stages import UNSET, Stage, Template
-from flow_core.stages.aggregate import COLLECT, COUNT, REDUCE
-from flow_core.stages.effects import DO_ON_NEXT
+from flow_core.stages.aggregate import ALL, COLLECT, COUNT, MAX, MIN, REDUCE, SOME, SUM
+from flow_core.stages.effects import CHECKPOINT, DO_AFTER_NEXT, DO_ON_NEXT
 from flow_core.stages.filtering import DISTINCT, DISTINCT_BY, TAKE
 from flow_spark.errors import OrderedOperatorError
 
@@ -52,7 +52,7 @@ def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Spl
     """
     remote: list[_AnyStage] = []
     for position, stage in enumerate(stages):
-        if stage.template is DO_ON_NEXT:
+        if stage.template in _EFFECTS or (ordered and _hears_of_ends(stage.template)):
             # An effect is meant for this process: there, nobody would see it.
             return _settle(remote, stages[position:], ordered, ways_out)
         if ordered or _treats_items_alone(stage.template):
@@ -79,7 +79,17 @@ def _settle(
 def _treats_items_alone(template: Template) -> bool:
     """Whether what comes of an item depends on nothing but that item."""
     lines = template.lines
-    return not template.ordered and not lines.state and not lines.on_end
+    keeps = lines.state or lines.on_start or lines.on_end or lines.stops
+    if template is CHECKPOINT:
+        return True  # its note travels with the error
+    return not (template.ordered or keeps or _hears_of_ends(template))
+
+
+def _hears_of_ends(template: Template) -> bool:
+    """Whether it has to do with how the whole flow ends, of which a partition knows nothing."""
+    if template is CHECKPOINT:
+        return False
+    return bool(template.lines.on_error or template.lines.on_close)
 
 
 def _refuse_ordered(stages: tuple[_AnyStage, ...], ways_out: str) -> None:
@@ -97,16 +107,10 @@ def _refuse_ordered(stages: tuple[_AnyStage, ...], ways_out: str) -> None:
             return  # one item is left, which is in order
 
 
+_EFFECTS: Final = frozenset({DO_ON_NEXT, DO_AFTER_NEXT})
+
 _ORDER_IS_NO_MATTER: Final = frozenset({TAKE, REDUCE, COLLECT})
 """On an unordered flow these mean: any so many items, and any order of combining."""
-
-
-def _take(stage: _AnyStage) -> Split | None:
-    return Split((stage,), (stage,))
-
-
-def _distinct(stage: _AnyStage) -> Split | None:
-    return Split((stage,), (stage,))
 
 
 def _count(stage: _AnyStage) -> Split | None:
@@ -121,12 +125,37 @@ def _reduce(stage: _AnyStage) -> Split | None:
     return Split((stage,), (stage,)) if stage.args[1] is UNSET else None
 
 
+def _sum(stage: _AnyStage) -> Split | None:
+    # Any other start would be added once per partition.
+    return Split((stage,), (stage,)) if stage.args[0] == 0 else None
+
+
+def _of_partitions(stage: _AnyStage) -> Split | None:
+    return Split((stage,), (stage,))
+
+
+def _all(stage: _AnyStage) -> Split | None:
+    return Split((stage,), (_over_answers(stage),))
+
+
+def _over_answers(stage: _AnyStage) -> _AnyStage:
+    """The same stage over the answers of the partitions."""
+    combine: _AnyStage = Stage(stage.template, bool)
+    combine.site = stage.site
+    return combine
+
+
 _TRANSLATIONS: Final[Mapping[Template, Callable[[_AnyStage], Split | None]]] = MappingProxyType(
     {
-        TAKE: _take,
-        DISTINCT: _distinct,
-        DISTINCT_BY: _distinct,
+        TAKE: _of_partitions,
+        DISTINCT: _of_partitions,
+        DISTINCT_BY: _of_partitions,
         COUNT: _count,
         REDUCE: _reduce,
+        SUM: _sum,
+        MIN: _of_partitions,
+        MAX: _of_partitions,
+        ALL: _all,
+        SOME: _all,
     }
 )
