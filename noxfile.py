@@ -147,7 +147,9 @@ def tests(session: nox.Session, package: str) -> None:
     # Before pytest comes, which brings pluggy and would hide that it is not declared.
     session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
     session.install(*dependencies("test"))
-    session.run("pytest", f"packages/{package}/tests", *session.posargs)
+    # The tests of flow-spark share a JVM.
+    parallel = [] if package == "flow-spark" else ["--numprocesses=auto"]
+    session.run("pytest", f"packages/{package}/tests", *parallel, *session.posargs)
 
 
 @nox.session(tags=["full"], reuse_venv=False)
@@ -196,7 +198,30 @@ def bench(session: nox.Session) -> None:
         session.run("python", script)
 
 
-# Sessions that come with their subject go here: tck, interleave, spark (clusters), docs.
+@nox.session(tags=["full"], reuse_venv=False)
+def tck(session: nox.Session) -> None:
+    """Run the official kit of Reactive Streams (Java); ``-- --repeat 10`` to look for flakes."""
+    if missing := [tool for tool in ("java", "javac", "mvn") if not shutil.which(tool)]:
+        session.skip(f"not on the PATH: {', '.join(missing)}")
+    install(session, "flow-core", "flow-ops", "flow-multicast")
+    session.install(*dependencies("tck"))
+    cache = ROOT / session.cache_dir / "tck"
+    session.run("python", "tck/run.py", f"--cache={cache}", *session.posargs)
+
+
+@nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
+def interleave(session: nox.Session) -> None:
+    """Explore the schedules of threads with up to three preemptions; `tests` does two."""
+    packages = ("flow-core", "flow-ops", "flow-multicast")
+    install(session, *packages)
+    session.install(*dependencies("test"))
+    folders = [f"packages/{package}/tests" for package in packages]
+    env = {"FLOW_INTERLEAVE_BOUND": os.environ.get("FLOW_INTERLEAVE_BOUND", "3")}
+    options = ("-m", "interleave", "--timeout=900", *session.posargs)
+    session.run("pytest", *folders, *options, env=env)
+
+
+# Sessions that come with their subject go here: spark (clusters), docs.
 
 
 @nox.session(reuse_venv=True)

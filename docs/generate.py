@@ -1,0 +1,746 @@
+"""Write operators.md and fusion-matrix.md out of the registry, checked against running objects.
+
+    python docs/generate.py            write both pages
+    python docs/generate.py --check    fail if a page is not what would be written
+
+Every operator and source that the packages in `PACKAGES` register is made with sample arguments and
+subscribed to, behind upstreams that grant each kind of fusion, by a subscriber that asks for each.
+A record that says something else than what happens then is an error. What is registered later
+appears by itself; what cannot be made of the types of its parameters needs a line in `SAMPLES`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import sys
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
+from operator import or_
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, final
+
+import flow_core as flow
+from flow_core import (
+    EMPTY,
+    UNBOUNDED,
+    CallableSource,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Empty,
+    Flow,
+    Fusion,
+    QueueSubscription,
+    ScalarSource,
+    Subscriber,
+    Subscription,
+)
+from flow_core.flow import DeferredSource
+from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec
+
+PACKAGES: Final = ("flow-core", "flow-ops", "flow-multicast")
+PROCESSORS: Final = ("flow_multicast",)
+"""Modules whose public processors are in the matrix: they are no records of the registry."""
+
+FOLDER: Final = Path(__file__).parent
+
+_AnyFlow = Flow[Any]  # Any: the items are of no matter
+_Args = tuple[Any, ...]
+
+
+def anything(*_: object) -> Any:  # Any: it stands for every function
+    """A function for every parameter that takes one. Fusion is agreed on before any is called."""
+    return 1
+
+
+def inline(task: Callable[[], object]) -> None:
+    """An executor that runs a task at once."""
+    task()
+
+
+class Through(CoreSubscriber[Any]):
+    """A subscriber in between, with a subscription of its own: a sample for `lift`."""
+
+    def __init__(self, downstream: CoreSubscriber[Any]) -> None:
+        self._downstream = downstream
+        self._upstream: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        self._downstream.on_subscribe(self)
+
+    def on_next(self, item: Any, /) -> None: ...
+
+    def on_error(self, error: BaseException, /) -> None: ...
+
+    def on_complete(self) -> None: ...
+
+    def request(self, n: int, /) -> None:
+        if self._upstream is not None:
+            self._upstream.request(n)
+
+    def cancel(self) -> None: ...
+
+
+SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
+    {
+        "context_write": [({},)],
+        "lift": [("sample", Through)],
+        "slice": [(1, 9, 2), (None, None, 2)],
+        # -- sources
+        "range": [(3,)],
+        "just": [(1,)],
+        "from_iterable": [([1, 2],)],
+        "from_publisher": [(flow.just(1).hide().source,)],
+        "error": [(ValueError("sample"),)],
+        "from_future": [(Future[int](),)],
+        "from_async_iterable": [(flow.range(3),)],
+        "using": [(list, flow.from_iterable, list.clear)],
+        "using_when": [(nullcontext, flow.just)],
+        "defer": [(lambda: flow.just(1),)],
+        "generate": [(list, lambda _, sink: sink.complete())],
+    }
+)
+"""The arguments of what the types of the parameters do not tell; each a way to use it."""
+
+
+THEMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "transform": "Other items",
+        "filtering": "Some of the items",
+        "aggregate": "One item of all",
+        "combining": "More items",
+        "combine": "Several flows",
+        "recovery": "Another end",
+        "errors": "Another end",
+        "effects": "Looking on",
+        "progress": "Looking on",
+        "flow": "Looking on",
+        "contexts": "Looking on",
+        "lifting": "Looking on",
+        "threads": "Threads",
+        "time": "Time",
+        "backpressure": "Back-pressure",
+        "connectables": "Many subscribers",
+    }
+)
+"""Headings by the module or folder that an operator is in, in the order of the page."""
+
+MODES: Final = (Fusion.SYNC, Fusion.ASYNC, Fusion.ANY)
+ASKED: Final = (*MODES, *(mode | Fusion.THREAD_BOUNDARY for mode in MODES))
+
+
+class MismatchError(Exception):
+    """A record of the registry and the object that it names do not agree."""
+
+
+# -- probing
+
+
+class Probe(CoreSubscriber[Any]):
+    """Asks for fusion, or requests one item, and notes the answer."""
+
+    def __init__(self, asks: Fusion = Fusion.NONE) -> None:
+        self.asks = asks
+        self.answer = Fusion.NONE
+        self.subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        if not self.asks:
+            subscription.request(1)
+        elif isinstance(subscription, QueueSubscription):
+            self.answer = subscription.request_fusion(self.asks)
+
+    def on_next(self, item: Any, /) -> None: ...
+
+    def on_error(self, error: BaseException, /) -> None: ...
+
+    def on_complete(self) -> None: ...
+
+
+class Plain:
+    """A publisher that sends nothing and notes who subscribes and what is requested."""
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self.asked = Fusion.NONE
+        self.subscriber: Subscriber[Any] | None = None
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        self.subscriber = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int, /) -> None:
+        self.requested = min(self.requested + n, UNBOUNDED)
+
+    def cancel(self) -> None: ...
+
+
+class Fusable(Plain, QueueSubscription[Any]):
+    """The same, which also grants fusion, and notes what it is asked for."""
+
+    def __init__(self, grants: Fusion) -> None:
+        super().__init__()
+        self._grants = grants
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        self.asked |= mode
+        return mode & self._grants
+
+    def poll(self) -> Empty:
+        return EMPTY
+
+    def is_empty(self) -> bool:
+        return True
+
+    def clear(self) -> None: ...
+
+
+def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
+    """What a flow answers when it is asked for fusion."""
+    probe = Probe(asks)
+    made.subscribe(probe)  # and no more: nothing of it has begun to run
+    if probe.answer & ~asks or probe.answer not in {Fusion.NONE, Fusion.SYNC, Fusion.ASYNC}:
+        raise MismatchError(f"{made!r} answers {probe.answer!r} to {asks!r} (F23)")
+    return probe.answer
+
+
+def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
+    """All that these flows answer; with THREAD_BOUNDARY if one of them grants something there."""
+    found = Fusion.NONE
+    for make in makes:
+        for asks in ASKED:
+            answer = granted(make(), asks)
+            found |= answer | (asks & Fusion.THREAD_BOUNDARY if answer else Fusion.NONE)
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class Facts:
+    """What an operator was seen to do in one use of it."""
+
+    asks: Fusion
+    """Of its upstream."""
+    answers: Fusion
+    """To its downstream."""
+    front: bool
+    """Whether it asks its upstream though nobody asks it."""
+    back: bool
+    """Whether it grants fusion though its upstream does not."""
+    conditional: bool
+    scalar: bool
+    """Whether it looks at a constant upstream, and makes something else of it (macro-fusion)."""
+    callable: bool
+    """The same for an upstream that is a function."""
+    requested: int
+    """Of the upstream, for one item."""
+
+    @property
+    def transitive(self) -> bool:
+        """Whether it only hands on what its neighbours agree on."""
+        return bool(self.asks) and not self.front and not self.back
+
+
+def observed(apply: Callable[[_AnyFlow], _AnyFlow]) -> Facts:
+    """What an operator does between neighbours that note everything."""
+    front = passed = Fusion.NONE
+    for mode in (Fusion.SYNC, Fusion.ASYNC):
+        upstream = Fusable(mode)
+        probe = Probe()
+        apply(Flow(upstream)).subscribe(probe)
+        front |= upstream.asked
+        upstream = Fusable(mode)
+        granted(apply(Flow(upstream)), Fusion.ANY)
+        passed |= upstream.asked
+    plain, probe = Plain(), Probe()
+    apply(Flow(plain)).subscribe(probe)
+    if probe.subscription is not None:
+        probe.subscription.cancel()
+    back = grants([lambda: apply(Flow(Plain()))])
+    behind = (
+        lambda: apply(_no_items()),
+        lambda: apply(Flow(Fusable(Fusion.SYNC))),
+        lambda: apply(Flow(Fusable(Fusion.ASYNC))),
+    )
+    return Facts(
+        asks=front | passed,
+        answers=back | grants(behind),
+        front=bool(front),
+        back=bool(back),
+        conditional=isinstance(plain.subscriber, ConditionalSubscriber),
+        scalar=_special(apply, flow.just(1)),
+        callable=_special(apply, flow.from_callable(lambda: 1)),
+        requested=plain.requested,
+    )
+
+
+def _no_items() -> _AnyFlow:
+    """A flow of an iterator that is nothing special."""
+    return flow.from_iterable(iter(()))
+
+
+def _special(apply: Callable[[_AnyFlow], _AnyFlow], upstream: _AnyFlow) -> bool:
+    made, usual = apply(upstream), apply(_no_items())
+    return made.source is not upstream.source and type(made.source) is not type(usual.source)
+
+
+# -- sample arguments
+
+
+def _sample(parameter: inspect.Parameter) -> Any:
+    """A value for a parameter by what its annotation says, or `Parameter.empty`."""
+    kind = str(parameter.annotation)
+    if "Executor" in kind or parameter.name == "executor":
+        return inline
+    if "Callable" in kind or "ErrorFilter" in kind:
+        return Exception if "ErrorFilter" in kind else anything
+    if kind.startswith("type["):
+        return int
+    if kind.startswith("Iterable"):
+        return (1, 2)
+    if "Publisher" in kind or kind.startswith("Flow"):
+        return flow.range(3)
+    simple = {
+        "int": 2,
+        "str": "sample",
+        "FilePath": "sample",
+        "bool": False,
+        "int | None": 2,
+        "object": 1,
+        "Any": 1,
+    }
+    if len(kind) == 1:  # a TypeVar
+        return 1
+    return simple.get(kind, inspect.Parameter.empty)
+
+
+def ways(name: str, factory: Callable[..., Any]) -> list[tuple[_Args, dict[str, Any]]]:
+    """The arguments of two uses: only what is needed, and everything there is."""
+    if name in SAMPLES:
+        return [(args, {}) for args in SAMPLES[name]]
+    least: tuple[list[Any], dict[str, Any]] = ([], {})
+    most: tuple[list[Any], dict[str, Any]] = ([], {})
+    for parameter in inspect.signature(factory).parameters.values():
+        value = _sample(parameter)
+        needed = parameter.default is inspect.Parameter.empty
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        if value is inspect.Parameter.empty:
+            if not needed:
+                continue
+            raise MismatchError(
+                f"{name}: no sample for the parameter {parameter.name!r} ({parameter.annotation}): "
+                "add the arguments to SAMPLES in docs/generate.py"
+            )
+        for use in (least, most) if needed else (most,):
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                use[1][parameter.name] = value
+            else:
+                use[0].append(value)
+    both = [(tuple(args), named) for args, named in (least, most)]
+    return both[:1] if least == most else both
+
+
+# -- the registry
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """An operator with its record and with what was seen of it."""
+
+    record: OperatorSpec
+    package: str
+    theme: str
+    facts: tuple[Facts, ...]
+
+    @property
+    def seen(self) -> Facts:
+        """What all ways to use it have in common, as a record says it: what may be."""
+        all_ = self.facts
+        return Facts(
+            asks=reduce(or_, (facts.asks for facts in all_)),
+            answers=reduce(or_, (facts.answers & Fusion.ANY for facts in all_))
+            | (Fusion.NONE if self.boundary != "yes" else Fusion.THREAD_BOUNDARY),
+            front=any(facts.front for facts in all_),
+            back=any(facts.back for facts in all_),
+            conditional=all(facts.conditional for facts in all_),
+            scalar=any(facts.scalar for facts in all_),
+            callable=any(facts.callable for facts in all_),
+            requested=all_[0].requested,
+        )
+
+    @property
+    def boundary(self) -> str:
+        """Whether it grants fusion across threads."""
+        across = [Fusion.THREAD_BOUNDARY in facts.answers for facts in self.facts]
+        return "yes" if all(across) else "without a function" if any(across) else "–"
+
+
+def hosts() -> PluginHost:
+    """The registry, whatever the environment says of plugins."""
+    host = PluginHost({})
+    there = {plugin.distribution for plugin in host.plugins}
+    if missing := [package for package in PACKAGES if package not in there]:
+        raise MismatchError(f"not installed: {', '.join(missing)}")
+    return host
+
+
+def operators(host: PluginHost) -> list[Row]:
+    """The operators of the packages, in the order of the page, each probed."""
+    rows = []
+    for name, found in host.operators.items():
+        if found.plugin.distribution not in PACKAGES:
+            continue
+        facts = tuple(_seen(host, name))
+        row = Row(found.spec, str(found.plugin.distribution), _theme(found.spec), facts)
+        _compare(row)
+        rows.append(row)
+    order = list(dict.fromkeys(THEMES.values()))
+    rows.sort(key=lambda row: order.index(row.theme) if row.theme in order else len(order))
+    return rows
+
+
+def _seen(host: PluginHost, name: str) -> Iterator[Facts]:
+    factory = host.operator(name)
+    for args, named in ways(name, factory):
+        yield observed(_applying(factory, args, named))
+
+
+def _applying(
+    factory: Callable[..., Any], args: _Args, named: Mapping[str, Any]
+) -> Callable[[_AnyFlow], _AnyFlow]:
+    def apply(upstream: _AnyFlow) -> _AnyFlow:
+        made: _AnyFlow = upstream.pipe(factory(*args, **named))
+        return made
+
+    return apply
+
+
+def _theme(record: OperatorSpec) -> str:
+    method = getattr(Flow, record.name, None)
+    thing = record.load() if method is None else method
+    path = str(thing.__module__).split(".")
+    place = path[-1] if path[0] == "flow_core" else path[1]
+    return THEMES.get(place, place.replace("_", " ").capitalize())
+
+
+def _compare(row: Row) -> None:
+    """Raise if the record says something else than what happened."""
+    record, seen = row.record, row.seen
+    said = {
+        "asks": (record.asks, seen.asks),
+        "answers": (record.answers, seen.answers),
+        "conditional": (record.conditional, seen.conditional),
+    }
+    for fact, (registered, found) in said.items():
+        if registered != found:
+            raise MismatchError(
+                f"{record.name}: its record says {fact}={registered!r}, but it was seen to have "
+                f"{found!r}; correct the record (or the operator)"
+            )
+    demand = {
+        Backpressure.PASS: seen.requested == 1,
+        Backpressure.UNBOUNDED_IN: seen.requested == UNBOUNDED,
+        Backpressure.FULL: seen.requested < UNBOUNDED,
+    }
+    if not demand.get(record.backpressure, True):
+        raise MismatchError(
+            f"{record.name}: its record says {record.backpressure.value!r}, but for one item it "
+            f"requests {seen.requested}"
+        )
+
+
+# -- the pages
+
+HEAD: Final = "<!-- Written by docs/generate.py: change that, or the registry, and run it. -->\n"
+
+
+def operators_page() -> str:
+    """The text of operators.md."""
+    host = hosts()
+    rows = operators(host)
+    parts = [
+        "# Operators\n",
+        HEAD,
+        (
+            "Every operator of flow-core, flow-ops and flow-multicast. All are arguments of "
+            "`Flow.pipe`; those of flow-core are functions of `flow_core.operators` (`progress` of "
+            "`flow_core.progress`), and all of its stages are methods of `Flow`, too. Those with ‡ "
+            "are boundaries: the loops before and after them are "
+            "separate; all others are compiled into the loop of their neighbours. What a column "
+            "says is tried on the running operator when this page is written.\n"
+        ),
+        (
+            "* **back-pressure**: what becomes of demand. *Passes demand on*: of one requested "
+            "item, one is requested above. *Bounded*: a few are requested ahead. *Takes all, gives "
+            "on demand*: everything is requested above.\n"
+            "* **fusion**: how items may be polled here instead of being pushed; *across threads* "
+            "if also by another thread. The [fusion matrix](fusion-matrix.md) says more.\n"
+            "* **conditional**: whether an item that is left out costs no new request.\n"
+        ),
+    ]
+    for theme in dict.fromkeys(row.theme for row in rows):
+        parts.append(f"## {theme}\n")
+        parts.append(
+            _table(
+                ("operator", "does", "back-pressure", "fusion", "conditional"),
+                [
+                    (
+                        _name(row),
+                        row.record.summary,
+                        row.record.backpressure.value,
+                        _fusion(row.record.answers),
+                        _yes(row.record.conditional),
+                    )
+                    for row in rows
+                    if row.theme == theme
+                ],
+            )
+        )
+    parts.append("## Names elsewhere\n")
+    parts.append(
+        "What is not here has the same name everywhere, in the spelling of its language "
+        "(`take_while`, `takeWhile`), or reads a file.\n"
+    )
+    elsewhere = tomllib.loads((FOLDER / "names.toml").read_text("utf-8"))
+    known = {row.record.name for row in rows} | set(_sources(host))
+    if unknown := set(elsewhere) - known:
+        raise MismatchError(f"names.toml: no such operator or source: {sorted(unknown)}")
+    parts.append(
+        _table(
+            ("here", "RxPY", "RxJava 3", "Reactor"),
+            [
+                (f"`{name}`", *(f"`{other}`" if other else "–" for other in others))
+                for name, others in sorted(elsewhere.items())
+            ],
+        )
+    )
+    return "\n".join(map(_wrapped, parts))
+
+
+def matrix_page() -> str:
+    """The text of fusion-matrix.md."""
+    host = hosts()
+    rows = operators(host)
+    parts = [
+        "# Fusion matrix\n",
+        HEAD,
+        (
+            "What neighbours may agree on instead of plain Reactive Streams. Every cell is what "
+            "the running object has answered when this page was written; its record in the "
+            "registry says the same.\n"
+        ),
+        (
+            "* **scalar**, **callable**: of a source, whether it is a constant, or a function of "
+            "no or one item; of an operator, whether it looks at such a source, and makes a flow "
+            "of its own of it (macro-fusion).\n"
+            "* **SYNC**, **ASYNC**: the modes that it grants to what follows.\n"
+            "* **THREAD_BOUNDARY**: whether it grants them also to one that polls on another "
+            "thread. What calls a user's function does not: the function stays on its thread.\n"
+            "* **conditional**: whether it tells its upstream which items it dropped.\n"
+            "* **front**: it polls its upstream, whoever follows. **back**: it can be polled, "
+            "whatever comes before. **transitive**: it hands on what its neighbours agree on. "
+            "`asks` says for which modes it asks its upstream then.\n"
+        ),
+        "## Sources\n",
+        _table(
+            ("source", "scalar", "callable", "SYNC", "ASYNC", "THREAD_BOUNDARY"),
+            [
+                (f"`{name}`", *_source_cells(made, answers))
+                for name, (made, answers) in _sources(host).items()
+            ],
+        ),
+        "## Processors\n",
+        (
+            "A processor is both: `front` is how it takes items of its upstream, the rest how it "
+            "gives them to a subscriber.\n"
+        ),
+        _table(
+            ("processor", "SYNC", "ASYNC", "THREAD_BOUNDARY", "front", "asks"), list(_processors())
+        ),
+        "## Operators\n",
+        (
+            "Of the stages of one run, compiled into one loop, the answer is that of the most "
+            "careful one.\n"
+        ),
+    ]
+    columns = ("scalar", "callable", "SYNC", "ASYNC", "THREAD_BOUNDARY", "conditional")
+    parts.append(
+        _table(
+            ("operator", *columns, "front", "back", "transitive", "asks"),
+            [_operator_cells(row) for row in rows],
+        )
+    )
+    return "\n".join(map(_wrapped, parts))
+
+
+def _wrapped(part: str) -> str:
+    """Running text in lines of a page; the rest as it is."""
+    if part[0] in "#<|":
+        return part
+    lines = (
+        textwrap.fill(
+            line,
+            105,
+            subsequent_indent="  " if line.startswith("* ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in part.splitlines()
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _operator_cells(row: Row) -> tuple[str, ...]:
+    seen = row.seen
+    return (
+        f"`{row.record.name}`",
+        _yes(seen.scalar),
+        _yes(seen.callable),
+        _yes(Fusion.SYNC in seen.answers),
+        _yes(Fusion.ASYNC in seen.answers),
+        row.boundary,
+        _yes(seen.conditional),
+        _yes(seen.front),
+        _yes(seen.back),
+        _yes(seen.transitive),
+        _fusion(seen.asks),
+    )
+
+
+def _source_cells(made: _AnyFlow, answers: Fusion) -> tuple[str, ...]:
+    source = made.source
+    deferred = isinstance(source, DeferredSource)
+    return (
+        _yes(isinstance(source, ScalarSource)),
+        _yes(isinstance(source, CallableSource)),
+        *(
+            _yes(mode in answers)
+            + (" (of the flow it makes)" if deferred and mode in answers else "")
+            for mode in (Fusion.SYNC, Fusion.ASYNC, Fusion.THREAD_BOUNDARY)
+        ),
+    )
+
+
+def _sources(host: PluginHost) -> dict[str, tuple[_AnyFlow, Fusion]]:
+    """A flow of each source of the packages, and what such flows answer."""
+    found: dict[str, tuple[_AnyFlow, Fusion]] = {}
+    for name, registered in host.sources.items():
+        if registered.plugin.distribution not in PACKAGES:
+            continue
+        record: SourceSpec = registered.spec
+        args, named = ways(name, host.source(name))[0]
+        makes = [_making(host.source(name), args, named)]
+        answers = grants(makes)
+        if answers != record.answers:
+            raise MismatchError(
+                f"{name}: its record says answers={record.answers!r}, but it was seen to have "
+                f"{answers!r}; correct the record (or the source)"
+            )
+        found[name] = (makes[0](), answers)
+    return found
+
+
+def _making(
+    factory: Callable[..., _AnyFlow], args: _Args, named: Mapping[str, Any]
+) -> Callable[[], _AnyFlow]:
+    return lambda: factory(*args, **named)
+
+
+def _processors() -> Iterator[tuple[str, ...]]:
+    for module in map(import_module, PROCESSORS):
+        for name in module.__all__:
+            kind = getattr(module, name)
+            if not all(hasattr(kind, part) for part in ("flow", "on_subscribe", "on_next")):
+                continue
+            asked = Fusion.NONE
+            for mode in (Fusion.SYNC, Fusion.ASYNC):
+                upstream = Fusable(mode)
+                upstream.subscribe(kind())
+                asked |= upstream.asked
+            answers = grants([_flow_of(kind)])
+            modes = (Fusion.SYNC, Fusion.ASYNC, Fusion.THREAD_BOUNDARY)
+            yield (
+                f"`{name}`",
+                *(_yes(mode in answers) for mode in modes),
+                _yes(bool(asked)),
+                _fusion(asked),
+            )
+
+
+def _flow_of(processor: Callable[[], Any]) -> Callable[[], _AnyFlow]:
+    return lambda: processor().flow
+
+
+def _name(row: Row) -> str:
+    by = "" if row.package == "flow-core" else f" ({row.package})"
+    mark = "" if row.record.kind is Kind.STAGE else " ‡"
+    return f"`{row.record.name}`{mark}{by}"
+
+
+def _fusion(mode: Fusion) -> str:
+    modes = [part.name or "" for part in (Fusion.SYNC, Fusion.ASYNC) if part in mode]
+    across = " across threads" if Fusion.THREAD_BOUNDARY in mode else ""
+    return ", ".join(modes) + across if modes else "–"
+
+
+def _yes(fact: bool) -> str:
+    return "yes" if fact else "–"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
+    {"operators.md": operators_page, "fusion-matrix.md": matrix_page}
+)
+
+
+def stale() -> str:
+    """How the pages differ from what would be written; empty if they do not."""
+    found = ""
+    for name, make in PAGES.items():
+        page = FOLDER / name
+        old = page.read_text("utf-8").splitlines(True) if page.exists() else []
+        diff = difflib.unified_diff(old, make().splitlines(True), f"docs/{name}", "generated", n=0)
+        if text := "".join(diff):
+            found += text
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the pages, or compare them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    try:
+        if parser.parse_args(arguments).check:
+            if difference := stale():
+                print(difference, "These pages are not what the code says.", sep="\n")
+                print("Run: python docs/generate.py")
+                return 1
+            return 0
+        for name, make in PAGES.items():
+            (FOLDER / name).write_text(make(), "utf-8")
+    except MismatchError as error:
+        print(f"docs/generate.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
