@@ -62,14 +62,21 @@ COLLECT: Final = Template(
     ordered=True,
 )
 
+_GIVE_ITEMS: Final = """
+    x = items
+    EMIT
+    """
+_GIVE_RESULT: Final = """
+    x = result
+    EMIT
+    """
+"""What is given at the end, by the name of what was gathered."""
+
 TO_LIST: Final = Template(
     "to_list",
     state="items = []",
     on_item="items.append(x)",
-    on_end="""
-    x = items
-    EMIT
-    """,
+    on_end=_GIVE_ITEMS,
 )
 
 COUNT: Final = Template(
@@ -86,10 +93,7 @@ TO_SET: Final = Template(
     "to_set",
     state="items = set()",
     on_item="items.add(x)",
-    on_end="""
-    x = items
-    EMIT
-    """,
+    on_end=_GIVE_ITEMS,
 )
 
 TO_DICT: Final = Template(
@@ -97,10 +101,7 @@ TO_DICT: Final = Template(
     params=("key",),
     state="items = {}",
     on_item="items[key(x)] = x",
-    on_end="""
-    x = items
-    EMIT
-    """,
+    on_end=_GIVE_ITEMS,
     ordered=True,
 )
 
@@ -109,10 +110,7 @@ TO_DICT_OF: Final = Template(
     params=("key", "value"),
     state="items = {}",
     on_item="items[key(x)] = value(x)",
-    on_end="""
-    x = items
-    EMIT
-    """,
+    on_end=_GIVE_ITEMS,
     ordered=True,
 )
 
@@ -121,10 +119,7 @@ TO_MULTIDICT: Final = Template(
     params=("key",),
     state="items = {}",
     on_item="items.setdefault(key(x), []).append(x)",
-    on_end="""
-    x = items
-    EMIT
-    """,
+    on_end=_GIVE_ITEMS,
 )
 
 TO_MULTIDICT_OF: Final = Template(
@@ -132,10 +127,7 @@ TO_MULTIDICT_OF: Final = Template(
     params=("key", "value"),
     state="items = {}",
     on_item="items.setdefault(key(x), []).append(value(x))",
-    on_end="""
-    x = items
-    EMIT
-    """,
+    on_end=_GIVE_ITEMS,
 )
 
 SUM: Final = Template(
@@ -284,10 +276,7 @@ ALL: Final = Template(
         result = False
         STOP
     """,
-    on_end="""
-    x = result
-    EMIT
-    """,
+    on_end=_GIVE_RESULT,
 )
 
 SOME: Final = Template(
@@ -299,10 +288,7 @@ SOME: Final = Template(
         result = True
         STOP
     """,
-    on_end="""
-    x = result
-    EMIT
-    """,
+    on_end=_GIVE_RESULT,
 )
 
 IS_EMPTY: Final = Template(
@@ -312,10 +298,7 @@ IS_EMPTY: Final = Template(
     result = False
     STOP
     """,
-    on_end="""
-    x = result
-    EMIT
-    """,
+    on_end=_GIVE_RESULT,
     at_most=1,
 )
 
@@ -328,10 +311,7 @@ CONTAINS: Final = Template(
         result = True
         STOP
     """,
-    on_end="""
-    x = result
-    EMIT
-    """,
+    on_end=_GIVE_RESULT,
 )
 
 

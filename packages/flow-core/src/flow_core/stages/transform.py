@@ -123,6 +123,13 @@ PAIRWISE: Final = Template(
     ordered=True,
 )
 
+_REST_OF_BUFFER: Final = """
+    if buffer:
+        x = buffer
+        EMIT
+    """
+"""What the buffering stages give at the end: the list that is not full yet."""
+
 BUFFER_WITH_COUNT: Final = Template(
     "buffer_with_count",
     params=("count",),
@@ -134,11 +141,7 @@ BUFFER_WITH_COUNT: Final = Template(
         buffer = []
         EMIT
     """,
-    on_end="""
-    if buffer:
-        x = buffer
-        EMIT
-    """,
+    on_end=_REST_OF_BUFFER,
     ordered=True,
 )
 
@@ -177,11 +180,7 @@ BUFFER_UNTIL: Final = Template(
         buffer = []
         EMIT
     """,
-    on_end="""
-    if buffer:
-        x = buffer
-        EMIT
-    """,
+    on_end=_REST_OF_BUFFER,
     ordered=True,
 )
 
@@ -200,11 +199,7 @@ BUFFER_UNTIL_BEFORE: Final = Template(
         x = full
         EMIT
     """,
-    on_end="""
-    if buffer:
-        x = buffer
-        EMIT
-    """,
+    on_end=_REST_OF_BUFFER,
     ordered=True,
 )
 
@@ -223,11 +218,7 @@ BUFFER_WHILE: Final = Template(
         x = full
         EMIT
     """,
-    on_end="""
-    if buffer:
-        x = buffer
-        EMIT
-    """,
+    on_end=_REST_OF_BUFFER,
     ordered=True,
 )
 
@@ -243,11 +234,7 @@ BUFFER_SPLIT: Final = Template(
     else:
         buffer.append(x)
     """,
-    on_end="""
-    if buffer:
-        x = buffer
-        EMIT
-    """,
+    on_end=_REST_OF_BUFFER,
     ordered=True,
 )
 
@@ -270,11 +257,7 @@ BUFFER_UNTIL_CHANGED: Final = Template(
         x = full
         EMIT
     """,
-    on_end="""
-    if buffer:
-        x = buffer
-        EMIT
-    """,
+    on_end=_REST_OF_BUFFER,
     ordered=True,
 )
 
