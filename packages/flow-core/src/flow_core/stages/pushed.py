@@ -221,12 +221,12 @@ class StageSubscriber(
                 hooks.drop_item(item)
             return True
         if self._queues:
-            if self._upstream is None:
-                hooks.drop_item(item)  # it came before on_subscribe (§1.9)
-            elif self._out is None:
+            if self._out is not None:
+                self._woken = True  # that is all it says, whatever it carries (F26)
+            elif self._upstream is not None:
                 self._inbox.append(item)
             else:
-                self._woken = True  # that is all it says, whatever it carries (F26)
+                hooks.drop_item(item)  # it came before on_subscribe (§1.9)
             self.signal()
             return True
         try:
@@ -654,7 +654,6 @@ class StageSubscriber(
         loop, upstream, gate = self._loop, self._queue, self._gate
         if loop is None or upstream is None or not self._open:
             return EMPTY
-        limit = replenish_limit(self._prefetch)
         while not gate.cancelled:
             try:
                 item = upstream.poll()
@@ -662,7 +661,8 @@ class StageSubscriber(
                 self._give_up(upstream)
                 raise
             if item is EMPTY:
-                self._ask_again()
+                if self._consumed:
+                    self._ask_again()
                 return EMPTY
             try:
                 if loop.send(item) == PAUSED and not gate.cancelled:
@@ -674,7 +674,7 @@ class StageSubscriber(
             if out:
                 return out.pop()
             self._consumed += 1
-            if self._consumed >= limit:
+            if self._consumed >= replenish_limit(self._prefetch):
                 self._ask_again()
         return EMPTY
 

@@ -675,9 +675,12 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             if item is EMPTY:
                 return EMPTY
         else:
+            queue = self._queue
+            if not queue:
+                return EMPTY  # who polls asks once too often whenever it is woken
             try:
-                item = self._queue.popleft()
-            except IndexError:
+                item = queue.popleft()
+            except IndexError:  # emptied by a cancel meanwhile
                 return EMPTY
         self._consumed += 1
         limit, upstream = self._limit, self._upstream
