@@ -135,6 +135,7 @@ def typing(session: nox.Session) -> None:
     session.install(*dependencies("typing"))
     for package in PACKAGES:  # one by one, so that typing tests may share names
         session.run("mypy", "--strict", *map(str, typed_folders(package)))
+    session.run("mypy", "--strict", "--package=flow_tck", env={"MYPYPATH": "tck"})
     # By name: where its own patterns match nothing, pyright is content.
     session.run("pyright", *(str(path) for package in PACKAGES for path in typed_folders(package)))
 

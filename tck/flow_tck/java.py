@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard, TypeVar
 
-import jpype  # type: ignore[import-untyped]  # it has no types
+import jpype
 
 __all__ = [
     "Java",

@@ -21,9 +21,9 @@ from flow_core import (
     UNBOUNDED,
     Emitter,
     Flow,
-    GenerateSink,
     Processor,
     Publisher,
+    SingleSink,
     Subscriber,
     Subscription,
     sources,
@@ -250,7 +250,7 @@ def _failed_create() -> AnyFlow:
     return flow.create(lambda emitter: emitter.error(KitError("as the kit has asked for")))
 
 
-def _step(n: int, i: int, sink: GenerateSink[int]) -> int:
+def _step(n: int, i: int, sink: SingleSink[int]) -> int:
     if i < n:
         sink.next(i)
     else:

@@ -191,9 +191,12 @@ class Flow(
         return bounded if hooks.on_assembly.call is None else assembled(bounded)
 
     def _add(self, template: Template, *args: object) -> Flow[Any]:  # Any: see _then
+        made: Flow[Any] = Flow(self._source)
+        made._parent = self
         stage: _AnyStage = Stage(template, *args)
         stage.site = user_site()
-        return self._then(stage)
+        made._stage = stage
+        return made if hooks.on_assembly.call is None else assembled(made)
 
     def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: see Fluent._pipe
         return self._made(operator.apply(self), operator)
@@ -220,10 +223,13 @@ class Flow(
     @property
     def stages(self) -> tuple[_AnyStage, ...]:
         """The stages since the last boundary, upstream first."""
-        if self._stage is None:
+        stage, parent = self._stage, self._parent
+        if stage is None:
             return ()
-        stages: list[_AnyStage] = []
-        flow: Flow[Any] | None = self
+        if parent is None or parent._stage is None:
+            return (stage,)
+        stages: list[_AnyStage] = [stage]
+        flow: Flow[Any] | None = parent
         while flow is not None and flow._stage is not None:
             stages.append(flow._stage)
             flow = flow._parent

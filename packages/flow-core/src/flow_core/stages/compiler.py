@@ -183,12 +183,12 @@ class Shape:
 
     __slots__ = (
         "__weakref__",
-        "_caps",
         "_loops",
         "absorbs",
         "accounts",
         "bounds",
         "calls_user_code",
+        "caps",
         "closes",
         "files",
         "handles",
@@ -234,7 +234,8 @@ class Shape:
                 depth, loops = lines.nesting, lines.loops
         self.absorbs = absorbs
         """Whether nothing is emitted before the upstream completes (or a stage stops)."""
-        self._caps = caps
+        self.caps = caps
+        """Stages that bound how many items pass: which, by how many, and whether of the source."""
         self.bounds = bounds
         """Where the parts begin that each fit into one function."""
         self.single = len(bounds) == 1
@@ -243,7 +244,7 @@ class Shape:
     def limits(self, stages: tuple[_AnyStage, ...]) -> tuple[int, int]:
         """How many items of the upstream can be used at most, and how many can come out."""
         limit = cap = UNBOUNDED
-        for index, at_most, one_to_one in self._caps:
+        for index, at_most, one_to_one in self.caps:
             stage = stages[index]
             count: object = at_most
             if isinstance(count, str):
@@ -320,9 +321,11 @@ class Program(Generic[T_contra, R_co]):
             self.args = stages[0].args
         else:
             self.args = tuple([arg for stage in stages for arg in stage.args])
-        self.limit, self.demand_cap = shape.limits(stages)
+        self.limit = self.demand_cap = UNBOUNDED
         """The most items of the upstream that can be used, if a leading ``take`` says so; and the
         most that can come out."""
+        if shape.caps:
+            self.limit, self.demand_cap = shape.limits(stages)
         self._segments: tuple[Program[Any, Any], ...] | None = None
 
     @property

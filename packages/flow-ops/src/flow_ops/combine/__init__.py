@@ -1,0 +1,1 @@
+"""Operators and sources that bring several flows together."""

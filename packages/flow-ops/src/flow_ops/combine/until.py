@@ -1,0 +1,152 @@
+"""`take_until` and `skip_until`: another flow says when."""
+
+from __future__ import annotations
+
+from typing import TypeVar, final
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import Coordinator, Listener, coordinated
+
+__all__ = ["skip_until", "take_until"]
+
+T = TypeVar("T")
+
+
+def take_until(other: Publisher[object]) -> Operator[T, Flow[T]]:
+    """Items until `other` gives one, or completes.
+
+    >>> import flow_core as flow
+    >>> (
+    ...     list(flow.range(3).pipe(take_until(flow.never()))),
+    ...     list(flow.just(1).pipe(take_until(flow.just("stop")))),
+    ... )
+    ([0, 1, 2], [])
+
+    Demand: passed on. One item is requested of `other`, which is subscribed first.
+    Thread: items keep that of the upstream; the end may come on that of `other`.
+    Fusion: none.
+    Errors: those of both flows; each cancels the other.
+
+    Args:
+        other: ends the flow.
+    """
+    return coordinated(
+        "take_until",
+        describe(other),
+        lambda flow, downstream, label: TakeUntil(flow, other, downstream, label),
+    )
+
+
+def skip_until(other: Publisher[object]) -> Operator[T, Flow[T]]:
+    """Items from when `other` gives its first one; those before are dropped.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(3).pipe(skip_until(flow.just("go"))))
+    [0, 1, 2]
+
+    If `other` completes without an item, no item comes at all, only the end.
+
+    Demand: passed on; a dropped item is requested again. One item is requested of `other`, which is
+    subscribed first.
+    Thread: that of the upstream. Fusion: none.
+    Errors: those of both flows; each cancels the other.
+
+    Args:
+        other: opens the flow.
+    """
+    return coordinated(
+        "skip_until",
+        describe(other),
+        lambda flow, downstream, label: SkipUntil(flow, other, downstream, label),
+    )
+
+
+class _Until(Coordinator[T]):
+    """Passes the signals of a flow on, and listens to another one."""
+
+    __slots__ = ("_main", "_other", "_source")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        other: Publisher[object],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._other = other
+        self._main: Listener[T] | None = Listener(self, self.emit, self._on_end)
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.connect(self._other, Listener(self, self._on_other, self._on_other_end, 1))
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is not None:
+            main.request(n)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self._main = None
+
+    def _on_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+    def _on_other(self, _: object) -> None:
+        """The other flow has given an item."""
+
+    def _on_other_end(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.fail(error)
+
+
+@final
+class TakeUntil(_Until[T]):
+    """See `take_until`."""
+
+    __slots__ = ()
+
+    def _on_other(self, _: object) -> None:
+        self.complete()
+
+    def _on_other_end(self, error: BaseException | None) -> None:
+        self._on_end(error)
+
+
+@final
+class SkipUntil(_Until[T]):
+    """See `skip_until`."""
+
+    __slots__ = ("_is_open",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        other: Publisher[object],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(source, other, downstream, label)
+        self._main = Listener(self, self._on_item, self._on_end)
+        self._is_open = False
+
+    def _on_item(self, item: T) -> None:
+        if self._is_open:
+            self.emit(item)
+        elif self._main is not None:
+            self._main.request(1)
+
+    def _on_other(self, _: object) -> None:
+        self._is_open = True

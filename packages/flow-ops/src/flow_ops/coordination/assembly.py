@@ -1,0 +1,91 @@
+"""How a coordinator becomes an operator or a source."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar, final
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
+from flow_core.subscribers import core_subscriber
+from flow_ops.coordination.coordinator import Coordinator
+
+__all__ = ["Coordinated", "coordinated", "coordinated_source", "labelled"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@final
+class Coordinated(Publisher[R]):
+    """A publisher that makes a coordinator for each subscriber.
+
+    Args:
+        make: gets the subscriber and the label.
+        label: the operator and its place, for messages.
+        prefetch: items that are requested ahead, for `flow explain`; None for none.
+    """
+
+    __slots__ = ("_label", "_make", "prefetch")
+
+    def __init__(
+        self,
+        make: Callable[[CoreSubscriber[R], str], Coordinator[R]],
+        label: str,
+        prefetch: int | None = None,
+    ) -> None:
+        self._make = make
+        self._label = label
+        self.prefetch = prefetch
+
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._make(core_subscriber(subscriber), self._label).start()
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+def labelled(name: str, detail: str) -> str:
+    """An operator and the line of the user's code that makes it, for messages."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith("flow_ops.") and frame.f_back:
+        frame = frame.f_back
+    return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def coordinated(
+    name: str,
+    detail: str,
+    make: Callable[[Flow[T], CoreSubscriber[R], str], Coordinator[R]],
+    prefetch: int | None = None,
+) -> Operator[T, Flow[R]]:
+    """An operator whose subscriptions are coordinators.
+
+    Args:
+        name: what it is called.
+        detail: its arguments, for messages.
+        make: gets the upstream, the subscriber and the label.
+        prefetch: items that are requested ahead, for `flow explain`; None for none.
+    """
+    label = labelled(name, detail)
+
+    def apply(flow: Flow[T]) -> Flow[R]:
+        def made(downstream: CoreSubscriber[R], label: str) -> Coordinator[R]:
+            return make(flow, downstream, label)
+
+        return Flow(Coordinated(made, label, prefetch))
+
+    return Operator(name, apply, detail)
+
+
+def coordinated_source(
+    name: str,
+    detail: str,
+    make: Callable[[CoreSubscriber[R], str], Coordinator[R]],
+    prefetch: int | None = None,
+) -> Flow[R]:
+    """A flow whose subscriptions are coordinators; see `coordinated`."""
+    return Flow(Coordinated(make, labelled(name, detail), prefetch))
