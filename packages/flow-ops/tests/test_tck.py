@@ -15,9 +15,11 @@ from flow_core.testing.tck import (
     OperatorsAsSubscribersVerification,
     OperatorsVerification,
     OperatorVerification,
+    SourceRecipe,
+    SourcesVerification,
     without_recipe,
 )
-from flow_ops import concat_map, observe_on
+from flow_ops import concat_map, merge, observe_on, skip_until, take_until
 
 pytestmark = [pytest.mark.tck, pytest.mark.usefixtures("dropped")]
 
@@ -35,8 +37,19 @@ RECIPES = (
         "concat_map of hidden flows",
         lambda upstream: upstream.pipe(concat_map(lambda n: flow.just(n).hide())),
     ),
+    OperatorRecipe("skip_until", lambda upstream: upstream.pipe(skip_until(flow.just("go")))),
+    OperatorRecipe("take_until", lambda upstream: upstream.pipe(take_until(flow.never()))),
 )
 """One line for each operator that can run in the thread of the test."""
+
+SOURCES = (
+    SourceRecipe(
+        "merge",
+        create=lambda count: merge(flow.range(count // 2), flow.range(count // 2, count)),
+        fail=lambda error: merge(flow.never(), flow.error(error)),
+    ),
+)
+"""One line for each source."""
 
 EXEMPT: dict[str, str] = {}
 """Operators and sources that need no recipe, each with the reason."""
@@ -48,6 +61,10 @@ def _inline(task: Any) -> None:
 
 class TestOperators(OperatorsVerification):
     recipes = RECIPES
+
+
+class TestSources(SourcesVerification):
+    recipes = SOURCES
 
 
 class TestOperatorsAsSubscribers(OperatorsAsSubscribersVerification):
@@ -100,4 +117,4 @@ class TestTwoPools(OnAPool):
 
 
 def test_every_operator_and_source_is_tried_or_says_why_not() -> None:
-    assert without_recipe("flow-ops", RECIPES, EXEMPT) == [], "add a line to RECIPES"
+    assert without_recipe("flow-ops", (*RECIPES, *SOURCES), EXEMPT) == [], "add a line"

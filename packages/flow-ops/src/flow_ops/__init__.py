@@ -10,7 +10,9 @@ Each is an argument of `flow_core.Flow.pipe`:
 ['0', '1', '2']
 """
 
+from flow_ops.combine.merge import merge
+from flow_ops.combine.until import skip_until, take_until
 from flow_ops.threads.observe_on import observe_on
 from flow_ops.transform.concat_map import concat_map
 
-__all__ = ["concat_map", "observe_on"]
+__all__ = ["concat_map", "merge", "observe_on", "skip_until", "take_until"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flow_core.plugins import Backpressure, Kind, OperatorSpec, hookimpl
+from flow_core.plugins import Backpressure, Kind, OperatorSpec, SourceSpec, hookimpl
 from flow_core.protocols import Fusion
 
-__all__ = ["flow_operators"]
+__all__ = ["flow_operators", "flow_sources"]
 
 
 @hookimpl
@@ -29,4 +29,29 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+    )
+    yield OperatorSpec(
+        "skip_until",
+        "flow_ops.combine.until:skip_until",
+        summary="Items from when another flow gives its first one.",
+        kind=Kind.BOUNDARY,
+        backpressure=Backpressure.PASS,
+    )
+    yield OperatorSpec(
+        "take_until",
+        "flow_ops.combine.until:take_until",
+        summary="Items until another flow gives one, or completes.",
+        kind=Kind.BOUNDARY,
+        backpressure=Backpressure.PASS,
+    )
+
+
+@hookimpl
+def flow_sources() -> Iterator[SourceSpec]:
+    """The sources of this package."""
+    yield SourceSpec(
+        "merge",
+        "flow_ops.combine.merge:merge",
+        summary="The items of several flows, as they come.",
+        backpressure=Backpressure.FULL,
     )

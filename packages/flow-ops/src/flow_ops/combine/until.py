@@ -142,11 +142,8 @@ class SkipUntil(_Until[T]):
         self._main = Listener(self, self._on_item, self._on_end)
         self._is_open = False
 
-    def _on_item(self, item: T) -> None:
-        if self._is_open:
-            self.emit(item)
-        elif self._main is not None:
-            self._main.request(1)
+    def _on_item(self, item: T) -> bool:
+        return self._is_open and self.emit(item)
 
     def _on_other(self, _: object) -> None:
         self._is_open = True

@@ -194,8 +194,11 @@ class Coordinator(SerialDrain, Generic[R]):
         requested = self._requested
         return requested if requested == UNBOUNDED else requested - self._emitted
 
-    def emit(self, item: R) -> None:
+    def emit(self, item: R) -> bool:
         """Send `item`. With the permit, and only if there is demand for it.
+
+        Returns:
+            Whether it counts against the demand; if not, another one is wanted.
 
         Raises:
             NoneItemError: for None.
@@ -203,10 +206,12 @@ class Coordinator(SerialDrain, Generic[R]):
         if item is None:
             raise NoneItemError(f"{self.label}: a function gave None, which is not an item (§2.13)")
         try:
-            if self._receive(item) is not False or not self._conditional:
-                self._emitted += 1
+            if self._receive(item) is False and self._conditional:
+                return False
+            self._emitted += 1
         except BaseException as error:
             self._raised(error)
+        return True
 
     def complete(self) -> None:
         """Cancel what runs, and send on_complete. With the permit."""
@@ -423,12 +428,13 @@ class Input(CoreSubscriber[T], Generic[T]):
 
 
 @final
-class Listener(Input[T]):
+class Listener(Input[T], ConditionalSubscriber[T]):
     """An input whose signals are handled one by one, as they come; no item waits by itself.
 
     Args:
         owner: handles what comes.
-        on_item: gets each item, with the permit.
+        on_item: gets each item, with the permit. If it returns False, another one is requested in
+            its place (so that `Coordinator.emit` can be given as it is).
         on_end: gets the error, or None for completion, with the permit.
         demand: what to request as soon as there is a subscription; 0 for nothing.
     """
@@ -447,28 +453,35 @@ class Listener(Input[T]):
         self._on_end = on_end
 
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. Handled at once if nobody else is at work."""
+        """See `Subscriber.on_next`."""
+        if not self.try_on_next(item):
+            self.request(1)
+
+    def try_on_next(self, item: T, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`. Handled at once if nobody else is at work."""
         if item is None:
             raise none_given("on_next")
         if self.done:
             hooks.drop_item(item)
-            return
+            return True
         owner = self.owner
         permit = owner._permit
         if owner._tasks or not permit.pop(0, False):
             owner.post(self._take, item, hooks.drop_item)
-            return
+            return True
+        used: object = True
         try:
             if owner.over or self.gone:
                 hooks.drop_item(item)
             else:
-                self._on_item(item)
+                used = self._on_item(item)
         except BaseException as error:
             owner._failed(error)
         finally:
             permit[0] = True
             if owner._missed or owner.over:
                 owner.signal()
+        return used is not False
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -489,8 +502,8 @@ class Listener(Input[T]):
     def _take(self, item: T) -> None:
         if self.gone:
             hooks.drop_item(item)
-        else:
-            self._on_item(item)
+        elif self._on_item(item) is False:
+            self.request(1)
 
     def _end(self, error: BaseException | None) -> None:
         self.owner.release(self)
