@@ -10,6 +10,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, Final, Protocol, final
 import flow_core as flow
 from flow_core import (
     UNBOUNDED,
+    CoreSubscriber,
     Emitter,
     Flow,
     Processor,
@@ -28,6 +30,7 @@ from flow_core import (
     Subscription,
     sources,
 )
+from flow_core.operators import context_capture, context_write, lift, serialize
 from flow_core.plugins import Kind, plugin_host
 from flow_core.progress import progress
 from flow_core.sources.files import read_csv, read_json_lines, read_lines
@@ -220,6 +223,12 @@ def _identity(item: Any) -> Any:  # Any: of all types
     return item
 
 
+def _unchanged(subscriber: CoreSubscriber[Any]) -> Subscriber[Any]:
+    return subscriber
+
+
+_VARIABLE: Final[ContextVar[int]] = ContextVar("tck")
+
 RECIPES: Final[Mapping[str, Recipe]] = {
     # Stages of which no case gives an item.
     "ignore_elements": Recipe(lambda f, _: f.ignore_elements(), most=0),
@@ -228,10 +237,14 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         lambda f, n: f.pipe(concat_map(lambda i: flow.range(min(2, n - 2 * i)))),
         inputs=lambda n: (n + 1) // 2,
     ),
+    "context_capture": Recipe(lambda f, _: f.pipe(context_capture())),
+    "context_write": Recipe(lambda f, _: f.pipe(context_write(_VARIABLE, 1))),
     "do_on_request": Recipe(lambda f, _: f.do_on_request(_ignore)),
     "hide": Recipe(lambda f, _: f.hide()),
+    "lift": Recipe(lambda f, _: f.pipe(lift("unchanged", _unchanged))),
     "observe_on": Recipe(lambda f, _: f.pipe(observe_on(pool()))),
     "progress": Recipe(lambda f, _: f.pipe(progress("tck"))),
+    "serialize": Recipe(lambda f, _: f.pipe(serialize())),
 }
 """Operators by their registered names: boundaries, and stages whose cases do not suffice."""
 
