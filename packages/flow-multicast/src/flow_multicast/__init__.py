@@ -7,6 +7,14 @@
 9
 """
 
+from flow_multicast.connectables import (
+    Connectable,
+    ConnectableStatistics,
+    DisconnectedError,
+    multicast,
+    publish,
+    share,
+)
 from flow_multicast.processors import (
     MulticastProcessor,
     MulticastStatistics,
@@ -14,4 +22,15 @@ from flow_multicast.processors import (
     UnicastStatistics,
 )
 
-__all__ = ["MulticastProcessor", "MulticastStatistics", "UnicastProcessor", "UnicastStatistics"]
+__all__ = [
+    "Connectable",
+    "ConnectableStatistics",
+    "DisconnectedError",
+    "MulticastProcessor",
+    "MulticastStatistics",
+    "UnicastProcessor",
+    "UnicastStatistics",
+    "multicast",
+    "publish",
+    "share",
+]

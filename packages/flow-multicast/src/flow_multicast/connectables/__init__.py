@@ -1,0 +1,14 @@
+"""Flows whose subscribers gather first, and which run once for all of them."""
+
+from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
+from flow_multicast.connectables.connection import DisconnectedError
+from flow_multicast.connectables.publishing import multicast, publish, share
+
+__all__ = [
+    "Connectable",
+    "ConnectableStatistics",
+    "DisconnectedError",
+    "multicast",
+    "publish",
+    "share",
+]

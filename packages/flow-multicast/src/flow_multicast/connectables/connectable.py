@@ -1,0 +1,149 @@
+"""`Connectable`: a flow whose subscribers gather first, and which runs once for all of them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar, final
+
+from flow_core import Flow
+from flow_core.clocks import Clock
+from flow_core.protocols import Disposable, Publisher, Subscriber
+
+__all__ = ["Connectable", "ConnectableStatistics"]
+
+T = TypeVar("T")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConnectableStatistics:
+    """A look at a connectable at one moment.
+
+    Args:
+        connected: whether it runs.
+        waiting: subscribers that wait for the next connection.
+        processor: what serves the others, whose own ``statistics()`` tells more; None if nothing
+            runs.
+    """
+
+    connected: bool
+    waiting: int
+    processor: object | None
+
+
+class Connectable(Publisher[T], Generic[T]):
+    """A publisher that does nothing for its subscribers until `connect` is called.
+
+    >>> import flow_core as flow
+    >>> from flow_multicast import publish
+    >>> numbers = flow.range(1, 4).pipe(publish())
+    >>> first = numbers.flow.subscribe(lambda n: print("first", n))
+    >>> second = numbers.flow.map(lambda n: n * n).subscribe(lambda n: print("second", n))
+    >>> connection = numbers.connect()
+    first 1
+    second 1
+    first 2
+    second 4
+    first 3
+    second 9
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`. Before, during or after a run (C04)."""
+
+    @abstractmethod
+    def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:
+        """Run the source for all subscribers, unless it runs already (C08).
+
+        Args:
+            callback: gets the connection before the source is subscribed to: with a source that
+                does not return before it has ended, this is the only way to stop it (C05).
+
+        Returns:
+            The connection. Disposing of it cancels the source; of a connection that is over, it
+            does nothing, whatever runs by then (C09).
+        """
+
+    def reset(self) -> None:
+        """Forget how the last run has ended, so that who subscribes now waits for the next one."""
+
+    def detach(self, connection: Disposable) -> Callable[[], object]:
+        """Keep newcomers from joining a connection that is about to be disposed of.
+
+        Called under a lock: it must not call out.
+
+        Returns:
+            What disposes of it.
+        """
+        return connection.dispose
+
+    @abstractmethod
+    def statistics(self) -> ConnectableStatistics:
+        """Who waits, and whether it runs. Any thread."""
+
+    @property
+    def flow(self) -> Flow[T]:
+        """This connectable with the operators of a `Flow`."""
+        return Flow(self)
+
+    @final
+    def auto_connect(
+        self, subscribers: int = 1, on_connect: Callable[[Disposable], object] | None = None
+    ) -> Flow[T]:
+        """A flow that connects when so many have subscribed, and never again.
+
+        >>> import flow_core as flow
+        >>> from flow_multicast import publish
+        >>> both = flow.range(2).pipe(publish()).auto_connect(2)
+        >>> first = both.subscribe(lambda n: print("first", n))
+        >>> second = both.subscribe(lambda n: print("second", n))
+        first 0
+        second 0
+        first 1
+        second 1
+
+        Args:
+            subscribers: how many; they need not be there at the same time. 0 connects at once.
+            on_connect: gets the connection, before the source is subscribed to.
+
+        Raises:
+            TypeError: if `subscribers` is no int.
+            ValueError: if it is negative.
+        """
+        from flow_multicast.connectables.auto_connect import auto_connected
+
+        return auto_connected(self, subscribers, on_connect)
+
+    @final
+    def ref_count(
+        self, min_subscribers: int = 1, *, grace_s: float = 0.0, clock: Clock | None = None
+    ) -> Flow[T]:
+        """A flow that connects when there are subscribers, and disconnects when all have left.
+
+        >>> import flow_core as flow
+        >>> from flow_multicast import publish
+        >>> shared = flow.never().finally_action(lambda: print("over")).pipe(publish()).ref_count()
+        >>> first, second = shared.subscribe(print), shared.subscribe(print)
+        >>> first.dispose()
+        >>> second.dispose()
+        over
+
+        When the source ends, the next subscriber starts a new run.
+
+        Args:
+            min_subscribers: how many it takes to connect.
+            grace_s: seconds to go on without subscribers; one who comes meanwhile joins.
+            clock: what these are measured by; None is the clock of the process.
+
+        Raises:
+            TypeError: if `min_subscribers` is no int, or `grace_s` no number.
+            ValueError: if `min_subscribers` is less than 1, or `grace_s` NaN.
+        """
+        from flow_multicast.connectables.ref_count import ref_counted
+
+        return ref_counted(self, min_subscribers, grace_s, clock)

@@ -1,0 +1,383 @@
+"""One run of a connectable: who waits for it, what serves them, and the link to the source."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import add_demand, bad_request
+from flow_core.errors import FlowError, none_given
+from flow_core.protocols import (
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Disposable,
+    Processor,
+    Subscription,
+)
+from flow_core.serial import SerialDrain
+
+if TYPE_CHECKING:
+    from flow_multicast.connectables.multicast import MulticastConnectable
+
+__all__ = ["ConditionalSeat", "Connection", "DisconnectedError", "Feeder", "Seat", "State"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class DisconnectedError(FlowError):
+    """The connection that a subscriber was served by was disposed of, while its source ran."""
+
+
+class State(enum.Enum):
+    """How far a connection is."""
+
+    GATHERING = "subscribers wait for connect()"
+    STARTING = "connect() is at work"
+    RUNNING = "the source runs"
+    OVER = "it has ended, or was disposed of"
+
+
+@final
+class Connection(Disposable, Generic[T, R]):
+    """What `connect` returns: disposing of it stops the source.
+
+    All fields are guarded by the owner's lock.
+
+    Args:
+        owner: the connectable.
+        processor: what serves subscribers from the beginning; None if that is made by `connect`.
+    """
+
+    __slots__ = ("__weakref__", "_owner", "feeder", "processor", "seats", "state")
+
+    def __init__(
+        self, owner: MulticastConnectable[T, R], processor: Processor[T, R] | None = None
+    ) -> None:
+        self._owner = owner
+        self.state = State.GATHERING
+        self.processor = processor
+        self.seats: dict[Seat[R], None] = {}
+        """Those who have subscribed before there was a processor."""
+        self.feeder: Feeder[T, R] | None = None
+
+    @property
+    def disposed(self) -> bool:
+        """See `Disposable.disposed`; also True when the source has ended."""
+        return self.state is State.OVER
+
+    def dispose(self) -> None:
+        """Cancel the source. What that means for subscribers, the connectable says."""
+        self._owner.detach(self)()
+
+    def __enter__(self) -> Connection[T, R]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.dispose()
+
+
+class Seat(CoreSubscriber[R], Generic[R]):
+    """A subscriber that came before its processor, and has a subscription all the same (C24).
+
+    What it requests adds up until the processor comes; a cancel takes it off the list.
+
+    Args:
+        downstream: the subscriber.
+        leave: takes this off the list.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bad",
+        "_downstream",
+        "_introduced",
+        "_leave",
+        "_lock",
+        "_pending",
+        "_upstream",
+    )
+
+    def __init__(self, downstream: CoreSubscriber[R], leave: Callable[[Seat[R]], object]) -> None:
+        self._downstream: CoreSubscriber[R] | None = downstream
+        self._leave = leave
+        self._lock = Lock()
+        """Guards all that follows. Nothing is called under it."""
+        self._introduced = False
+        """on_subscribe has returned, so that other signals may follow (§1.9)."""
+        self._pending = 0
+        self._upstream: Subscription | None = None
+        self._bad: ValueError | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has cancelled, or requested what cannot be."""
+        return self._downstream is None or self._bad is not None
+
+    def introduce(self) -> None:
+        """Hand this over as the subscription."""
+        downstream = self._downstream
+        if downstream is not None:
+            downstream.on_subscribe(self)
+        with self._lock:
+            self._introduced = True
+            bad = self._bad
+            failed = self._taken() if bad is not None else None
+        if failed is not None and bad is not None:
+            failed.on_error(bad)
+
+    def _taken(self) -> CoreSubscriber[R] | None:
+        """The subscriber, to the first one who asks; it is let go of (§3.13)."""
+        downstream, self._downstream = self._downstream, None
+        return downstream
+
+    # -- towards the downstream
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = bad_request(n)
+        failed: CoreSubscriber[R] | None = None
+        with self._lock:
+            upstream = self._upstream
+            if upstream is None and bad is None:
+                self._pending = add_demand(self._pending, n)
+            elif upstream is None and self._bad is None:
+                # From now on no processor is let in, so that the error is alone (§1.3).
+                self._bad = bad
+                failed = self._taken() if self._introduced else None
+        if upstream is not None:
+            upstream.request(n)  # which answers a bad one, too
+        elif bad is not None:
+            self._leave(self)
+            if failed is not None:
+                failed.on_error(bad)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        with self._lock:
+            self._taken()
+            upstream = self._upstream
+        self._leave(self)
+        if upstream is not None:
+            upstream.cancel()
+
+    # -- from the processor
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The downstream has had its own."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        with self._lock:
+            taken = self._upstream is None and not self.gone
+            if taken:
+                self._upstream = subscription
+            pending, self._pending = self._pending, 0
+        if not taken:
+            subscription.cancel()
+        elif pending:
+            subscription.request(pending)
+
+    def on_next(self, item: R, /) -> None:
+        """See `Subscriber.on_next`."""
+        downstream = self._downstream
+        if downstream is None:
+            hooks.drop_item(item)
+        else:
+            downstream.on_next(item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        downstream, self._downstream = self._downstream, None
+        if downstream is None:
+            hooks.drop_error(error)
+        else:
+            downstream.on_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        downstream, self._downstream = self._downstream, None
+        if downstream is not None:
+            downstream.on_complete()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        downstream, self._downstream = self._downstream, None
+        return downstream is not None and downstream.on_next_raised(error)
+
+
+@final
+class ConditionalSeat(Seat[R], ConditionalSubscriber[R]):
+    """A `Seat` for a conditional subscriber."""
+
+    __slots__ = ()
+
+    def try_on_next(self, item: R, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`."""
+        downstream = self._downstream
+        if isinstance(downstream, ConditionalSubscriber):
+            return downstream.try_on_next(item)
+        hooks.drop_item(item)
+        return True
+
+
+@final
+class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
+    """Between the source and the processor of one connection: knows when it is over.
+
+    The connection is given up before the processor hears of the end (C16, C31): whoever subscribes
+    or connects because of the end is part of the next run.
+
+    Args:
+        owner: the connectable.
+        connection: the run.
+        processor: what is fed.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_connection",
+        "_cut",
+        "_inbox",
+        "_lock",
+        "_over",
+        "_owner",
+        "_processor",
+        "_upstream",
+    )
+
+    def __init__(
+        self,
+        owner: MulticastConnectable[T, R],
+        connection: Connection[T, R],
+        processor: Processor[T, R],
+    ) -> None:
+        super().__init__()
+        self._owner = owner
+        self._connection = connection
+        self._processor: Processor[T, R] | None = processor
+        self._lock = Lock()
+        self._upstream: Subscription | None = None
+        self._inbox: deque[T] = deque()
+        """Items of a source that answers a request within its on_next; at most as many as that."""
+        self._over = False
+        self._cut: BaseException | None = None
+
+    # -- from the source
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The source's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        with self._lock:
+            taken = self._upstream is None and not self._over
+            if taken:
+                self._upstream = subscription
+        processor = self._processor
+        if not taken or processor is None:
+            subscription.cancel()  # §2.5, or it was disposed of before it began (C13)
+        else:
+            processor.on_subscribe(self)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        permit = self._permit
+        if self._inbox or not permit.pop(0, False):
+            self._inbox.append(item)
+            self.signal()
+            return
+        try:
+            self._feed(item)
+        finally:
+            permit[0] = True
+            if self._missed:
+                self.signal()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        processor = self._finish()
+        if processor is None:
+            hooks.drop_error(error)
+        else:
+            processor.on_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        processor = self._finish()
+        if processor is not None:
+            processor.on_complete()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        self.on_error(error)
+        return True
+
+    def _finish(self) -> Processor[T, R] | None:
+        """The source has ended; what is to be told so, to the first caller only."""
+        with self._lock:
+            if self._over:
+                return None
+            self._over = True
+            self._upstream = None
+        self._owner.ended(self._connection)
+        processor, self._processor = self._processor, None
+        return processor
+
+    def _feed(self, item: T) -> None:
+        processor = self._processor
+        if processor is None or self._over:
+            hooks.drop_item(item)
+        else:
+            processor.on_next(item)
+
+    # -- from the processor
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`: the processor wants no more, so that this run is over."""
+        upstream = self._stopped()
+        self._processor = None
+        if upstream is not None:
+            upstream.cancel()
+        self._owner.ended(self._connection)
+
+    # -- from the connection
+
+    def disconnect(self, error: BaseException | None) -> None:
+        """Cancel the source; then tell the processor of `error`, when its on_next has returned."""
+        upstream = self._stopped()
+        if upstream is not None:
+            upstream.cancel()
+        if error is None:
+            self._processor = None
+        self._cut = error
+        self.signal()
+
+    def _stopped(self) -> Subscription | None:
+        with self._lock:
+            upstream, self._upstream = self._upstream, None
+            self._over = True
+            return upstream
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        inbox = self._inbox
+        while inbox:
+            self._feed(inbox.popleft())
+        cut, self._cut = self._cut, None
+        if cut is not None:
+            processor, self._processor = self._processor, None
+            if processor is not None:
+                processor.on_error(cut)

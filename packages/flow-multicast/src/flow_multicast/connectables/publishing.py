@@ -1,0 +1,165 @@
+"""`multicast`, `publish` and `share`: one run of a flow, for many subscribers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from flow_core import Flow, Operator
+from flow_core.clocks import Clock
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.protocols import Processor, Publisher
+from flow_core.stages.template import describe
+from flow_multicast.connectables.connectable import Connectable
+from flow_multicast.connectables.multicast import MulticastConnectable
+from flow_multicast.connectables.selecting import Selected
+from flow_multicast.processors import MulticastProcessor
+
+__all__ = ["labelled", "multicast", "publish", "share"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def labelled(name: str, detail: str) -> str:
+    """An operator and the line of the user's code that makes it, for messages."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith("flow_multicast.") and frame.f_back:
+        frame = frame.f_back
+    return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def multicast(
+    processor: Processor[T, R] | Callable[[], Processor[T, R]],
+) -> Operator[T, Connectable[R]]:
+    """One run of the flow for many subscribers, through a processor.
+
+    >>> import flow_core as flow
+    >>> from flow_multicast import MulticastProcessor
+    >>> numbers = flow.range(2).pipe(multicast(MulticastProcessor))
+    >>> first = numbers.flow.subscribe(lambda n: print("first", n))
+    >>> connection = numbers.connect()
+    first 0
+    first 1
+    >>> again = numbers.flow.subscribe(lambda n: print("again", n))
+    >>> connection = numbers.connect()
+    again 0
+    again 1
+
+    With a function that makes processors, each connection has one of its own. Those who subscribe
+    before `connect` are remembered, and get the first item; those who subscribe later get what the
+    processor gives to late ones; those who subscribe after the end wait for the next `connect`. If
+    a connection is disposed of while the source runs, its subscribers get a `DisconnectedError`:
+    nobody is left without an end.
+
+    With a processor itself, all connections share it, and subscribers go straight to it. When it
+    has ended, later subscribers and connections get nothing but its end, since a processor ends
+    once; if a connection is disposed of, its subscribers hear nothing, and go on with the next
+    connection, if the processor takes a second source.
+
+    Demand: the processor's affair; `publish` has one that coordinates it.
+    Thread: that of the source. Fusion: none.
+    Source: C01-C38.
+
+    Args:
+        processor: a function without arguments that makes a processor (a class is one), or one.
+
+    Raises:
+        TypeError: if it is neither.
+    """
+    detail = describe(processor)
+    if isinstance(processor, type) or not hasattr(processor, "on_next"):
+        if not callable(processor):
+            raise TypeError(f"multicast() takes a processor or what makes one, not {processor!r}")
+        factory = processor
+        label = labelled("multicast", detail)
+        return Operator(
+            "multicast",
+            lambda flow: MulticastConnectable(flow, factory, label=label),
+            detail,
+        )
+    label = labelled("multicast", detail)
+    fixed: Any = processor  # Any: not callable, so a processor
+    return Operator(
+        "multicast",
+        lambda flow: MulticastConnectable(flow, None, processor=fixed, label=label),
+        detail,
+    )
+
+
+@overload
+def publish(*, prefetch: int = ...) -> Operator[T, Connectable[T]]: ...
+
+
+@overload
+def publish(
+    selector: Callable[[Flow[T]], Publisher[R]], *, prefetch: int = ...
+) -> Operator[T, Flow[R]]: ...
+
+
+def publish(
+    selector: Callable[[Flow[T]], Publisher[R]] | None = None,
+    *,
+    prefetch: int = DEFAULT_PREFETCH,
+) -> Operator[T, Connectable[T]] | Operator[T, Flow[R]]:
+    """One run of the flow for many subscribers, in lock-step.
+
+    >>> import flow_core as flow
+    >>> sums = flow.range(1, 5).pipe(publish(lambda numbers: numbers.map(lambda n: n * 10)))
+    >>> list(sums)
+    [10, 20, 30, 40]
+
+    Without a selector it is a `Connectable`, each connection of which has a `MulticastProcessor`:
+    an item goes out when every subscriber has asked for it. With a selector, each subscriber has a
+    run of its own, and `selector` may use the flow that it is given several times.
+
+    Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait.
+    Thread: that of the source, or of whoever requests. Fusion: none.
+    Errors: those of the source go to all. A subscriber that raises is out; the others go on.
+    Source: C01-C09, C39.
+
+    Args:
+        selector: makes a flow of the shared one. When that ends, so does the run (C07).
+        prefetch: items to request of the source ahead, and the most that wait.
+
+    Raises:
+        TypeError: if `selector` cannot be called, or `prefetch` is no int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    check_prefetch(prefetch)
+
+    def processor() -> MulticastProcessor[T]:
+        return MulticastProcessor(prefetch)
+
+    if selector is None:
+        label = labelled("publish", "")
+
+        def connectable(flow: Flow[T]) -> Connectable[T]:
+            return MulticastConnectable(flow, processor, label=label)
+
+        return Operator("publish", connectable)
+    if not callable(selector):
+        raise TypeError(f"publish() takes a function from a Flow to a Flow, not {selector!r}")
+    chosen, label = selector, labelled("publish", describe(selector))
+
+    def selected(flow: Flow[T]) -> Flow[R]:
+        return Flow(Selected(flow, processor, chosen, label))
+
+    return Operator("publish", selected, describe(selector))
+
+
+def share(
+    *, prefetch: int = DEFAULT_PREFETCH, grace_s: float = 0.0, clock: Clock | None = None
+) -> Operator[T, Flow[T]]:
+    """One run of the flow, as long as there are subscribers: `publish` and `Connectable.ref_count`.
+
+    Args:
+        prefetch: see `publish`.
+        grace_s: see `Connectable.ref_count`.
+        clock: see `Connectable.ref_count`.
+    """
+    published: Operator[T, Connectable[T]] = publish(prefetch=prefetch)
+    return Operator(
+        "share", lambda flow: flow.pipe(published).ref_count(grace_s=grace_s, clock=clock)
+    )

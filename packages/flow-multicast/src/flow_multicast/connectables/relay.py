@@ -1,0 +1,111 @@
+"""A subscriber that passes everything on, and knows when it is over."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from threading import Lock
+from typing import Generic, TypeVar
+
+from flow_core import hooks
+from flow_core.errors import none_given
+from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscription
+
+__all__ = ["ConditionalRelay", "Relay"]
+
+T = TypeVar("T")
+
+
+class Relay(CoreSubscriber[T], Generic[T]):
+    """Passes signals and requests on between an upstream and one downstream.
+
+    Args:
+        downstream: gets the signals.
+    """
+
+    __slots__ = ("__weakref__", "_downstream", "_lock", "_over", "_upstream")
+
+    def __init__(self, downstream: CoreSubscriber[T]) -> None:
+        self._downstream: CoreSubscriber[T] | None = downstream
+        self._lock = Lock()
+        self._over = False
+        self._upstream: Subscription | None = None
+
+    @abstractmethod
+    def over(self, *, cancelled: bool) -> None:
+        """It has ended, or was cancelled; called once, before the downstream hears of an end."""
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        downstream = self._downstream
+        if self._upstream is not None or downstream is None:
+            subscription.cancel()  # §2.5
+            return
+        self._upstream = subscription
+        downstream.on_subscribe(self)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        downstream = self._downstream
+        if downstream is None:
+            hooks.drop_item(item)
+        else:
+            downstream.on_next(item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        downstream = self._release(cancelled=False)
+        if downstream is None:
+            hooks.drop_error(error)
+        else:
+            downstream.on_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        downstream = self._release(cancelled=False)
+        if downstream is not None:
+            downstream.on_complete()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`: the upstream has cancelled itself."""
+        downstream = self._release(cancelled=True)
+        return downstream is not None and downstream.on_next_raised(error)
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.cancel()
+        self._release(cancelled=True)
+
+    def _release(self, *, cancelled: bool) -> CoreSubscriber[T] | None:
+        """Let go of the subscriber (§3.13), and return it to the first caller."""
+        with self._lock:
+            first, self._over = not self._over, True
+            downstream, self._downstream = self._downstream, None
+        if first:
+            self.over(cancelled=cancelled)
+        return downstream
+
+
+class ConditionalRelay(Relay[T], ConditionalSubscriber[T]):
+    """A `Relay` for a conditional subscriber."""
+
+    __slots__ = ()
+
+    def try_on_next(self, item: T, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`."""
+        downstream = self._downstream
+        if isinstance(downstream, ConditionalSubscriber):
+            return downstream.try_on_next(item)
+        hooks.drop_item(item)
+        return True

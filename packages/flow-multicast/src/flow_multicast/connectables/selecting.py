@@ -1,0 +1,190 @@
+"""``publish(selector)`` and ``replay(selector)``: one source, several ways through a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, TypeVar, final
+
+from flow_core import Flow, hooks
+from flow_core.errors import is_fatal, none_given, throw_if_fatal
+from flow_core.protocols import (
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Processor,
+    Publisher,
+    Subscriber,
+    Subscription,
+)
+from flow_core.sources.idle import fail
+from flow_core.subscribers import core_subscriber
+from flow_multicast.connectables.relay import ConditionalRelay, Relay
+
+__all__ = ["Selected"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@final
+class Selected(Publisher[R], Generic[T, R]):
+    """Gives `selector` a flow that it may use several times, and runs the source once for that.
+
+    Args:
+        source: what is run, once for each subscriber.
+        factory: makes the processor in between.
+        selector: makes the flow that is subscribed to.
+        label: for messages.
+    """
+
+    __slots__ = ("_factory", "_label", "_selector", "_source")
+
+    def __init__(
+        self,
+        source: Publisher[T],
+        factory: Callable[[], Processor[T, T]],
+        selector: Callable[[Flow[T]], Publisher[R]],
+        label: str,
+    ) -> None:
+        self._source = source
+        self._factory = factory
+        self._selector = selector
+        self._label = label
+
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
+        processor = self._factory()
+        try:
+            chosen = self._selector(Flow(processor))
+            if not hasattr(chosen, "subscribe"):
+                raise TypeError(f"{self._label}: its selector gave {chosen!r}, not a Flow")
+        except BaseException as error:
+            throw_if_fatal(error)
+            error.add_note(f"in {self._label}")
+            fail(downstream, error)
+            return
+        feed: _Feed[T] = _Feed(processor)
+        outer = (
+            _ConditionalOuter(downstream, feed.stop)
+            if isinstance(downstream, ConditionalSubscriber)
+            else _Outer(downstream, feed.stop)
+        )
+        chosen.subscribe(outer)
+        if feed.over:
+            return  # it ended without the source, or was cancelled
+        try:
+            self._source.subscribe(feed)
+        except BaseException as error:
+            if is_fatal(error):
+                feed.stop()
+                raise
+            feed.on_error(error)
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+@final
+class _Feed(CoreSubscriber[T], Generic[T]):
+    """Between the source and the processor: what the selected flow's end or cancel stops."""
+
+    __slots__ = ("__weakref__", "_lock", "_processor", "_upstream", "over")
+
+    def __init__(self, processor: Processor[T, T]) -> None:
+        self._processor: Processor[T, T] | None = processor
+        self._lock = Lock()
+        self._upstream: Subscription | None = None
+        self.over = False
+        """Nothing more is wanted of the source, or it has ended."""
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The source's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        with self._lock:
+            taken = self._upstream is None and not self.over
+            if taken:
+                self._upstream = subscription
+        processor = self._processor
+        if not taken or processor is None:
+            subscription.cancel()  # §2.5, or it is over
+        else:
+            processor.on_subscribe(self)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        processor = self._processor
+        if processor is None:
+            hooks.drop_item(item)
+        else:
+            processor.on_next(item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        processor = self._taken()
+        if processor is None:
+            hooks.drop_error(error)
+        else:
+            processor.on_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        processor = self._taken()
+        if processor is not None:
+            processor.on_complete()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        self.on_error(error)
+        return True
+
+    def _taken(self) -> Processor[T, T] | None:
+        with self._lock:
+            self.over = True
+            processor, self._processor = self._processor, None
+            return processor
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`: of the processor."""
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`: the processor has nobody to serve any more."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Cancel the source. Any thread; idempotent."""
+        with self._lock:
+            self.over = True
+            self._processor = None
+            upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.cancel()
+
+
+class _Outer(Relay[R]):
+    """Passes the selected flow on; when it is over, so is the source."""
+
+    __slots__ = ("_stop",)
+
+    def __init__(self, downstream: CoreSubscriber[R], stop: Callable[[], object]) -> None:
+        super().__init__(downstream)
+        self._stop = stop
+
+    def over(self, *, cancelled: bool) -> None:
+        """See `Relay.over`."""
+        self._stop()
+
+
+@final
+class _ConditionalOuter(_Outer[R], ConditionalRelay[R]):
+    """An `_Outer` for a conditional subscriber."""
+
+    __slots__ = ()
