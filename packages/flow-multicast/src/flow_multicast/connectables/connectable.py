@@ -53,8 +53,17 @@ class Connectable(Publisher[T], Generic[T]):
     __slots__ = ()
 
     @abstractmethod
+    def join(self, subscriber: Subscriber[T], /) -> Disposable:
+        """Subscribe; before, during or after a run (C04).
+
+        Returns:
+            The connection that serves the subscriber, now or when `connect` is called.
+        """
+
+    @final
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`. Before, during or after a run (C04)."""
+        """See `Publisher.subscribe`."""
+        self.join(subscriber)
 
     @abstractmethod
     def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:

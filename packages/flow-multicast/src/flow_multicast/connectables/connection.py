@@ -347,7 +347,9 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
 
     def cancel(self) -> None:
         """See `Subscription.cancel`: the processor wants no more, so that this run is over."""
-        upstream = self._stopped()
+        with self._lock:
+            self._over = True
+            upstream, self._upstream = self._upstream, None
         self._processor = None
         if upstream is not None:
             upstream.cancel()
@@ -357,19 +359,17 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
 
     def disconnect(self, error: BaseException | None) -> None:
         """Cancel the source; then tell the processor of `error`, when its on_next has returned."""
-        upstream = self._stopped()
+        with self._lock:
+            if self._over:
+                return  # the source has ended, and its end is on the way
+            self._over = True
+            upstream, self._upstream = self._upstream, None
         if upstream is not None:
             upstream.cancel()
         if error is None:
             self._processor = None
         self._cut = error
         self.signal()
-
-    def _stopped(self) -> Subscription | None:
-        with self._lock:
-            upstream, self._upstream = self._upstream, None
-            self._over = True
-            return upstream
 
     def drain(self) -> None:
         """See `SerialDrain.drain`."""

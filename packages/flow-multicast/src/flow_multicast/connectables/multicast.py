@@ -75,14 +75,15 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         """Guards `_current` and what is in it. Nothing is called under it."""
         self._current: Connection[T, R] = Connection(self, processor)
 
-    def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Connectable.subscribe`."""
+    def join(self, subscriber: Subscriber[R], /) -> Connection[T, R]:
+        """See `Connectable.join`."""
         downstream = core_subscriber(subscriber)
         with self._lock:
-            processor = self._current.processor
+            connection = self._current
+            processor = connection.processor
         if processor is not None:
             processor.subscribe(downstream)
-            return
+            return connection
         seat: Seat[R] = (
             ConditionalSeat(downstream, self._leave)
             if isinstance(downstream, ConditionalSubscriber)
@@ -91,11 +92,13 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         seat.introduce()
         with self._lock:
             # Who has connected meanwhile has done so without this one.
-            processor = self._current.processor
+            connection = self._current
+            processor = connection.processor
             if processor is None and not seat.gone:  # who leaves later finds it on the list
-                self._current.seats[seat] = None
+                connection.seats[seat] = None
         if processor is not None:
             processor.subscribe(seat)
+        return connection
 
     def _leave(self, seat: Seat[R]) -> None:
         with self._lock:

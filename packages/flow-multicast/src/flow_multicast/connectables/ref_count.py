@@ -37,21 +37,24 @@ def ref_counted(
 
 @final
 class _Run:
-    """One run, from its first subscriber on. Guarded by the lock of its `RefCounted`."""
+    """What is known of one connection. Guarded by the lock of its `RefCounted`."""
 
-    __slots__ = ("__weakref__", "connected", "connection", "subscribers", "timer")
+    __slots__ = ("__weakref__", "connected", "subscribers", "timer")
 
     def __init__(self) -> None:
         self.subscribers = 0
         self.connected = False
         """Somebody has connected, or is about to."""
-        self.connection: Disposable | None = None
         self.timer: Disposable | None = None
+        """Measures how long there have been no subscribers."""
 
 
 @final
 class RefCounted(Publisher[T]):
-    """Counts those who are subscribed.
+    """Counts those who are subscribed, for each connection.
+
+    A subscriber learns which connection it belongs to when it has subscribed. As long as one is
+    just subscribing, no connection is stopped: it might be that one's.
 
     Args:
         connectable: what they subscribe to.
@@ -60,7 +63,15 @@ class RefCounted(Publisher[T]):
         clock: measures them.
     """
 
-    __slots__ = ("_clock", "_connectable", "_grace_s", "_lock", "_min_subscribers", "_run")
+    __slots__ = (
+        "_clock",
+        "_connectable",
+        "_grace_s",
+        "_joining",
+        "_lock",
+        "_min_subscribers",
+        "_runs",
+    )
 
     def __init__(
         self, connectable: Connectable[T], min_subscribers: int, grace_s: float, clock: Clock
@@ -70,93 +81,118 @@ class RefCounted(Publisher[T]):
         self._grace_s = grace_s
         self._clock = clock
         self._lock = Lock()
-        """Guards `_run` and what is in it; a connectable's own lock may be taken under it."""
-        self._run: _Run | None = None
+        """Guards all that follows; the connectable's own lock may be taken under it."""
+        self._joining = 0
+        self._runs: dict[Disposable, _Run] = {}
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        with self._lock:
-            run = self._run
-            if run is None:
-                run = self._run = _Run()
-                self._connectable.reset()  # the end of an earlier run is no end of this one
-            run.subscribers += 1
-            timer, run.timer = run.timer, None
-            connects = not run.connected and run.subscribers >= self._min_subscribers
-            run.connected = run.connected or connects
-        if timer is not None:
-            timer.dispose()
         counted = (
-            _ConditionalCounted(downstream, self, run)
+            _ConditionalCounted(downstream, self)
             if isinstance(downstream, ConditionalSubscriber)
-            else _Counted(downstream, self, run)
+            else _Counted(downstream, self)
         )
-        self._connectable.subscribe(counted)
-        if connects:
-            self._connect(run)
-
-    def _connect(self, run: _Run) -> None:
-        def connected(connection: Disposable) -> None:
+        with self._lock:
+            self._joining += 1
+        connects = False
+        try:
+            self._connectable.reset()  # the end of an earlier run is no end of this one
+            connection = self._connectable.join(counted)
             with self._lock:
-                run.connection = connection
+                connects = self._count(counted, connection)
+        finally:
+            with self._lock:
+                self._joining -= 1
+            if connects:
+                self._connect(connection)
+            self._settle()
+
+    def _count(self, counted: _Counted[T], connection: Disposable) -> bool:
+        """A subscriber belongs to a connection; whether it is the one to connect."""
+        if counted.left:  # before it was counted
+            return False
+        counted.connection = connection
+        run = self._runs.setdefault(connection, _Run())
+        run.subscribers += 1
+        if run.connected or run.subscribers < self._min_subscribers:
+            return False
+        run.connected = True
+        return True
+
+    def _connect(self, connection: Disposable) -> None:
+        def connected(made: Disposable) -> None:
+            # It is another one if that has ended meanwhile; nobody belongs to it then.
+            with self._lock:
+                self._runs.setdefault(made, _Run()).connected = True
 
         try:
             self._connectable.connect(connected)
         except BaseException:
             with self._lock:
-                run.connected = False
+                run = self._runs.get(connection)
+                if run is not None:
+                    run.connected = False
             raise
-        # All may have left before there was anything to dispose of.
-        stop = self._stopping(run)
-        if stop is not None:
-            stop()
 
-    def left(self, run: _Run) -> None:
-        """A subscriber has cancelled."""
+    def leave(self, counted: _Counted[T]) -> None:
+        """A subscriber has cancelled, or heard of the end."""
         with self._lock:
-            run.subscribers -= 1
-            waits = run.subscribers == 0 and run.connected and self._grace_s > 0
-        if not waits:
-            stop = self._stopping(run)
-            if stop is not None:
-                stop()
-            return
-        timer = self._clock.schedule(self._grace_s, lambda: self._expired(run))
+            counted.left = True
+            connection, counted.connection = counted.connection, None
+            if connection is None:
+                return  # it is not counted yet
+            self._runs[connection].subscribers -= 1
+        self._settle()
+
+    def _settle(self) -> None:
+        """Stop what runs without subscribers."""
+        timers: list[Disposable] = []
+        stops: list[Callable[[], object]] = []
+        late: list[tuple[Disposable, _Run]] = []
         with self._lock:
-            keeps = run.subscribers == 0 and run.timer is None
-            if keeps:
+            if self._joining:
+                return
+            for connection, run in [*self._runs.items()]:
+                if run.subscribers:
+                    if run.timer is not None:
+                        timers.append(run.timer)
+                        run.timer = None
+                elif not run.connected or connection.disposed or not self._grace_s:
+                    self._forget(connection, timers)
+                    if run.connected:
+                        stops.append(self._connectable.detach(connection))
+                elif run.timer is None:
+                    late.append((connection, run))
+        for timer in timers:
+            timer.dispose()
+        for stop in stops:
+            stop()
+        for connection, run in late:
+            self._wait(connection, run)
+
+    def _forget(self, connection: Disposable, timers: list[Disposable]) -> None:
+        run = self._runs.pop(connection)
+        if run.timer is not None:
+            timers.append(run.timer)
+
+    def _wait(self, connection: Disposable, run: _Run) -> None:
+        timer = self._clock.schedule(self._grace_s, lambda: self._expired(connection, run))
+        with self._lock:
+            waits = not run.subscribers and run.timer is None
+            if waits:
                 run.timer = timer
-        if not keeps:
+        if not waits:
             timer.dispose()
 
-    def _expired(self, run: _Run) -> None:
-        stop = self._stopping(run)
-        if stop is not None:
-            stop()
-
-    def _stopping(self, run: _Run) -> Callable[[], object] | None:
-        """What ends `run`, if nobody is left; who comes from now on begins another one."""
+    def _expired(self, connection: Disposable, run: _Run) -> None:
         with self._lock:
-            connection = run.connection
-            if run.subscribers or not run.connected or connection is None:
-                if not run.subscribers and not run.connected and self._run is run:
-                    self._run = None  # it never was connected
-                return None
-            run.connection = None
-            if self._run is run:
-                self._run = None
-            return self._connectable.detach(connection)
-
-    def ended(self, run: _Run) -> None:
-        """The run has told a subscriber of its end."""
-        with self._lock:
-            run.subscribers -= 1
-            if self._run is run:
-                self._run = None
-            timer, run.timer = run.timer, None
-        if timer is not None:
-            timer.dispose()
+            run.timer = None
+            if run.subscribers or self._joining or self._runs.get(connection) is not run:
+                return  # who joins looks again after that
+            self._runs.pop(connection)
+            stop = self._connectable.detach(connection)
+        stop()
 
     def __repr__(self) -> str:
         return f"{self._connectable!r}.ref_count({self._min_subscribers})"
@@ -165,19 +201,18 @@ class RefCounted(Publisher[T]):
 class _Counted(Relay[T]):
     """One of the subscribers that are counted."""
 
-    __slots__ = ("_counter", "_run")
+    __slots__ = ("_counter", "connection", "left")
 
-    def __init__(self, downstream: CoreSubscriber[T], counter: RefCounted[T], run: _Run) -> None:
+    def __init__(self, downstream: CoreSubscriber[T], counter: RefCounted[T]) -> None:
         super().__init__(downstream)
         self._counter = counter
-        self._run = run
+        self.connection: Disposable | None = None
+        """What serves it, from when it is counted until it leaves."""
+        self.left = False
 
     def over(self, *, cancelled: bool) -> None:
         """See `Relay.over`. After an end, even a subscriber from within it starts a new run."""
-        if cancelled:
-            self._counter.left(self._run)
-        else:
-            self._counter.ended(self._run)
+        self._counter.leave(self)
 
 
 @final
