@@ -2,13 +2,23 @@
 
 from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
 from flow_multicast.connectables.connection import DisconnectedError
-from flow_multicast.connectables.publishing import multicast, publish, share
+from flow_multicast.connectables.publishing import (
+    cache,
+    multicast,
+    publish,
+    publish_value,
+    replay,
+    share,
+)
 
 __all__ = [
     "Connectable",
     "ConnectableStatistics",
     "DisconnectedError",
+    "cache",
     "multicast",
     "publish",
+    "publish_value",
+    "replay",
     "share",
 ]

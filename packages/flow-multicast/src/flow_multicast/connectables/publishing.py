@@ -1,4 +1,4 @@
-"""`multicast`, `publish` and `share`: one run of a flow, for many subscribers."""
+"""`multicast`, `publish`, `replay` and their kin: one run of a flow, for many subscribers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from flow_core.stages.template import describe
 from flow_multicast.connectables.connectable import Connectable
 from flow_multicast.connectables.multicast import MulticastConnectable
 from flow_multicast.connectables.selecting import Selected
-from flow_multicast.processors import MulticastProcessor
+from flow_multicast.processors import BehaviorProcessor, MulticastProcessor, ReplayProcessor
 
-__all__ = ["labelled", "multicast", "publish", "share"]
+__all__ = ["cache", "labelled", "multicast", "publish", "publish_value", "replay", "share"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -163,3 +163,124 @@ def share(
     return Operator(
         "share", lambda flow: flow.pipe(published).ref_count(grace_s=grace_s, clock=clock)
     )
+
+
+def publish_value(value: T) -> Operator[T, Connectable[T]]:
+    """One run of the flow for many subscribers, who all get the newest value at first.
+
+    >>> import flow_core as flow
+    >>> levels = flow.never().pipe(publish_value(1))
+    >>> handle = levels.flow.subscribe(print)
+    >>> connection = levels.connect()
+    1
+
+    Each connection has a `BehaviorProcessor`, which says what slow subscribers get.
+
+    Args:
+        value: the value before the first one of the flow.
+
+    Raises:
+        NoneItemError: if it is None.
+    """
+    detail = describe(value)
+    BehaviorProcessor(value)  # which refuses None, here where the user's line is
+    label = labelled("publish_value", detail)
+
+    def connectable(flow: Flow[T]) -> Connectable[T]:
+        return MulticastConnectable(flow, lambda: BehaviorProcessor(value), label=label)
+
+    return Operator("publish_value", connectable, detail)
+
+
+@overload
+def replay(
+    *, size: int | None = None, ttl_s: float | None = None, clock: Clock | None = None
+) -> Operator[T, Connectable[T]]: ...
+
+
+@overload
+def replay(
+    selector: Callable[[Flow[T]], Publisher[R]],
+    *,
+    size: int | None = None,
+    ttl_s: float | None = None,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[R]]: ...
+
+
+def replay(
+    selector: Callable[[Flow[T]], Publisher[R]] | None = None,
+    *,
+    size: int | None = None,
+    ttl_s: float | None = None,
+    clock: Clock | None = None,
+) -> Operator[T, Connectable[T]] | Operator[T, Flow[R]]:
+    """One run of the flow for many subscribers; those who come later get what was before.
+
+    >>> import flow_core as flow
+    >>> numbers = flow.range(5).pipe(replay(size=2))
+    >>> connection = numbers.connect()
+    >>> list(numbers.flow)
+    [3, 4]
+
+    Without a selector it is a `Connectable`, each connection of which has a `ReplayProcessor`: it
+    says what slow subscribers get. Who subscribes after the end gets what is kept and the end, up
+    to `Connectable.reset` or the next `connect`. With a selector, each subscriber has a run of its
+    own, and `selector` may use the flow that it is given several times.
+
+    Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
+    Source: C07, C39.
+
+    Args:
+        selector: makes a flow of the shared one. When that ends, so does the run (C07).
+        size: how many items to keep; None keeps all.
+        ttl_s: how many seconds to keep an item; None keeps it for ever.
+        clock: what these are measured by; None is the clock of the process.
+
+    Raises:
+        TypeError: if `selector` cannot be called, `size` is no int or `ttl_s` no number.
+        ValueError: if `size` is less than 1, or `ttl_s` not above 0 and finite.
+    """
+
+    def processor() -> ReplayProcessor[T]:
+        return ReplayProcessor(size, ttl_s=ttl_s, clock=clock)
+
+    limits = repr(processor()).removeprefix("ReplayProcessor(").removesuffix(")")
+    if selector is None:
+        label = labelled("replay", limits)
+
+        def connectable(flow: Flow[T]) -> Connectable[T]:
+            return MulticastConnectable(flow, processor, keeps=True, label=label)
+
+        return Operator("replay", connectable, limits)
+    if not callable(selector):
+        raise TypeError(f"replay() takes a function from a Flow to a Flow, not {selector!r}")
+    detail = ", ".join(filter(None, (describe(selector), limits)))
+    chosen, label = selector, labelled("replay", detail)
+
+    def selected(flow: Flow[T]) -> Flow[R]:
+        return Flow(Selected(flow, processor, chosen, label))
+
+    return Operator("replay", selected, detail)
+
+
+def cache(
+    *, size: int | None = None, ttl_s: float | None = None, clock: Clock | None = None
+) -> Operator[T, Flow[T]]:
+    """One run of the flow, begun by the first subscriber; all get what it gave, however late.
+
+    >>> import flow_core as flow
+    >>> answer = flow.from_callable(lambda: print("asked") or 42).pipe(cache())
+    >>> list(answer), list(answer)
+    asked
+    ([42], [42])
+
+    It is `replay` and `Connectable.auto_connect`: the run goes on without subscribers.
+
+    Args:
+        size: see `replay`.
+        ttl_s: see `replay`.
+        clock: see `replay`.
+    """
+    replayed: Operator[T, Connectable[T]] = replay(size=size, ttl_s=ttl_s, clock=clock)
+    return Operator("cache", lambda flow: flow.pipe(replayed).auto_connect())

@@ -95,6 +95,7 @@ class RefCounted(Publisher[T]):
         )
         with self._lock:
             self._joining += 1
+        connection: Disposable | None = None
         connects = False
         try:
             self._connectable.reset()  # the end of an earlier run is no end of this one
@@ -104,7 +105,7 @@ class RefCounted(Publisher[T]):
         finally:
             with self._lock:
                 self._joining -= 1
-            if connects:
+            if connects and connection is not None:
                 self._connect(connection)
             self._settle()
 
