@@ -16,14 +16,43 @@ from flow_core.testing.tck import (
     PublisherVerification,
     without_recipe,
 )
-from flow_multicast import MulticastProcessor
+from flow_multicast import (
+    AsyncProcessor,
+    MulticastProcessor,
+    ReplayProcessor,
+    cache,
+    multicast,
+    publish,
+    replay,
+    share,
+)
 
 pytestmark = pytest.mark.tck
 
-RECIPES: tuple[OperatorRecipe, ...] = ()
+RECIPES = (
+    OperatorRecipe("cache", lambda upstream: upstream.pipe(cache()), facts={"goes_on": True}),
+    OperatorRecipe(
+        "multicast", lambda upstream: upstream.pipe(multicast(MulticastProcessor)).ref_count()
+    ),
+    OperatorRecipe("publish", lambda upstream: upstream.pipe(publish()).ref_count()),
+    OperatorRecipe(
+        "publish, selected", lambda upstream: upstream.pipe(publish(lambda items: items))
+    ),
+    OperatorRecipe(
+        "replay",
+        lambda upstream: upstream.pipe(replay()).auto_connect(),
+        facts={"goes_on": True},
+    ),
+    OperatorRecipe("replay, 4 items", lambda upstream: upstream.pipe(replay(size=4)).ref_count()),
+    OperatorRecipe(
+        "replay, an hour", lambda upstream: upstream.pipe(replay(ttl_s=3600)).ref_count()
+    ),
+    OperatorRecipe("replay, selected", lambda upstream: upstream.pipe(replay(lambda items: items))),
+    OperatorRecipe("share", lambda upstream: upstream.pipe(share())),
+)
 """One line for each operator of this package."""
 
-EXEMPT: dict[str, str] = {}
+EXEMPT = {"publish_value": "it gives the newest value, not all of them"}
 """Operators and sources that need no recipe, each with the reason."""
 
 
@@ -109,3 +138,43 @@ class TestOperatorsAsSubscribers(OperatorsAsSubscribersVerification):
 
 def test_every_operator_and_source_is_tried_or_says_why_not() -> None:
     assert without_recipe("flow-multicast", RECIPES, EXEMPT) == [], "add a line to RECIPES"
+
+
+class Replaying(ProcessorVerification[int]):
+    quiet_s = 0
+    refcounted = True
+
+
+class TestReplayOfAll(Replaying):
+    def create_processor(self) -> Processor[int, int]:
+        return ReplayProcessor[int]()
+
+
+class TestReplayOfTheLast(Replaying):
+    def create_processor(self) -> Processor[int, int]:
+        return ReplayProcessor[int](size=200_000)
+
+
+class TestReplayOfAnHour(Replaying):
+    def create_processor(self) -> Processor[int, int]:
+        return ReplayProcessor[int](ttl_s=3600)
+
+
+class TestTheLastItem(PublisherVerification[int]):
+    quiet_s = 0
+    refcounted = True
+    max_items = 1
+    failure = LookupError("by hand")
+
+    def create_publisher(self, count: int) -> Publisher[int]:
+        processor = AsyncProcessor[int]()
+        for n in range(count):
+            processor.on_next(n)
+        processor.on_complete()
+        return processor
+
+    def create_failed_publisher(self) -> Publisher[int]:
+        processor = AsyncProcessor[int]()
+        assert self.failure is not None
+        processor.on_error(self.failure)
+        return processor

@@ -146,7 +146,7 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             self._source.subscribe(feeder)
         except BaseException as error:
             if is_fatal(error):
-                connection.dispose()
+                self._detach(connection, tell=False)()
                 raise
             feeder.on_error(error)
 
@@ -172,7 +172,7 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             return connection.dispose
         return self._detach(cast("Connection[T, R]", connection))  # handed out by this object
 
-    def _detach(self, connection: Connection[T, R]) -> Callable[[], object]:
+    def _detach(self, connection: Connection[T, R], *, tell: bool = True) -> Callable[[], object]:
         with self._lock:
             if connection.state in {State.OVER, State.GATHERING}:
                 return _nothing
@@ -184,7 +184,7 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         if feeder is None:
             return _nothing
         error = None
-        if self._fixed is None:
+        if self._fixed is None and tell:
             error = DisconnectedError(
                 f"{self._label}: its connection was disposed of while the source ran"
             )

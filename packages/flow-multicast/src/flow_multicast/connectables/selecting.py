@@ -146,6 +146,7 @@ class _Feed(CoreSubscriber[T], Generic[T]):
     def _taken(self) -> Processor[T, T] | None:
         with self._lock:
             self.over = True
+            self._upstream = None  # which is not called any more (§2.3)
             processor, self._processor = self._processor, None
             return processor
 

@@ -168,7 +168,7 @@ class Line(SerialDrain, Generic[T]):
             sent = 0
             for item in items:
                 sent += 1
-                if not self.send(item) or self._bad is not None:
+                if not self.send(item) or not self.wanted:
                     break
             return sent
         receive, sent = self._receive, 0
@@ -205,6 +205,11 @@ class Line(SerialDrain, Generic[T]):
                 self.finish(bad)
         if self.downstream is None:
             self.released()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the subscriber is there, and has not requested what cannot be (§3.9)."""
+        return self.downstream is not None and self._bad is None
 
     @property
     def demand(self) -> int:

@@ -110,7 +110,7 @@ class _BehaviorLine(Line[T]):
     def deliver(self) -> None:
         """See `Line.deliver`."""
         owner = self._values
-        while True:
+        while self.wanted:
             ended = owner.ended  # read before the value: what came before the end is there by then
             latest = owner.latest
             if ended and (owner.error is not None or self.late):
@@ -123,5 +123,4 @@ class _BehaviorLine(Line[T]):
             if self.demand <= 0:
                 return
             self._got = latest[0]
-            if not self.send(latest[1]):
-                return
+            self.send(latest[1])

@@ -231,7 +231,7 @@ class _ReplayLine(Line[T]):
         """See `Line.deliver`."""
         owner = self._log_of
         before = self.position
-        while self.downstream is not None:
+        while self.wanted:
             ended = owner.ended  # read before the items: what came before the end is there by then
             if self.position >= owner.end:
                 if ended:

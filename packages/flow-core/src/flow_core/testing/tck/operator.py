@@ -31,9 +31,11 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     Attributes:
         passes_errors: whether it fails with the very error of its upstream.
+        goes_on: whether it runs on without subscribers, so that no cancel reaches its upstream.
     """
 
     passes_errors: bool = True
+    goes_on: bool = False
     failure: BaseException | None = LookupError("the upstream's error")
 
     @abstractmethod
@@ -116,7 +118,10 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
             return
         subscriber.cancel()
         self.settle()
-        upstream.assert_cancelled()
+        if self.goes_on:
+            upstream.assert_not_cancelled()
+        else:
+            upstream.assert_cancelled()
 
     @rule(items=1)
     def test_spec309_what_is_requested_of_the_upstream_is_a_demand(self) -> None:
