@@ -16,6 +16,7 @@ import pytest
 import flow_multicast
 from flow_core.plugins import PluginHost
 from flow_core.protocols import Processor
+from flow_multicast.processors._hot import HotProcessor
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
@@ -51,8 +52,9 @@ def test_operators_are_no_processors() -> None:
         for value in vars(module).values()
         if inspect.isclass(value) and hasattr(value, "subscribe") and hasattr(value, "on_next")
     }
-    processors = {flow_multicast.MulticastProcessor, flow_multicast.UnicastProcessor}
-    assert both_roles == {Processor} | processors
+    names = [name for name in flow_multicast.__all__ if name.endswith("Processor")]
+    processors = {getattr(flow_multicast, name) for name in names}
+    assert both_roles == {Processor, HotProcessor} | processors
 
 
 def test_the_plugin_loads_without_a_complaint() -> None:

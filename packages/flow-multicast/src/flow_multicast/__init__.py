@@ -29,6 +29,7 @@ from flow_multicast.processors import (
     UnicastProcessor,
     UnicastStatistics,
 )
+from flow_multicast.sink import EmitError, EmitResult, Sink
 
 __all__ = [
     "AsyncProcessor",
@@ -37,10 +38,13 @@ __all__ = [
     "ConnectableStatistics",
     "DirectProcessor",
     "DisconnectedError",
+    "EmitError",
+    "EmitResult",
     "MulticastProcessor",
     "MulticastStatistics",
     "ProcessorStatistics",
     "ReplayProcessor",
+    "Sink",
     "UnicastProcessor",
     "UnicastStatistics",
     "cache",

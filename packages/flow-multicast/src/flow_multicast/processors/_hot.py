@@ -339,7 +339,26 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
         """How many items it keeps."""
         return 0
 
-    # -- from the upstream
+    # -- from whoever feeds it
+
+    def full(self) -> bool:
+        """Whether an item that came now would be too much for a subscriber."""
+        return False
+
+    @final
+    def offer(self, item: T) -> bool:
+        """Take `item`, unless it would be too much for a subscriber. One call at a time (§1.3).
+
+        Returns:
+            False if it would, or if the processor has ended: nobody has got it.
+
+        Raises:
+            NoneItemError: if it is None (§2.13).
+        """
+        if item is not None and (self._done or self.full()):
+            return False
+        self.on_next(item)
+        return True
 
     @final
     def on_subscribe(self, subscription: Subscription, /) -> None:

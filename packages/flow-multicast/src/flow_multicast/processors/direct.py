@@ -34,21 +34,9 @@ class DirectProcessor(HotProcessor[T]):
 
     __slots__ = ()
 
-    def offer(self, item: T) -> bool:
-        """Send `item`, if all subscribers have asked for one.
-
-        One call at a time, as with `on_next`.
-
-        Returns:
-            False if a subscriber has no demand, or if the processor has ended: nobody has got it.
-
-        Raises:
-            NoneItemError: if it is None (§2.13).
-        """
-        if item is not None and (self.ended or any(line.demand <= 0 for line in self.lines)):
-            return False
-        self.on_next(item)
-        return True
+    def full(self) -> bool:
+        """See `HotProcessor.full`: a subscriber has no demand."""
+        return any(line.demand <= 0 for line in self.lines)
 
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
         """See `HotProcessor.line`."""

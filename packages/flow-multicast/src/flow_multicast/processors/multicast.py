@@ -63,6 +63,7 @@ class MulticastStatistics(Generic[T]):
         held_back_by: the subscribers without demand. Nothing is sent to anybody until each of
             them has requested, or left.
         terminated: whether it has ended, and tells every subscriber so.
+        cancelled: whether it has ended because its last subscriber has left (`ref_count`).
     """
 
     subscribers: int
@@ -71,6 +72,7 @@ class MulticastStatistics(Generic[T]):
     demand: int
     held_back_by: tuple[Subscriber[T], ...]
     terminated: bool
+    cancelled: bool
 
 
 def _ignore(item: object) -> None:
@@ -238,6 +240,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     __slots__ = (
         "__weakref__",
+        "_abandoned",
         "_calls",
         "_capacity",
         "_changes",
@@ -281,7 +284,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """Subscriptions that want to join or leave. The drain looks at them after every item."""
 
         # What follows belongs to the drain.
-        self._terminated = False
+        self._terminated = self._abandoned = False
         self._trace: TracebackType | None = None
         self._members: dict[_MulticastSubscription[T], None] = {}
         self._conditionals = 0
@@ -372,6 +375,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             demand=demand if count else 0,
             held_back_by=tuple(holders),
             terminated=self._terminated,
+            cancelled=self._abandoned,
         )
 
     # -- by hand
@@ -740,6 +744,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         upstream, fused = self._upstream, self._fused
         if upstream is None:
             return  # they may come and go until there is one
+        self._abandoned = True
         ended = not self._end(None) and not self._sync
         self._terminated = True
         self._direct = -1

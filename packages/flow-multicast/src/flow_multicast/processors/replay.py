@@ -193,6 +193,14 @@ class ReplayProcessor(HotProcessor[T]):
 
     # -- subscribers
 
+    def full(self) -> bool:
+        """See `HotProcessor.full`: an item would be forgotten that a subscriber has yet to get."""
+        size = self.size
+        if size is None:
+            return False
+        oldest = self.end - size
+        return any(isinstance(one, _ReplayLine) and one.position <= oldest for one in self.lines)
+
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
         """See `HotProcessor.line`."""
         self._expire()  # what is too old is not for newcomers

@@ -57,6 +57,7 @@ class UnicastStatistics:
         demand: items that the subscriber may still get; 0 if it polls, and takes what it likes.
         fusion: how the subscriber takes items: NONE if they are pushed, otherwise it polls.
         terminated: whether it accepts no more: it was completed, failed or cancelled.
+        cancelled: whether its subscriber has cancelled.
     """
 
     subscribed: bool
@@ -65,6 +66,7 @@ class UnicastStatistics:
     demand: int
     fusion: Fusion
     terminated: bool
+    cancelled: bool
 
 
 @final
@@ -267,6 +269,7 @@ class UnicastProcessor(
             demand=(UNBOUNDED if unbounded else self._requested - self._emitted) if pushed else 0,
             fusion=self._mode,
             terminated=self._done,
+            cancelled=self._cancelled,
         )
 
     # -- by hand

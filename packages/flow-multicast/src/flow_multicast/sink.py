@@ -1,0 +1,158 @@
+"""`Sink`: feed a processor by hand, and know what became of each item."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar, final
+
+from flow_core.errors import FlowError, none_given
+from flow_multicast.processors._hot import HotProcessor
+from flow_multicast.processors.direct import DirectProcessor
+from flow_multicast.processors.multicast import MulticastProcessor
+from flow_multicast.processors.unicast import UnicastProcessor
+
+__all__ = ["EmitError", "EmitResult", "Sink"]
+
+T = TypeVar("T")
+
+
+class EmitResult(enum.Enum):
+    """What became of a signal that was given to a `Sink`."""
+
+    OK = "taken"
+    OVERFLOW = "there is no room for it, or a subscriber has not asked for it"
+    CANCELLED = "the subscriber has cancelled"
+    TERMINATED = "the sink has ended"
+    NON_SERIALIZED = "another thread is emitting right now"
+    ZERO_SUBSCRIBER = "nobody is subscribed who could get it"
+
+
+class EmitError(FlowError):
+    """A signal was not taken.
+
+    Args:
+        result: why.
+        what: the signal.
+    """
+
+    def __init__(self, result: EmitResult, what: str) -> None:
+        super().__init__(f"{what} was not taken: {result.value}")
+        self.result = result
+
+
+@final
+class Sink(Generic[T]):
+    """Emits into a processor, from callbacks on any thread, and answers what became of it.
+
+    >>> from flow_multicast import DirectProcessor
+    >>> numbers = DirectProcessor[int]()
+    >>> sink = Sink(numbers)
+    >>> sink.try_next(1)
+    <EmitResult.ZERO_SUBSCRIBER: 'nobody is subscribed who could get it'>
+    >>> handle = numbers.flow.subscribe(print)
+    >>> sink.next(2)
+    2
+    >>> sink.complete()
+    >>> sink.try_next(3)
+    <EmitResult.TERMINATED: 'the sink has ended'>
+
+    Nothing waits here: of two threads that emit at the same time, one gets NON_SERIALIZED, and may
+    try again.
+
+    Args:
+        processor: what is fed; by nobody else.
+    """
+
+    __slots__ = ("_permit", "_processor")
+
+    def __init__(
+        self, processor: HotProcessor[T] | MulticastProcessor[T] | UnicastProcessor[T]
+    ) -> None:
+        self._processor = processor
+        self._permit = {0: True}
+        """Taken by who emits; see `flow_core.serial`."""
+
+    def try_next(self, item: T) -> EmitResult:
+        """Emit an item.
+
+        Raises:
+            NoneItemError: for None (§2.13).
+        """
+        if item is None:
+            raise none_given("Sink.try_next")
+        return self._alone(lambda: self._next(item))
+
+    def try_complete(self) -> EmitResult:
+        """Emit the end."""
+        return self._alone(lambda: self._end(None))
+
+    def try_error(self, error: BaseException) -> EmitResult:
+        """Emit an error."""
+        if error is None:
+            raise none_given("Sink.try_error")
+        return self._alone(lambda: self._end(error))
+
+    def next(self, item: T, *, spin_s: float = 0.0) -> None:
+        """Emit an item, or raise.
+
+        Args:
+            item: the item.
+            spin_s: how many seconds to try again, while another thread emits or there is no room.
+
+        Raises:
+            EmitError: if it was not taken; says why.
+            NoneItemError: for None (§2.13).
+        """
+        self._insist(lambda: self.try_next(item), "an item", spin_s)
+
+    def complete(self, *, spin_s: float = 0.0) -> None:
+        """Emit the end, or raise; see `next`."""
+        self._insist(self.try_complete, "the end", spin_s)
+
+    def error(self, error: BaseException, *, spin_s: float = 0.0) -> None:
+        """Emit an error, or raise; see `next`."""
+        self._insist(lambda: self.try_error(error), f"{error!r}", spin_s)
+
+    def _insist(self, emit: Callable[[], EmitResult], what: str, spin_s: float) -> None:
+        until = time.monotonic() + spin_s
+        while (result := emit()) is not EmitResult.OK:
+            again = result in {EmitResult.NON_SERIALIZED, EmitResult.OVERFLOW}
+            if not again or time.monotonic() >= until:
+                raise EmitError(result, what)
+            time.sleep(0)  # let the others run
+
+    def _alone(self, emit: Callable[[], EmitResult]) -> EmitResult:
+        permit = self._permit
+        if not permit.pop(0, False):
+            return EmitResult.NON_SERIALIZED
+        try:
+            return emit()
+        finally:
+            permit[0] = True
+
+    def _next(self, item: T) -> EmitResult:
+        processor = self._processor
+        over = self._over()
+        if over is not None:
+            return over
+        if isinstance(processor, DirectProcessor) and not processor.has_subscribers:
+            return EmitResult.ZERO_SUBSCRIBER
+        return EmitResult.OK if processor.offer(item) else self._over() or EmitResult.OVERFLOW
+
+    def _end(self, error: BaseException | None) -> EmitResult:
+        over = self._over()
+        if over is not None:
+            return over
+        if error is None:
+            self._processor.on_complete()
+        else:
+            self._processor.on_error(error)
+        return EmitResult.OK
+
+    def _over(self) -> EmitResult | None:
+        now = self._processor.statistics()
+        if getattr(now, "cancelled", False):
+            return EmitResult.CANCELLED
+        return EmitResult.TERMINATED if now.terminated else None
