@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_origin, overload
 
 from flow_core import Flow, Operator
 from flow_core.clocks import Clock
@@ -69,7 +69,8 @@ def multicast(
         TypeError: if it is neither.
     """
     detail = describe(processor)
-    if isinstance(processor, type) or not hasattr(processor, "on_next"):
+    # A class with its type argument is no class any more, but has its attributes.
+    if isinstance(get_origin(processor) or processor, type) or not hasattr(processor, "on_next"):
         if not callable(processor):
             raise TypeError(f"multicast() takes a processor or what makes one, not {processor!r}")
         factory = processor
