@@ -45,6 +45,8 @@ from flow_core import (
 )
 from flow_core.flow import DeferredSource
 from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec
+from flow_core.testing import VirtualClock
+from flow_multicast import MulticastProcessor
 
 PACKAGES: Final = ("flow-core", "flow-ops", "flow-multicast")
 PROCESSORS: Final = ("flow_multicast",)
@@ -95,6 +97,7 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "context_write": [({},)],
         "lift": [("sample", Through)],
         "slice": [(1, 9, 2), (None, None, 2)],
+        "multicast": [(MulticastProcessor,)],
         # -- sources
         "range": [(3,)],
         "just": [(1,)],
@@ -118,7 +121,9 @@ THEMES: Final[Mapping[str, str]] = MappingProxyType(
         "filtering": "Some of the items",
         "aggregate": "One item of all",
         "combining": "More items",
+        "sequence": "Again, or something else",
         "combine": "Several flows",
+        "group": "Groups, windows, buffers",
         "recovery": "Another end",
         "errors": "Another end",
         "effects": "Looking on",
@@ -127,8 +132,10 @@ THEMES: Final[Mapping[str, str]] = MappingProxyType(
         "contexts": "Looking on",
         "lifting": "Looking on",
         "threads": "Threads",
+        "parallel": "Threads",
+        "coroutines": "asyncio",
         "time": "Time",
-        "backpressure": "Back-pressure",
+        "demand": "Back-pressure",
         "connectables": "Many subscribers",
     }
 )
@@ -302,6 +309,10 @@ def _sample(parameter: inspect.Parameter) -> Any:
     kind = str(parameter.annotation)
     if "Executor" in kind or parameter.name == "executor":
         return inline
+    if parameter.name.endswith("_s") or kind.startswith("float"):
+        return 3600.0
+    if "Clock" in kind:
+        return VirtualClock()
     if "Callable" in kind or "ErrorFilter" in kind:
         return Exception if "ErrorFilter" in kind else anything
     if kind.startswith("type["):
@@ -421,8 +432,11 @@ def _applying(
     factory: Callable[..., Any], args: _Args, named: Mapping[str, Any]
 ) -> Callable[[_AnyFlow], _AnyFlow]:
     def apply(upstream: _AnyFlow) -> _AnyFlow:
-        made: _AnyFlow = upstream.pipe(factory(*args, **named))
-        return made
+        made: Any = upstream.pipe(factory(*args, **named))  # Any: not all make a Flow
+        if isinstance(made, Flow):
+            return made
+        # A connectable, or parallel rails: what they come to when they are a flow again.
+        return made.auto_connect() if hasattr(made, "auto_connect") else made.sequential()
 
     return apply
 

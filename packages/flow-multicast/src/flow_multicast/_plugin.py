@@ -30,7 +30,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         (
             "replay",
             "One run for many subscribers; those who come later get what was before.",
-            Backpressure.FULL,
+            Backpressure.UNBOUNDED_IN,
         ),
         ("share", "One run, as long as there are subscribers.", Backpressure.FULL),
     ):
