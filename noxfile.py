@@ -62,6 +62,8 @@ nox.options.sessions = [
     "demo",
 ]
 
+SOAK = {"FLOW_SOAK_S": "60", "FLOW_SOAK_ITEMS": "10000000"}  # `tests` takes 2 and 100000
+
 # --- Helpers ------------------------------------------------------------------------------------
 
 
@@ -225,6 +227,17 @@ def interleave(session: nox.Session) -> None:
     env = {"FLOW_INTERLEAVE_BOUND": os.environ.get("FLOW_INTERLEAVE_BOUND", "3")}
     options = ("-m", "interleave", "--timeout=900", *session.posargs)
     session.run("pytest", *folders, *options, env=env)
+
+
+@nox.session(python=NEWEST, reuse_venv=False)
+def soak(session: nox.Session) -> None:
+    """Run random pipelines for a minute, and sources that do not wait for 10 million items."""
+    install(session, "flow-core", "flow-ops")
+    session.install(*dependencies("test"))
+    env = {name: os.environ.get(name, value) for name, value in SOAK.items()}
+    folder = "packages/flow-ops/tests/registry/"
+    files = (f"{folder}test_soak.py", f"{folder}test_bounded.py")
+    session.run("pytest", *files, "--timeout=1800", *session.posargs, env=env)
 
 
 # Sessions that come with their subject go here: spark (clusters), docs.

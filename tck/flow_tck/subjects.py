@@ -38,6 +38,7 @@ from flow_core.subscribers import CallbackSubscriber, StrictSubscriber
 from flow_core.testing import STAGE_CASES, StageCase, TestSubscriber
 from flow_multicast import MulticastProcessor, UnicastProcessor
 from flow_ops import concat_map, observe_on
+from flow_tck import ops
 from flow_tck.bridge import ConditionalReceiver, Foreign, Receiver
 from flow_tck.expected import (
     COORDINATED,
@@ -245,6 +246,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     "observe_on": Recipe(lambda f, _: f.pipe(observe_on(pool()))),
     "progress": Recipe(lambda f, _: f.pipe(progress("tck"))),
     "serialize": Recipe(lambda f, _: f.pipe(serialize())),
+    **{name: Recipe(apply, most=most) for name, (apply, most) in ops.OPERATORS.items()},
 }
 """Operators by their registered names: boundaries, and stages whose cases do not suffice."""
 
@@ -309,6 +311,21 @@ def _of_lines(name: str, read: Callable[[Path], AnyFlow], *heading: object) -> P
     )
 
 
+def _of_ops(
+    name: str,
+    make: Callable[[int], AnyFlow],
+    fail: Callable[[AnyFlow], AnyFlow] | None,
+    most: int | None,
+) -> PublisherSubject:
+    return PublisherSubject(
+        f"source {name}",
+        lambda n: make(min(n, MANY)),
+        failing if fail is None else lambda: fail(failing()),
+        most,
+        publisher_of(most),
+    )
+
+
 SOURCES: Final[Mapping[str, PublisherSubject]] = {
     subject.name.removeprefix("source "): subject
     for subject in (
@@ -362,6 +379,7 @@ SOURCES: Final[Mapping[str, PublisherSubject]] = {
             lambda n: flow.from_publisher(Stranger(n)),
             lambda: flow.from_publisher(Stranger(None)),
         ),
+        *(_of_ops(name, *how) for name, how in ops.SOURCES.items()),
     )
 }
 """Sources by their registered names."""
@@ -372,6 +390,7 @@ OURS: Final = ("flow_core.", "flow_multicast.", "flow_ops.")
 EXEMPT: Final[Mapping[str, str]] = {
     "error": "has no items; it is what fails in every subject",
     "never": "has neither items nor an end",
+    **ops.EXEMPT,
 }
 """Registered operators and sources that the kit cannot verify, and why."""
 

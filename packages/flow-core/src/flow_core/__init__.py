@@ -12,6 +12,7 @@ from flow_core.demand import UNBOUNDED
 from flow_core.errors import (
     BlockingInEventLoopError,
     FlowError,
+    FlowTimeoutError,
     MissingBackpressureError,
     NoConverterError,
     NoItemError,
@@ -79,6 +80,7 @@ __all__ = [
     "Empty",
     "Flow",
     "FlowError",
+    "FlowTimeoutError",
     "Fusion",
     "IterableSource",
     "MissingBackpressureError",

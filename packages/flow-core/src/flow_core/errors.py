@@ -7,6 +7,7 @@ from typing import Final
 __all__ = [
     "BlockingInEventLoopError",
     "FlowError",
+    "FlowTimeoutError",
     "MissingBackpressureError",
     "NoConverterError",
     "NoItemError",
@@ -41,6 +42,10 @@ class MissingBackpressureError(FlowError):
 
 class RejectedExecutionError(FlowError):
     """An executor refused a task, mostly because it was shut down."""
+
+
+class FlowTimeoutError(FlowError, TimeoutError):
+    """A flow gave nothing within the time that it was given."""
 
 
 class OnErrorNotImplementedError(FlowError):

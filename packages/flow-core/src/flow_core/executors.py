@@ -7,6 +7,7 @@ runs a task or has it run: ``loop.call_soon_threadsafe``, the ``invoke_later`` o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from threading import Thread
 from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
@@ -260,6 +261,13 @@ def as_runner(executor: Executor) -> Runner:
     """
     if isinstance(executor, type):
         raise TypeError(f"an executor is needed, not its class: {executor.__name__}(...)")
+    # Whoever has a pool of processes has imported that module; it is a slow one.
+    processes = sys.modules.get("concurrent.futures.process")
+    if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
+        raise TypeError(
+            "a subscription cannot go on in another process, as it would have to be pickled; "
+            "flow_ops.on_processes(pool) runs the stages that follow there"
+        )
     if isinstance(executor, SubmitExecutor):
         return _SubmitRunner(executor)
     if callable(executor):

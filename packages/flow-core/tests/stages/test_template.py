@@ -505,3 +505,20 @@ def test_a_stop_in_nested_loops_of_on_error_leaves_them_all_and_completes() -> N
     )
     assert_result(lambda: flow.error(error).then(Stage(grid, 99)).count(), [], error)
     assert_result(lambda: flow.error(error).then(Stage(grid, 5)).count(), [3])
+
+
+async def awaited(n: int) -> int:
+    return n
+
+
+@pytest.mark.parametrize("name", ["map", "filter", "do_on_next", "take_while", "reduce"])
+def test_a_coroutine_function_is_refused_since_nothing_would_await_it(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"{name}\(\) .* awaited is a coroutine function"):
+        getattr(flow.range(3), name)(awaited)
+
+
+def test_a_lambda_around_a_coroutine_function_gives_the_coroutines() -> None:
+    (made,) = flow.just(7).map(lambda n: awaited(n))
+    with pytest.raises(StopIteration) as stop:
+        made.send(None)
+    assert stop.value.value == 7

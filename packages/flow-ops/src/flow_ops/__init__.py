@@ -10,9 +10,166 @@ Each is an argument of `flow_core.Flow.pipe`:
 ['0', '1', '2']
 """
 
-from flow_ops.combine.merge import merge
+from flow_ops.arbiters import ProducerArbiter, SubscriptionArbiter, SwitchArbiter
+from flow_ops.combine.amb import amb, amb_with
+from flow_ops.combine.combine_latest import combine_latest
+from flow_ops.combine.fork_join import fork_join
+from flow_ops.combine.merge import merge, merge_all, merge_sequential, merge_with
+from flow_ops.combine.ordered_merge import ordered_merge
+from flow_ops.combine.sequence_equal import sequence_equal
 from flow_ops.combine.until import skip_until, take_until
+from flow_ops.combine.with_latest_from import with_latest_from
+from flow_ops.combine.zipping import zip, zip_with
+from flow_ops.coroutines.map_async import map_async
+from flow_ops.demand.on_backpressure_buffer import on_backpressure_buffer
+from flow_ops.demand.on_backpressure_drop import on_backpressure_drop, on_backpressure_error
+from flow_ops.demand.on_backpressure_latest import (
+    on_backpressure_latest,
+    on_backpressure_reduce,
+)
+from flow_ops.demand.rebatch_requests import rebatch_requests
+from flow_ops.group.buffer import (
+    buffer_boundary,
+    buffer_toggle,
+    buffer_when,
+    buffer_with_time,
+    buffer_with_time_or_count,
+)
+from flow_ops.group.group_by import GroupedFlow, group_by
+from flow_ops.group.window import (
+    window_boundary,
+    window_toggle,
+    window_when,
+    window_with_count,
+    window_with_time,
+    window_with_time_or_count,
+)
+from flow_ops.parallel.failures import FailureHandling
+from flow_ops.parallel.parallel import ParallelFlow, parallel
+from flow_ops.sequence.backoff import Backoff, RetryExhaustedError
+from flow_ops.sequence.concat import and_then, concat, concat_with, start_with_flows
+from flow_ops.sequence.on_error_resume import on_error_resume
+from flow_ops.sequence.repeat import repeat, repeat_until, repeat_when
+from flow_ops.sequence.retry import retry, retry_when
+from flow_ops.sequence.switch_if_empty import switch_if_empty
+from flow_ops.threads.cancel_on import cancel_on
 from flow_ops.threads.observe_on import observe_on
+from flow_ops.threads.processes import on_processes
+from flow_ops.threads.subscribe_on import subscribe_on
+from flow_ops.time.debounce import debounce
+from flow_ops.time.delay import delay, delay_elements, delay_subscription
+from flow_ops.time.delay_with_mapper import delay_with_mapper
+from flow_ops.time.interval import interval, interval_range, timer
+from flow_ops.time.limits import (
+    skip_last_with_time,
+    skip_until_with_time,
+    skip_with_time,
+    take_last_with_time,
+    take_until_with_time,
+    take_with_time,
+)
+from flow_ops.time.sample import sample, throttle_last
+from flow_ops.time.stamps import TimeInterval, Timestamped, time_interval, timestamp
+from flow_ops.time.throttle import throttle_first, throttle_latest
+from flow_ops.time.timeout import timeout
 from flow_ops.transform.concat_map import concat_map
+from flow_ops.transform.concat_map_eager import concat_map_eager
+from flow_ops.transform.expand import expand
+from flow_ops.transform.flat_map import flat_map
+from flow_ops.transform.switch_map import switch_latest, switch_map
+from flow_ops.transform.switch_on_first import switch_on_first
+from flow_ops.transform.when import delay_until, filter_when, map_when
 
-__all__ = ["concat_map", "merge", "observe_on", "skip_until", "take_until"]
+__all__ = [
+    "Backoff",
+    "FailureHandling",
+    "GroupedFlow",
+    "ParallelFlow",
+    "ProducerArbiter",
+    "RetryExhaustedError",
+    "SubscriptionArbiter",
+    "SwitchArbiter",
+    "TimeInterval",
+    "Timestamped",
+    "amb",
+    "amb_with",
+    "and_then",
+    "buffer_boundary",
+    "buffer_toggle",
+    "buffer_when",
+    "buffer_with_time",
+    "buffer_with_time_or_count",
+    "cancel_on",
+    "combine_latest",
+    "concat",
+    "concat_map",
+    "concat_map_eager",
+    "concat_with",
+    "debounce",
+    "delay",
+    "delay_elements",
+    "delay_subscription",
+    "delay_until",
+    "delay_with_mapper",
+    "expand",
+    "filter_when",
+    "flat_map",
+    "fork_join",
+    "group_by",
+    "interval",
+    "interval_range",
+    "map_async",
+    "map_when",
+    "merge",
+    "merge_all",
+    "merge_sequential",
+    "merge_with",
+    "observe_on",
+    "on_backpressure_buffer",
+    "on_backpressure_drop",
+    "on_backpressure_error",
+    "on_backpressure_latest",
+    "on_backpressure_reduce",
+    "on_error_resume",
+    "on_processes",
+    "ordered_merge",
+    "parallel",
+    "rebatch_requests",
+    "repeat",
+    "repeat_until",
+    "repeat_when",
+    "retry",
+    "retry_when",
+    "sample",
+    "sequence_equal",
+    "skip_last_with_time",
+    "skip_until",
+    "skip_until_with_time",
+    "skip_with_time",
+    "start_with_flows",
+    "subscribe_on",
+    "switch_if_empty",
+    "switch_latest",
+    "switch_map",
+    "switch_on_first",
+    "take_last_with_time",
+    "take_until",
+    "take_until_with_time",
+    "take_with_time",
+    "throttle_first",
+    "throttle_last",
+    "throttle_latest",
+    "time_interval",
+    "timeout",
+    "timer",
+    "timestamp",
+    "window_boundary",
+    "window_toggle",
+    "window_when",
+    "window_with_count",
+    "window_with_time",
+    "window_with_time_or_count",
+    "with_latest_from",
+    "zip",
+    "zip_with",
+]

@@ -13,9 +13,10 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, Operator
+from flow_core.errors import FlowTimeoutError
 from flow_core.serial import SerialDrain
-from flow_core.testing import TestSubscriber
-from flow_ops import observe_on
+from flow_core.testing import TestSubscriber, VirtualClock
+from flow_ops import observe_on, ordered_merge, timeout
 from flow_ops.threads.observe_on import ObserveOnSubscriber
 
 Upstream = Callable[[int], Flow[Any]]
@@ -388,9 +389,12 @@ def test_each_subscriber_has_a_run_of_its_own(place):
     assert seen == [[str(n) for n in range(300)]] * 2
 
 
-@pytest.mark.skip(reason="flow_ops.combine.ordered_merge is missing, which takes an executor")
 @pytest.mark.checklist("O01", "O20", "O35")
-def test_ordered_merge_drains_on_its_executor(): ...
+def test_ordered_merge_drains_on_its_executor(place, record):
+    recorder = record(here=place.is_here)
+    evens, odds = flow.range(0, 1_000, 2), flow.range(1, 1_000, 2).hide()
+    ordered_merge(evens, odds, executor=place.executor).subscribe(recorder)
+    assert recorder.wait().items == [*range(1_000)]
 
 
 @pytest.mark.checklist("O35")
@@ -407,6 +411,22 @@ def test_handle_maps_filters_and_ends_behind_a_boundary(place):
     subscriber.await_terminal(20).assert_result(10, 30, 50, 70)
 
 
-@pytest.mark.skip(reason="flow_ops.time.timeout is missing")
 @pytest.mark.checklist("O34")
-def test_timeout_stops_a_flow_whose_items_do_not_arrive(): ...
+@pytest.mark.parametrize("fallback", [None, flow.just("instead")])
+def test_timeout_stops_a_flow_whose_items_do_not_arrive(place, source, record, fallback):
+    clock = VirtualClock()
+    made = source.flow.pipe(observe_on(place.executor))
+    seen = record()
+    made.pipe(timeout(1, fallback=fallback, clock=clock)).subscribe(seen)
+    source.send("in time")
+    seen.wait_items(1)
+    place.settle()
+    clock.advance_by(1)
+    seen.wait()
+    assert source.cancels == 1
+    if fallback is None:
+        assert isinstance(seen.error, FlowTimeoutError)
+        assert seen.items == ["in time"]
+    else:
+        assert seen.items == ["in time", "instead"]
+    assert clock.pending == 0

@@ -13,6 +13,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import CO_COROUTINE
 from keyword import iskeyword
 from types import CodeType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, final
@@ -227,6 +228,14 @@ class Stage(Generic[T_contra, R_co]):
                 raise TypeError(
                     f"{template.name}() takes a function as {template.params[index]!r}, not "
                     f"{args[index]!r}"
+                )
+            code = getattr(args[index], "__code__", None)
+            if isinstance(code, CodeType) and code.co_flags & CO_COROUTINE:
+                raise TypeError(
+                    f"{template.name}() takes a function that gives its result at once; "
+                    f"{describe(args[index])} is a coroutine function, and nothing would await "
+                    "it: flow_ops.map_async awaits one for each item, and a lambda around it gives "
+                    "the coroutines themselves"
                 )
         self.template = template
         self.args = args

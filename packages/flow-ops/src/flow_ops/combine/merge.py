@@ -1,274 +1,311 @@
-"""`merge`: the items of several flows, as they come."""
+"""`merge` and its relatives: the items of several flows, as they come, or in order."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TypeVar, final
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar, cast, final, overload
 
-from flow_core import hooks
-from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
-from flow_core.errors import none_given
+from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
-from flow_core.protocols import CoreSubscriber, Publisher
-from flow_ops.coordination import Coordinator, Input, coordinated_source
-from flow_ops.transform._inner import combined
+from flow_core.operator import Operator
+from flow_core.protocols import IterableSource, Publisher
+from flow_core.sources import from_iterable
+from flow_ops.coordination import labelled
+from flow_ops.transform._flat import FlatMap
+from flow_ops.transform._inner import Mapper
+from flow_ops.transform._mapping import (
+    MAX_CONCURRENCY,
+    Concurrency,
+    Mapped,
+    mapped,
+    mapping_operator,
+)
+from flow_ops.transform.concat_map_eager import ConcatMapEager
 
-__all__ = ["MergedInput", "Merging", "merge"]
+__all__ = ["merge", "merge_all", "merge_sequential", "merge_with"]
 
 T = TypeVar("T")
 
-MAX_CONCURRENCY = 128
-"""How many inner flows run at a time, unless the user says."""
+
+@overload
+def merge(
+    *sources: Publisher[T],
+    max_concurrency: int = ...,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[T]: ...
+
+
+@overload
+def merge(
+    sources: Iterable[Publisher[T]],
+    /,
+    *,
+    max_concurrency: int = ...,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[T]: ...
 
 
 def merge(
-    *sources: Publisher[T],
+    *sources: Any,  # the overloads say
     max_concurrency: int = MAX_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
-) -> Flow[T]:
+) -> Flow[Any]:
     """The items of several flows, as they come; completes when all have.
 
     >>> import flow_core as flow
+    >>> from flow_ops import merge
     >>> list(merge(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
     many were taken. What waits is given in the order in which it came.
     Thread: items come on the threads of the sources, one at a time; what waited for demand or for
-    another thread's item, on whichever thread is at work. Fusion: none.
+    another thread's item, on whichever thread is at work.
+    Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
+    or a function is not subscribed to, only called. Merges within merges, with the same options,
+    are flattened, so that their depth costs nothing.
     Errors: the first one cancels the others, and overtakes what waits.
+    Source: checklist X08.
 
     Args:
-        sources: what to merge. They are subscribed in this order.
+        sources: what to merge, one by one or as one iterable, which is asked for the next one only
+            when it can run. They are subscribed in this order.
         max_concurrency: how many of them run at a time; the others follow as these complete.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
     Raises:
-        TypeError: if `max_concurrency` or `prefetch` is no int.
-        ValueError: if one of them is less than 1.
+        TypeError: if a source is no publisher, or a number is no int.
+        ValueError: if `max_concurrency` or `prefetch` is less than 1.
     """
-    check_prefetch(max_concurrency, "max_concurrency")
-    check_prefetch(prefetch)
-    detail = f"{len(sources)} flows"
-    return coordinated_source(
-        "merge",
-        detail,
-        lambda downstream, label: Merge(
-            sources,
-            downstream,
-            label,
-            max_concurrency=max_concurrency,
-            prefetch=prefetch,
-            delay_error=delay_error,
-        ),
-        prefetch,
+    return _together("merge", sources, Concurrency(max_concurrency, prefetch, delay_error), FlatMap)
+
+
+def merge_with(
+    *others: Publisher[T],
+    max_concurrency: int = MAX_CONCURRENCY,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[T, Flow[T]]:
+    """Items of the flow and of others, as they come.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import merge_with
+    >>> list(flow.range(2).pipe(merge_with(flow.just(7))))
+    [0, 1, 7]
+
+    Demand, thread, fusion and errors are those of `merge`.
+
+    Args:
+        others: what to merge with, subscribed after the flow.
+        max_concurrency: see `merge`.
+        prefetch: see `merge`.
+        delay_error: see `merge`.
+
+    Raises:
+        TypeError: if one of the others is no publisher, or a number is no int.
+        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+    """
+    concurrency = Concurrency(max_concurrency, prefetch, delay_error)
+    _check_sources("merge_with", others)
+    detail = concurrency.told(f"{len(others)} flows")
+    label = labelled("merge_with", detail)
+
+    def apply(flow: Flow[T]) -> Flow[T]:
+        return _mapped((flow, *others), label, concurrency, FlatMap)
+
+    return Operator("merge_with", apply, detail)
+
+
+def merge_all(
+    *,
+    max_concurrency: int = MAX_CONCURRENCY,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[Flow[T], Flow[T]]:
+    """The items of the flows that a flow gives, as they come.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import merge_all
+    >>> list(flow.just(flow.range(2), flow.just(7)).pipe(merge_all()))
+    [0, 1, 7]
+
+    Demand, thread, fusion and errors are those of `flat_map`.
+
+    Args:
+        max_concurrency: how many of the flows run at a time; 1 is one after the other.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all have ended; several as an ExceptionGroup.
+
+    Raises:
+        TypeError: if a number is no int.
+        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+    """
+    concurrency = Concurrency(max_concurrency, prefetch, delay_error)
+    return mapping_operator("merge_all", _itself, concurrency, FlatMap)
+
+
+@overload
+def merge_sequential(
+    *sources: Publisher[T],
+    max_concurrency: int = ...,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[T]: ...
+
+
+@overload
+def merge_sequential(
+    sources: Iterable[Publisher[T]],
+    /,
+    *,
+    max_concurrency: int = ...,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[T]: ...
+
+
+def merge_sequential(
+    *sources: Any,  # the overloads say
+    max_concurrency: int = MAX_CONCURRENCY,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """The items of several flows that run at once, but all of one before those of the next.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import merge_sequential
+    >>> list(merge_sequential(flow.range(2), flow.just("a")))
+    [0, 1, 'a']
+
+    Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.
+
+    Args:
+        sources: what to run, one by one or as one iterable, which is asked for the next one only
+            when it can run.
+        max_concurrency: how many of them are subscribed at a time, the one whose turn it is
+            included.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+
+    Raises:
+        TypeError: if a source is no publisher, or a number is no int.
+        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+    """
+    return _together(
+        "merge_sequential",
+        sources,
+        Concurrency(max_concurrency, prefetch, delay_error),
+        ConcatMapEager,
     )
 
 
-class Merging(Coordinator[T]):
-    """Gives the items of inner flows as they come. A subclass says which flows: by `add`.
+_Kind = type[FlatMap[Any, Any]] | type[ConcatMapEager[Any, Any]]  # Any: of the sources
+
+
+def _together(
+    name: str, sources: tuple[Any, ...], concurrency: Concurrency, kind: _Kind
+) -> Flow[Any]:  # Any: here and above, see the overloads
+    flows: Iterable[Any] = sources
+    detail = f"{len(sources)} flows"
+    if len(sources) == 1 and not hasattr(sources[0], "subscribe"):
+        flows = sources[0]
+        if not isinstance(flows, Iterable):
+            raise TypeError(f"{name}() takes flows, or one iterable of flows, not {flows!r}")
+        detail = "an iterable of flows"
+    else:
+        _check_sources(name, sources)
+    return _mapped(flows, labelled(name, concurrency.told(detail)), concurrency, kind)
+
+
+def _mapped(
+    flows: Iterable[Publisher[T]], label: str, concurrency: Concurrency, kind: _Kind
+) -> Flow[T]:
+    mapper: Mapper[Publisher[T], T] = Mapper(_itself, label)
+    if not isinstance(flows, tuple):
+        return mapped(from_iterable(flows), mapper, concurrency, kind)
+    sources = SourcesSource[T](flows, concurrency, kind)
+    if sources.count > concurrency.max_concurrency >= len(flows):
+        concurrency = replace(concurrency, max_concurrency=sources.count)  # as each by itself
+    return mapped(Flow(sources), mapper, concurrency, kind)
+
+
+@final
+class SourcesSource(IterableSource[Publisher[T]]):
+    """Sources that are known. One that merges others in the same way stands for these.
+
+    Only where no limit applies: all of them run at a time, merged at once or one by one.
 
     Args:
-        downstream: gets the signals.
-        label: the operator and its place, for messages.
-        prefetch: items to request of each ahead.
-        delay_error: whether errors come at the end.
+        sources: in order.
+        concurrency: how they run.
+        kind: what they are merged by.
     """
 
-    __slots__ = ("_delay_error", "_errors", "_prefetch", "_waiting", "exhausted")
+    __slots__ = ("_concurrency", "_flat", "_kind", "_sources", "count")
+
+    none_free: ClassVar[bool] = True
 
     def __init__(
-        self, downstream: CoreSubscriber[T], label: str, *, prefetch: int, delay_error: bool
+        self, sources: tuple[Publisher[T], ...], concurrency: Concurrency, kind: _Kind
     ) -> None:
-        super().__init__(downstream, label)
-        self._prefetch = prefetch
-        self._delay_error = delay_error
-        self._errors: list[BaseException] = []
-        self._waiting: deque[tuple[MergedInput[T], T]] = deque()
-        """Items that came when there was no demand, or when another one was on its way."""
-        self.exhausted = False
-        """No further flow will be added: it ends when all inputs have. Signal when it is set."""
+        self._sources = sources
+        self._concurrency = concurrency
+        self._kind = kind
+        self._flat: tuple[Publisher[T], ...] | None = None
+        parts = map(self._stands_for, sources)
+        self.count: int = sum(1 if part is None else part.count for part in parts)
+        """How many there are, those that others stand for counted."""
 
-    def add(self, source: Publisher[T]) -> None:
-        """Run an inner flow. Better without the permit: with it, all that comes at once waits."""
-        self.connect(source, MergedInput(self, self._prefetch))
+    def iterate(self) -> Iterator[Publisher[T]]:
+        """See `IterableSource.iterate`."""
+        flat = self._flat
+        if flat is None:
+            # Not before it is needed: each step of a long chain would copy all before it.
+            flat = self._flat = tuple(self._flatten())
+        return iter(flat)
 
-    def ended(self) -> None:
-        """An inner flow has completed, or failed and that is delayed. With the permit."""
-
-    def keep(self, error: BaseException) -> None:
-        """An inner flow has failed: the flow fails, now or at the end. With the permit."""
-        self._errors.append(error)
-        if not self._delay_error:
-            self._finish_all()
-
-    def step(self) -> None:
-        """See `Coordinator.step`."""
-        waiting = self._waiting
-        while waiting and self.demand and not self.over:
-            source, item = waiting.popleft()
-            self.emit(item)
-            source.taken()
-        if self.exhausted and not (waiting or self.active or self.over):
-            self._finish_all()
-
-    def closed(self) -> None:
-        """See `Coordinator.closed`."""
-        waiting = self._waiting
+    def _flatten(self) -> Iterator[Publisher[T]]:
+        waiting = list(reversed(self._sources))
         while waiting:
-            _, item = waiting.popleft()
-            hooks.drop_item(item)
-        errors, self._errors = self._errors, []
-        for error in errors:
-            hooks.drop_error(error)
-
-    @property
-    def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
-        return len(self._waiting)
-
-    def _finish_all(self) -> None:
-        errors, self._errors = self._errors, []
-        if errors:
-            self.fail(combined(self.label, errors))
-        else:
-            self.complete()
-
-    def _ended(self, error: BaseException | None) -> None:
-        if error is not None:
-            self.keep(error)
-        if not self.over:
-            self.ended()
-
-
-@final
-class MergedInput(Input[T]):
-    """One of the flows that are merged.
-
-    Args:
-        owner: merges.
-        prefetch: items to request ahead, and the most that wait.
-    """
-
-    __slots__ = ("_came", "_limit", "_prefetch", "_taken", "merging")
-
-    def __init__(self, owner: Merging[T], prefetch: int) -> None:
-        super().__init__(owner, prefetch)
-        self.merging = owner
-        self._prefetch = prefetch
-        self._limit = replenish_limit(prefetch)
-        self._came = 0
-        """Items that had to wait. Written by the source's thread."""
-        self._taken = 0
-        """Items that were given on. Written with the permit."""
-
-    def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. Given on at once if nobody else is at work."""
-        if item is None:
-            raise none_given("on_next")
-        owner = self.merging
-        if self.done:
-            hooks.drop_item(item)
-            return
-        waiting, permit = owner._waiting, owner._permit
-        if waiting or not permit.pop(0, False):
-            self._wait(item)
-            owner.signal()
-            return
-        try:
-            if owner.over:
-                hooks.drop_item(item)
-            elif waiting or owner._emitted >= owner._requested:
-                self._wait(item)
+            source = waiting.pop()
+            part = self._stands_for(source)
+            if part is None:
+                yield source
             else:
-                owner.emit(item)
-                self.taken()
-        except BaseException as error:
-            owner._failed(error)
-        finally:
-            permit[0] = True
-            if owner._missed or owner.over:
-                owner.signal()
+                waiting.extend(reversed(part._sources))
 
-    def _wait(self, item: T) -> None:
-        owner = self.merging
-        self._came += 1
-        owner._waiting.append((self, item))
+    def _stands_for(self, flow: Publisher[T]) -> SourcesSource[T] | None:
+        if not isinstance(flow, Flow) or flow.stages:
+            return None
+        merged, own = flow.source, self._concurrency
+        if not isinstance(merged, Mapped) or merged.make is not self._kind:
+            return None
+        part: object = merged.upstream.source
+        if (
+            not isinstance(part, SourcesSource)
+            or (merged.concurrency.prefetch, merged.concurrency.delay_error)
+            != (own.prefetch, own.delay_error)
+            or merged.concurrency.max_concurrency < part.count
+            or own.max_concurrency < len(self._sources)
+        ):
+            return None
+        return cast("SourcesSource[T]", part)  # no stage: of the same items
 
-    def taken(self) -> None:
-        """An item was given on: request more when enough were. With the permit."""
-        self._taken += 1
-        if self._taken == self._limit:
-            self._taken = 0
-            upstream = self.upstream
-            if upstream is not None:
-                upstream.request(self._limit)
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
-            return
-        self.done = True
-        self.owner.post(self._end, error, hooks.drop_error)
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self.done = True
-            self.owner.post(self._end, None)
-
-    def _end(self, error: BaseException | None) -> None:
-        self.owner.release(self)
-        self.merging._ended(error)
+    def __repr__(self) -> str:
+        return f"{len(self._sources)} flows"
 
 
-@final
-class Merge(Merging[T]):
-    """See `merge`."""
+def _check_sources(name: str, sources: tuple[object, ...]) -> None:
+    for source in sources:
+        if not hasattr(source, "subscribe"):
+            raise TypeError(f"{name}() takes flows, not {source!r}; from_() makes one of it")
 
-    __slots__ = ("_filled", "_left", "_max_concurrency")
 
-    def __init__(
-        self,
-        sources: Iterable[Publisher[T]],
-        downstream: CoreSubscriber[T],
-        label: str,
-        *,
-        max_concurrency: int,
-        prefetch: int,
-        delay_error: bool,
-    ) -> None:
-        super().__init__(downstream, label, prefetch=prefetch, delay_error=delay_error)
-        self._left: Iterator[Publisher[T]] = iter(sources)
-        self._max_concurrency = max_concurrency
-        self._filled = False
-        """`open` is done with `_left`."""
-
-    def open(self) -> None:
-        """See `Coordinator.open`."""
-        self._fill()
-        self._filled = True
-        self.post(self._fill_again, None)
-
-    def ended(self) -> None:
-        """See `Merging.ended`."""
-        if self._filled:
-            self._fill()
-
-    def _fill_again(self, _: object) -> None:
-        self._fill()
-
-    def _fill(self) -> None:
-        """Start flows; first by `open`, and with the permit from then on."""
-        while not (self.over or self.exhausted) and self.active < self._max_concurrency:
-            source = next(self._left, None)
-            if source is None:
-                self.exhausted = True
-            else:
-                self.add(source)
+def _itself(source: Publisher[T]) -> Flow[T]:
+    """A mapper for what are flows already; `Mapper.flow_of` sees to those that are none."""
+    return cast("Flow[T]", source)

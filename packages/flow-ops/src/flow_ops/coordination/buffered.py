@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, TypeVar, cast, final
 
 from flow_core import hooks
+from flow_core.demand import replenish_limit
 from flow_core.errors import MissingBackpressureError, none_given, throw_if_fatal
 from flow_core.protocols import EMPTY, Empty, Fusion, QueueSubscription, Subscription
 from flow_ops.coordination.coordinator import Coordinator, Input
-from flow_ops.transform._inner import Polled, Queued
 
 __all__ = ["BufferedInput"]
 
@@ -27,60 +28,76 @@ class BufferedInput(Input[T]):
         prefetch: items to request ahead, and the most that wait.
     """
 
-    __slots__ = ("_asynchronous", "_items", "error", "prefetch")
+    __slots__ = (
+        "_asynchronous",
+        "_consumed",
+        "_limit",
+        "_queue",
+        "_synchronous",
+        "_waiting",
+        "error",
+        "prefetch",
+    )
 
     def __init__(self, owner: Coordinator[Any], prefetch: int) -> None:  # Any: whatever it emits
         super().__init__(owner, prefetch)
         self.prefetch = prefetch
         self.error: BaseException | None = None
         """What the source has failed with; to be looked at when it has `ended`."""
-        self._items: Queued[T] | Polled[T] | None = None
+        self._waiting: deque[T] = deque()
+        self._queue: QueueSubscription[T] | None = None
+        """What is polled, if the upstream has granted fusion."""
+        self._synchronous = False
         self._asynchronous = False
+        self._limit = replenish_limit(prefetch)
+        self._consumed = 0
+        """Written with the permit."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         upstream = subscription  # as it was declared, when it is a queue, too
-        items: Queued[T] | Polled[T] | None = None
-        if self.upstream is None and isinstance(subscription, QueueSubscription):
+        if self.upstream is None and not self.done and isinstance(subscription, QueueSubscription):
             # A subscription says nothing about the type of its items: the source's.
             queue = cast("QueueSubscription[T]", subscription)
             granted = queue.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
             if granted & Fusion.SYNC:
-                items = Polled(queue)
                 self.pending = 0
+                self._synchronous = True
+                self._queue = queue
             elif granted & Fusion.ASYNC:
                 self._asynchronous = True
-                items = Queued(queue, self.prefetch, queue)
-        if items is None:
-            items = Queued(upstream, self.prefetch)
-        if self.upstream is None:
-            self._items = items
-            self.done = isinstance(items, Polled)
+                self._queue = queue
         super().on_subscribe(upstream)
-        if isinstance(items, Polled):
+        if self._synchronous and self.upstream is upstream:
+            self.done = True
+            self.owner.ending(self)
             self.owner.signal()
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. The item waits; fused, it is only a wake-up."""
+        owner = self.owner
         if self._asynchronous:
-            self.owner.signal()
+            owner.signal()
             return
         if item is None:
             raise none_given("on_next")
-        items = self._items
-        if self.done or self.gone or self.owner.over or not isinstance(items, Queued):
+        waiting = self._waiting
+        if self.upstream is None or self.done or owner.over:
             hooks.drop_item(item)
-        elif items.offer(item):
-            self.owner.signal()
+        elif len(waiting) < self.prefetch:
+            waiting.append(item)
+            owner.signal()
+            if self.gone or owner.over:
+                self._drop_waiting()  # `close` may have looked before
         else:
             hooks.drop_item(item)
             if self.upstream is not None:
                 self.upstream.cancel()
             self.on_error(
                 MissingBackpressureError(
-                    f"a source of {self.owner.label} sent more than the {self.prefetch} items that "
+                    f"a source of {owner.label} sent more than the {self.prefetch} items that "
                     "were requested; put a back-pressure operator after a source that ignores "
                     "demand"
                 )
@@ -90,36 +107,55 @@ class BufferedInput(Input[T]):
         """See `Subscriber.on_error`. Comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
-        if self.done or self.owner.over:
+        owner = self.owner
+        with owner._lock:  # in which the flow gets over: `close` comes before this, or sees it
+            late = self.done or self.gone or owner.over
+            if not late:
+                self.error = error
+        if late:
             hooks.drop_error(error)
-            return
-        self.error = error
-        self.done = True
-        self.owner.signal()
+        else:
+            self._ended()
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
-        self.done = True
-        self.owner.signal()
+        if not self.done:
+            self._ended()
 
     def poll(self) -> T | Empty:
         """The next item, or EMPTY: look at `ended` then. With the permit."""
-        items = self._items
-        if items is None:
-            return EMPTY
-        try:
-            return next(items.items, EMPTY)
-        except BaseException as error:
-            throw_if_fatal(error)
-            self._failed(error)
-            return EMPTY
+        queue = self._queue
+        if queue is None:
+            waiting = self._waiting
+            if not waiting:
+                return EMPTY
+            try:
+                item: T | Empty = waiting.popleft()
+            except IndexError:  # the flow is over: it was dropped
+                return EMPTY
+        else:
+            try:
+                item = queue.poll()
+            except BaseException as error:
+                throw_if_fatal(error)
+                self._failed(error)
+                return EMPTY
+            if item is EMPTY or self._synchronous:
+                return item
+        self._consumed += 1
+        if self._consumed == self._limit:
+            self._consumed = 0
+            self.owner.request_of(self, self._limit)
+        return item
 
     def ended(self) -> bool:
         """Whether nothing more comes. With the permit; read `error` if so."""
         if not self.done:  # read before looking: what came before the end waits by then
             return False
+        if self._queue is None:
+            return not self._waiting
         try:
-            return self._items is None or self._items.ended()
+            return self._queue.is_empty()
         except BaseException as error:
             throw_if_fatal(error)
             self._failed(error)
@@ -127,24 +163,45 @@ class BufferedInput(Input[T]):
 
     def close(self) -> None:
         """Drop what waits. With the permit, when the flow is over or this is disconnected."""
-        items = self._items
-        if items is not None:
-            items.close()
-            if not isinstance(items, Queued):  # where an item may still arrive, late
-                self._items = None
-        error, self.error = self.error, None
-        if error is not None:
-            hooks.drop_error(error)
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            try:
+                queue.clear()
+            except BaseException as error:  # a `finally` of the user's generator
+                throw_if_fatal(error)
+                hooks.drop_error(error)
+        self._drop_waiting()
+        failure, self.error = self.error, None
+        if failure is not None:
+            hooks.drop_error(failure)
 
     @property
     def waiting(self) -> int:
         """How many items wait here."""
-        return self._items.waiting or 0 if isinstance(self._items, Queued) else 0
+        return len(self._waiting)
+
+    def _ended(self) -> None:
+        """The source has ended, so that its subscription is not called any more (§2.4)."""
+        self.done = True
+        self.owner.forget(self)
+        self.owner.ending(self)
+        self.owner.signal()
 
     def _failed(self, error: BaseException) -> None:
         """The source's queue has raised: that is its end."""
         self.error = error
         self.done = True
-        self._items = None
-        if self.upstream is not None:
-            self.upstream.cancel()
+        upstream = self.owner.forget(self)
+        self._queue = None
+        if upstream is not None:
+            upstream.cancel()
+
+    def _drop_waiting(self) -> None:
+        """Any thread, when the flow is over or this is disconnected."""
+        waiting = self._waiting
+        while waiting:
+            try:
+                item = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            hooks.drop_item(item)

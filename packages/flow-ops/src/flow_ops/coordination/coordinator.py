@@ -65,6 +65,8 @@ class Coordinator(SerialDrain, Generic[R]):
         "_downstream",
         "_emitted",
         "_inputs",
+        "_later",
+        "_later_permit",
         "_lock",
         "_receive",
         "_requested",
@@ -86,11 +88,16 @@ class Coordinator(SerialDrain, Generic[R]):
         self._lock = Lock()
         """Guards `_requested`, `_inputs`, and each input's upstream. Nothing is called under it."""
         self._requested = 0
-        self._emitted = 0
+        self._emitted: int = 0
         """Written with the permit."""
         self._bad: ValueError | None = None
         self._inputs: dict[Input[Any], None] = {}  # Any: inputs are of many types
         self._tasks: deque[_Task] = deque()
+        # Any: see `_inputs`
+        self._later: deque[tuple[Publisher[Any], Input[Any]]] | None = None
+        """What `connect_later` is to connect."""
+        self._later_permit: dict[int, bool] | None = None
+        """Taken by the thread that does so."""
 
     # -- for subclasses to say
 
@@ -104,6 +111,13 @@ class Coordinator(SerialDrain, Generic[R]):
     def requested(self, n: int) -> None:
         """The downstream has requested `n` more. Without the permit, in its thread."""
         self.signal()
+
+    def introduced(self) -> None:
+        """The downstream has its subscription. With the permit, which this has to give back."""
+        self.run_entered()
+
+    def ending(self, one: Input[Any]) -> None:  # Any: see `_inputs`
+        """A `BufferedInput` gets nothing more; items may wait in it. Without the permit."""
 
     def closed(self) -> None:
         """The flow is over: let go of timers and waiting items (give those to `hooks`)."""
@@ -123,13 +137,15 @@ class Coordinator(SerialDrain, Generic[R]):
             self._halt()
             self.run_entered()
             raise
-        if isinstance(downstream, ConditionalSubscriber):
-            self._receive = downstream.try_on_next
-        else:
-            self._receive = downstream.receiver()
-        if self.over:  # cancelled meanwhile, by a thread that saw no receiver yet
-            self._receive = hooks.drop_item
-        self.run_entered()
+        receive = (
+            downstream.try_on_next
+            if isinstance(downstream, ConditionalSubscriber)
+            else downstream.receiver()
+        )
+        with self._lock:
+            if not self.over:
+                self._receive = receive
+        self.introduced()
         try:
             if not self.over:
                 self.open()
@@ -138,11 +154,13 @@ class Coordinator(SerialDrain, Generic[R]):
                 self.cancel()
                 raise
             self.post(self.fail, error, hooks.drop_error)
+        if self.over:
+            self.signal()  # `closed` may have run before `open` was done
 
     def connect(self, source: Publisher[T], to: Input[T]) -> None:
         """Subscribe an input to a source. With the permit or without."""
         with self._lock:
-            if self.over:
+            if self.over or to.gone:
                 return
             self._inputs[to] = None
         try:
@@ -153,12 +171,45 @@ class Coordinator(SerialDrain, Generic[R]):
                 raise
             to.on_error(error)
 
+    def connect_later(self, source: Publisher[T], to: Input[T]) -> None:
+        """Subscribe an input to a source as soon as the permit is given back. With the permit.
+
+        What a synchronous source sends is then handled as it comes, while with `connect` under the
+        permit all that was requested has to wait. It counts as `active` at once. Of several, one
+        follows the other, without recursion, however many complete while they are subscribed.
+        """
+        with self._lock:
+            if self.over or to.gone:
+                return
+            self._inputs[to] = None
+        if self._later is None:
+            self._later_permit = {0: True}
+            self._later = deque()
+        self._later.append((source, to))
+        self._missed = True  # so that whoever gives the permit back signals
+
+    def _connect_waiting(self) -> None:
+        """Do what `connect_later` has put off, one thread at a time. Without the permit.
+
+        Nothing is left behind: who adds something comes here after it, and who gives
+        `_later_permit` back looks again after that.
+        """
+        later, permit = self._later, self._later_permit
+        while later and permit and permit.pop(0, False):
+            try:
+                while later:
+                    source, to = later.popleft()
+                    self.connect(source, to)
+            finally:
+                permit[0] = True
+
     def disconnect(self, gone: Input[Any]) -> None:  # Any: see `_inputs`
         """Cancel an input. What it has sent and was not handled yet is dropped."""
         with self._lock:
             self._inputs.pop(gone, None)
             upstream, gone.upstream = gone.upstream, None
             gone.gone = True
+            gone.cut()
         if upstream is not None:
             upstream.cancel()
 
@@ -263,6 +314,25 @@ class Coordinator(SerialDrain, Generic[R]):
         self._halt()
         self.signal()
 
+    def signal(self) -> None:
+        """See `SerialDrain.signal`, which this repeats to save a call for each item."""
+        self._missed = True
+        permit = self._permit
+        while self._missed and permit.pop(0, False):
+            self._missed = False
+            try:
+                self.drain()
+            finally:
+                permit[0] = True
+        if self._later:
+            self._connect_waiting()
+
+    def run_entered(self) -> None:
+        """See `SerialDrain.run_entered`."""
+        super().run_entered()
+        if self._later:
+            self._connect_waiting()
+
     # -- with the permit
 
     @final
@@ -321,16 +391,23 @@ class Coordinator(SerialDrain, Generic[R]):
                 drop(argument)
         self.closed()
         downstream, self._downstream = self._downstream, None
-        if downstream is not None and self._bad is not None:
-            downstream.on_error(self._bad)
+        bad = self._bad  # read once: a cancel sets it to None
+        if downstream is not None and bad is not None:
+            downstream.on_error(bad)
 
     def _halt(self) -> None:
         """The flow is over. Any thread."""
         with self._lock:
-            self.over = True
             self._receive = hooks.drop_item
             inputs, self._inputs = self._inputs, {}
             upstreams = [one.upstream for one in inputs if one.upstream is not None]
+            for one in inputs:
+                one.upstream = None
+                one.cut()
+            # Last: whoever sees it may send the terminal and call `closed` at once, and after that
+            # no item may be sent and no handler may run.
+            self.over = True
+            self._missed = True  # whoever has the permit cleans up
         for upstream in upstreams:
             upstream.cancel()
 
@@ -343,17 +420,23 @@ class Coordinator(SerialDrain, Generic[R]):
             What to request of it; -1 if it is to be cancelled.
         """
         with self._lock:
-            if self.over or one.upstream is not None or one not in self._inputs:
+            if self.over or one.done or one.upstream is not None or one not in self._inputs:
                 return -1
             one.upstream = subscription
             pending, one.pending = one.pending, 0
             return pending
 
     def release(self, ended: Input[Any]) -> None:  # Any: see `_inputs`
-        """An input has ended by itself."""
+        """An input has ended by itself, and is not `active` any more."""
         with self._lock:
             self._inputs.pop(ended, None)
             ended.upstream = None
+
+    def forget(self, ended: Input[Any]) -> Subscription | None:  # Any: see `_inputs`
+        """An input has ended by itself: its subscription is not called any more (§2.4)."""
+        with self._lock:
+            upstream, ended.upstream = ended.upstream, None
+        return upstream
 
     def request_of(self, one: Input[Any], n: int) -> None:  # Any: see `_inputs`
         """Request `n` items of an input, now or when it has its subscription."""
@@ -409,6 +492,9 @@ class Input(CoreSubscriber[T], Generic[T]):
         """Request `n` items of the source."""
         self.owner.request_of(self, n)
 
+    def cut(self) -> None:
+        """It is disconnected, or the flow is over. Under the owner's lock."""
+
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
@@ -439,7 +525,7 @@ class Listener(Input[T], ConditionalSubscriber[T]):
         demand: what to request as soon as there is a subscription; 0 for nothing.
     """
 
-    __slots__ = ("_on_end", "_on_item")
+    __slots__ = ("_direct", "_on_end", "_on_item")
 
     def __init__(
         self,
@@ -451,6 +537,12 @@ class Listener(Input[T], ConditionalSubscriber[T]):
         super().__init__(owner, demand)
         self._on_item = on_item
         self._on_end = on_end
+        self._direct = on_item
+        """`on_item` as long as items are welcome: so no item has to look whether they are."""
+
+    def cut(self) -> None:
+        """See `Input.cut`."""
+        self._direct = hooks.drop_item
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`."""
@@ -461,25 +553,24 @@ class Listener(Input[T], ConditionalSubscriber[T]):
         """See `ConditionalSubscriber.try_on_next`. Handled at once if nobody else is at work."""
         if item is None:
             raise none_given("on_next")
-        if self.done:
-            hooks.drop_item(item)
-            return True
         owner = self.owner
         permit = owner._permit
+        # An earlier item of this source that waits is among the tasks, or is handled with the
+        # permit: no item overtakes it.
         if owner._tasks or not permit.pop(0, False):
-            owner.post(self._take, item, hooks.drop_item)
+            if self.done:
+                hooks.drop_item(item)
+            else:
+                owner.post(self._take, item, hooks.drop_item)
             return True
         used: object = True
         try:
-            if owner.over or self.gone:
-                hooks.drop_item(item)
-            else:
-                used = self._on_item(item)
+            used = self._direct(item)
         except BaseException as error:
             owner._failed(error)
         finally:
             permit[0] = True
-            if owner._missed or owner.over:
+            if owner._missed:
                 owner.signal()
         return used is not False
 
@@ -491,12 +582,14 @@ class Listener(Input[T], ConditionalSubscriber[T]):
             hooks.drop_error(error)
             return
         self.done = True
+        self._direct = hooks.drop_item
         self.owner.post(self._end, error, hooks.drop_error)
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
         if not self.done:
             self.done = True
+            self._direct = hooks.drop_item
             self.owner.post(self._end, None)
 
     def _take(self, item: T) -> None:

@@ -521,8 +521,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         The own queue has nothing more when it raises IndexError, a fused one when it gives EMPTY;
         what else a fused one raises ends the flow (F46).
         """
-        emit, conditional = _receiver(downstream)
         source, queue, limit = self._fused, self._queue, self._limit
+        emit, conditional = _receiver(downstream, source is None)
         take: Callable[[], T | Empty] = queue.popleft if source is None else source.poll
         nothing_left = (IndexError,) if source is None else ()
         emitted, consumed = self._emitted, self._consumed
@@ -726,8 +726,13 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         )
 
 
-def _receiver(downstream: CoreSubscriber[T]) -> tuple[Callable[[T], object], bool]:
-    """How `downstream` takes an item, and whether False from it means that it has not (F12)."""
+def _receiver(downstream: CoreSubscriber[T], none_free: bool) -> tuple[Callable[[T], object], bool]:
+    """How `downstream` takes an item, and whether False from it means that it has not (F12).
+
+    Args:
+        downstream: takes it.
+        none_free: whether None is never among the items.
+    """
     if isinstance(downstream, ConditionalSubscriber):
         return downstream.try_on_next, True
-    return downstream.on_next, False
+    return downstream.receiver() if none_free else downstream.on_next, False

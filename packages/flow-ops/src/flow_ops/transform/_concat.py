@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, TypeVar, cast, final
 
@@ -12,6 +13,7 @@ from flow_core.errors import MissingBackpressureError, none_given, throw_if_fata
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
+    EMPTY,
     CallableSource,
     ConditionalSubscriber,
     CoreSubscriber,
@@ -59,6 +61,7 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         prefetch: items to request ahead, of an upstream that pushes.
         delay_error: whether errors of inner flows come at the end.
         ask: the fusion to ask the upstream for.
+        eager: whether an inner flow is started without demand, so that its end is known.
     """
 
     __slots__ = (
@@ -71,6 +74,7 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         "_delay_error",
         "_done",
         "_downstream",
+        "_eager",
         "_emitted",
         "_error",
         "_errors",
@@ -91,6 +95,8 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         prefetch: int,
         delay_error: bool,
         ask: Fusion,
+        *,
+        eager: bool = False,
     ) -> None:
         super().__init__()
         self.gate = Gate()
@@ -101,6 +107,7 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         self._prefetch = prefetch
         self._delay_error = delay_error
         self._ask = ask
+        self._eager = eager
         self._upstream: Subscription | None = None
         self._outer: Pulled[T] | Polled[T] | Queued[T] | None = None
         self._asynchronous = False
@@ -250,9 +257,12 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
     def _halt(self) -> None:
         """Nothing goes on; what is running notices, and the next drain cleans up."""
         with self._lock:
-            self.gate.cancelled = True
             inner = self._inner
             running = None if inner is None else inner.upstream
+            if inner is not None:
+                # Before anybody can see that the flow is over, and send what ends it.
+                inner.receive = hooks.drop_item
+            self.gate.cancelled = True
         upstream = self._upstream
         if upstream is not None:
             upstream.cancel()
@@ -265,11 +275,11 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """Take the subscription of the inner flow whose turn it is.
 
         Returns:
-            What to request of it; 0 to cancel it, since its turn is over.
+            What to request of it; -1 to cancel it, since its turn is over.
         """
         with self._lock:
             if self._inner is not inner or inner.upstream is not None or self.gate.cancelled:
-                return 0
+                return -1
             inner.upstream = subscription
             requested = self._requested
             return UNBOUNDED if requested == UNBOUNDED else requested - self._emitted
@@ -281,6 +291,7 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             if turn:
                 self._inner = None
                 self._emitted += inner.produced
+            inner.receive = hooks.drop_item
         if error is not None:
             if not turn or self.gate.cancelled:
                 hooks.drop_error(error)
@@ -289,9 +300,14 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         if turn:
             self.signal()
 
-    def recipient(self, inner: InnerSubscriber[R]) -> CoreSubscriber[R] | None:
-        """Who gets an item of `inner` right now."""
-        return None if self.gate.cancelled or self._inner is not inner else self._downstream
+    def raised_within(self, error: BaseException) -> None:
+        """As `raised`, by whoever is the downstream."""
+        downstream = self._downstream
+        if downstream is None:  # cancelled, and it raises all the same
+            throw_if_fatal(error)
+            hooks.drop_error(error)
+        else:
+            self.raised(downstream, error)
 
     def raised(self, downstream: CoreSubscriber[R], error: BaseException) -> None:
         """The downstream let `error` escape from its on_next (§2.13)."""
@@ -328,7 +344,7 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             if self._requested != UNBOUNDED:
                 grant = min(self._requested - self._emitted, GRANT)
             if grant == 0:
-                if not self._find_end(outer):
+                if not (self._find_end(outer) or (self._eager and self._start_next(outer))):
                     return
             elif self._run(downstream, outer, grant):
                 return
@@ -456,9 +472,16 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         return left
 
     def _subscribe(self, flow: Flow[R]) -> None:
-        inner = InnerSubscriber(self)
+        inner = InnerSubscriber(self, self._conditional)
         with self._lock:
             self._inner = inner
+            downstream = self._downstream
+            if downstream is not None and not self.gate.cancelled:
+                inner.receive = (
+                    downstream.try_on_next
+                    if isinstance(downstream, ConditionalSubscriber)
+                    else downstream.receiver()
+                )
         try:
             flow.subscribe(inner)
         except BaseException as error:
@@ -481,6 +504,30 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         if ended:
             self._finish(self._error, ended=True)
         return ended
+
+    def _start_next(self, outer: Pulled[T] | Polled[T] | Queued[T]) -> bool:
+        """Start an inner flow without demand; whether there is anything new."""
+        if self._current is not None:
+            return False
+        mapper = self._mapper
+        try:
+            value = next(outer.items, EMPTY)
+        except BaseException as error:
+            self._fail(error)
+            return True
+        if value is EMPTY:
+            return False
+        try:
+            flow = mapper.flow_of(mapper.function(value))
+        except BaseException as error:
+            self._fail(mapper.failed(error))
+            return True
+        inner = self._open(flow)
+        if isinstance(inner, Flow):
+            self._subscribe(inner)
+        else:
+            self._current = inner
+        return True
 
     def _keep(self, error: BaseException) -> None:
         """An inner flow has failed: end the flow, now or when the others have ended."""
@@ -582,13 +629,28 @@ class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
 
     Args:
         owner: whose downstream gets the items.
+        conditional: whether the downstream says which items it uses up.
     """
 
-    __slots__ = ("__weakref__", "_done", "_error", "_inbox", "_owner", "produced", "upstream")
+    __slots__ = (
+        "__weakref__",
+        "_conditional",
+        "_done",
+        "_error",
+        "_inbox",
+        "_owner",
+        "produced",
+        "receive",
+        "upstream",
+    )
 
-    def __init__(self, owner: ConcatMapSubscriber[Any, R]) -> None:  # Any: only R matters here
+    # Any: only R matters here.
+    def __init__(self, owner: ConcatMapSubscriber[Any, R], conditional: bool) -> None:
         super().__init__()
         self._owner = owner
+        self._conditional = conditional
+        self.receive: Callable[[R], object] = hooks.drop_item
+        """Takes an item: the downstream, as long as it is this flow's turn."""
         self._inbox: deque[R] = deque()
         self._done = False
         self._error: BaseException | None = None
@@ -601,9 +663,9 @@ class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
         if subscription is None:
             raise none_given("on_subscribe")
         demand = self._owner.admit(self, subscription)
-        if demand:
+        if demand > 0:
             subscription.request(demand)
-        else:
+        elif demand < 0:
             subscription.cancel()  # §2.5, or its turn is over
 
     def on_next(self, item: R, /) -> None:
@@ -616,16 +678,22 @@ class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
         if item is None:
             raise none_given("on_next")
         permit = self._permit
-        if not permit.pop(0, False):
+        if self._inbox or not permit.pop(0, False):
             self._inbox.append(item)
             self.signal()
             return True
         try:
-            return self._emit(item)
+            used = self.receive(item)
+            if used is False and self._conditional:
+                return False
+            self.produced += 1
+        except BaseException as error:
+            self._owner.raised_within(error)
         finally:
             permit[0] = True
             if self._missed:
                 self.signal()
+        return True
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -661,20 +729,10 @@ class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
             self._owner.leave_turn(self, error)
 
     def _emit(self, item: R) -> bool:
-        owner = self._owner
-        downstream = owner.recipient(self)
-        if downstream is None:
-            hooks.drop_item(item)
-            return True
         try:
-            if isinstance(downstream, ConditionalSubscriber):
-                used = downstream.try_on_next(item)
-            else:
-                downstream.on_next(item)
-                used = True
-        except BaseException as error:
-            owner.raised(downstream, error)
-            return True
-        if used:
+            if self.receive(item) is False and self._conditional:
+                return False
             self.produced += 1
-        return used
+        except BaseException as error:
+            self._owner.raised_within(error)
+        return True

@@ -281,6 +281,7 @@ class Queued(Generic[T]):
         """Drop what waits."""
         if self._shared is not None:
             self._shared.clear()
+        self._poll = _nothing  # its own method would be a reference cycle
         while (item := self._pop()) is not EMPTY:
             hooks.drop_item(item)
 
@@ -295,3 +296,7 @@ def _poll_all(poll: Callable[[], T | Empty]) -> Iterator[T]:
     # Not iter(poll, EMPTY), which compares by ==, and calls what the items say to that (X13).
     while (item := poll()) is not EMPTY:
         yield item
+
+
+def _nothing() -> Empty:
+    return EMPTY

@@ -80,19 +80,25 @@ def concat_map(
         detail += ", delay_error=True"
     frame = sys._getframe(1)
     label = f"concat_map({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
-    mapping = Mapper(mapper, label)
+    return concat_mapped("concat_map", detail, Mapper(mapper, label), prefetch, delay_error)
+
+
+def concat_mapped(
+    name: str, detail: str, mapping: Mapper[T, R], prefetch: int, delay_error: bool
+) -> Operator[T, Flow[R]]:
+    """`concat_map` under another name, for operators that come down to it."""
 
     def apply(flow: Flow[T]) -> Flow[R]:
         source = flow.source
         if isinstance(source, CallableSource) and not flow.stages:
             return Flow(MappedCall(cast("CallableSource[T]", source), mapping))  # no stage: its own
         if isinstance(source, DeferredSource) and not flow.stages:
-            return Flow(DeferredConcatMap(flow, apply, label))
+            return Flow(DeferredConcatMap(flow, apply, mapping.label))
         if isinstance(source, IterableSource):
             return Flow(IterableConcatMap(flow, mapping, prefetch, delay_error))
         return Flow(ConcatMap(flow, mapping, prefetch, delay_error))
 
-    return Operator("concat_map", apply, detail)
+    return Operator(name, apply, detail)
 
 
 @final
@@ -175,18 +181,31 @@ class ConcatMap(Publisher[R]):
         mapper: makes flows of them.
         prefetch: items to request ahead.
         delay_error: whether errors of inner flows come at the end.
+        eager: whether an inner flow is started without demand, so that its end is known.
     """
 
-    __slots__ = ("_delay_error", "_mapper", "_prefetch", "_upstream")
+    __slots__ = ("_delay_error", "_eager", "_mapper", "_prefetch", "_upstream")
 
     # Any: the type of the items is between the upstream and the mapper.
     def __init__(
-        self, upstream: Flow[Any], mapper: Mapper[Any, R], prefetch: int, delay_error: bool
+        self,
+        upstream: Flow[Any],
+        mapper: Mapper[Any, R],
+        prefetch: int,
+        delay_error: bool,
+        *,
+        eager: bool = False,
     ) -> None:
         self._upstream = upstream
         self._mapper = mapper
         self._prefetch = prefetch
         self._delay_error = delay_error
+        self._eager = eager
+
+    @property
+    def upstream(self) -> Flow[Any]:
+        """Where the items come from that are mapped."""
+        return self._upstream
 
     @property
     def prefetch(self) -> int:
@@ -202,6 +221,7 @@ class ConcatMap(Publisher[R]):
             self._prefetch,
             self._delay_error,
             Fusion.ANY | Fusion.THREAD_BOUNDARY,
+            eager=self._eager,
         )
         if inline_source(self._upstream) is None:
             self._upstream.subscribe(concat)
@@ -250,7 +270,7 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
                         if item is not None:
                             yield item
                     else:
-                        yield from self._items(flow)
+                        yield from flow  # its own loop looks for None
                 except Exception as error:
                     throw_if_fatal(error)
                     errors.append(error)
@@ -272,13 +292,3 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
                 raise failure
             finally:
                 del failure
-
-    def _items(self, flow: Flow[R]) -> Iterator[R]:
-        items = flow.iterate()
-        try:
-            for item in items:
-                if item is None:
-                    raise none_item(self._mapper.label)
-                yield item
-        finally:
-            close_iterator(items)

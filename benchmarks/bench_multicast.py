@@ -1,0 +1,205 @@
+"""Many subscribers: what each costs, how they come and go, and what replaying keeps."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+
+from reactivex.subject import ReplaySubject
+from rich.console import Console
+from rich.table import Table
+
+import flow_core as flow
+from flow_multicast import (
+    DirectProcessor,
+    MulticastProcessor,
+    ReplayProcessor,
+    publish,
+)
+from flow_multicast.processors._hot import HotProcessor
+from rounds import Case, compare
+
+ITEMS = 20_000
+ATTACHED = 100_000
+REPLAYED = 1_000_000
+
+AnyProcessor = HotProcessor[int] | MulticastProcessor[int]
+
+
+def ignore(_: object) -> None:
+    pass
+
+
+def by_hand(subscribers: int, items: int) -> int:
+    callbacks = [ignore] * subscribers
+    for item in range(items):
+        for callback in callbacks:
+            callback(item)
+    return subscribers
+
+
+def through(make: Callable[[], AnyProcessor], subscribers: int, items: int) -> int:
+    processor = make()
+    for _ in range(subscribers):
+        processor.flow.subscribe(ignore)
+    flow.range(items).subscribe(processor)
+    return subscribers
+
+
+def published(subscribers: int, items: int) -> int:
+    numbers = flow.range(items).pipe(publish())
+    for _ in range(subscribers):
+        numbers.flow.subscribe(ignore)
+    numbers.connect()
+    return subscribers
+
+
+def many(subscribers: int) -> None:
+    """What one item costs one subscriber; the mark for 16 is 1.5, and it stays flat after that."""
+    items = max(200, ITEMS * 4 // (subscribers + 3))
+    compare(
+        f"Every item to {subscribers} subscribers",
+        Case("a loop over callbacks", lambda: by_hand(subscribers, items)),
+        Case(
+            "MulticastProcessor",
+            lambda: through(MulticastProcessor[int], subscribers, items),
+            1.5 if subscribers >= 16 else None,
+        ),
+        Case("publish", lambda: published(subscribers, items)),
+        Case("DirectProcessor", lambda: through(DirectProcessor[int], subscribers, items)),
+        Case(
+            "ReplayProcessor(16)",
+            lambda: through(partial(ReplayProcessor[int], 16), subscribers, items),
+        ),
+        items=items * subscribers,
+    )
+
+
+def attached(make: Callable[[], AnyProcessor], subscribers: int) -> int:
+    processor = make()
+    for handle in [processor.flow.subscribe(ignore) for _ in range(subscribers)]:
+        handle.dispose()
+    return 0
+
+
+def attaching() -> None:
+    """A tenth of the subscribers should cost a tenth."""
+    for make in (MulticastProcessor[int], DirectProcessor[int], ReplayProcessor[int]):
+        name = getattr(make, "__name__", "processor")
+        compare(
+            f"{name}: subscribe, all of them, and leave again, each on its own",
+            Case(
+                f"{ATTACHED // 10:,}, ten times",
+                lambda make=make: [attached(make, ATTACHED // 10) for _ in range(10)][0],
+            ),
+            Case(f"{ATTACHED:,}", lambda make=make: attached(make, ATTACHED), 1.2),
+            items=ATTACHED,
+            rounds=3,
+            unit="subscriber",
+        )
+
+
+def churn() -> None:
+    """Subscribers come and go while items flow."""
+    rounds = 20_000
+
+    def coming_and_going(make: Callable[[], AnyProcessor]) -> int:
+        processor = make()
+        stable: list[int] = []
+        processor.flow.subscribe(stable.append)
+        for item in range(rounds):
+            handle = processor.flow.subscribe(ignore)
+            processor.on_next(item)
+            handle.dispose()
+        if stable != list(range(rounds)):
+            raise AssertionError("the one that stayed has missed something")
+        return 0
+
+    compare(
+        "One comes, an item comes, it goes",
+        *(
+            Case(getattr(make, "__name__", ""), lambda make=make: coming_and_going(make))
+            for make in (MulticastProcessor[int], DirectProcessor[int], ReplayProcessor[int])
+        ),
+        items=rounds,
+        unit="round",
+    )
+
+
+def replaying() -> None:
+    kept = ReplayProcessor[int]()
+    items = list(range(REPLAYED))
+    for item in items:
+        kept.on_next(item)
+    kept.on_complete()
+
+    def looped() -> int:
+        for item in items:
+            ignore(item)
+        return REPLAYED
+
+    def replayed() -> int:
+        kept.flow.subscribe(ignore)
+        return REPLAYED
+
+    compare(
+        "A late subscriber to all that was",
+        Case("a loop over a list", looped),
+        Case("ReplayProcessor", replayed, 3.0),
+        items=REPLAYED,
+    )
+
+
+def bytes_each(fill: Callable[[], object], items: int) -> float:
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    filled = fill()
+    gc.collect()
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del filled
+    return (after - before) / items
+
+
+def bookkeeping() -> None:
+    """What is kept for an item beside the item itself; the mark is 64 bytes."""
+    items = 100_000
+
+    def ours(processor: ReplayProcessor[int]) -> ReplayProcessor[int]:
+        for _ in range(items):
+            processor.on_next(1)
+        return processor
+
+    def theirs() -> ReplaySubject[int]:
+        subject: ReplaySubject[int] = ReplaySubject()
+        for _ in range(items):
+            subject.on_next(1)
+        return subject
+
+    table = Table(title="Bytes for each item that is kept (mark: 64)", title_justify="left")
+    table.add_column("case")
+    table.add_column("bytes", justify="right")
+    for name, fill in (
+        ("ReplayProcessor()", lambda: ours(ReplayProcessor())),
+        ("ReplayProcessor(size=100,000)", lambda: ours(ReplayProcessor(items))),
+        ("ReplayProcessor(ttl_s=3600)", lambda: ours(ReplayProcessor(ttl_s=3600))),
+        ("reactivex.ReplaySubject()", theirs),
+    ):
+        table.add_row(name, f"{bytes_each(fill, items):.1f}")
+    Console().print(table)
+
+
+def main() -> None:
+    for subscribers in (1, 4, 16, 1_000):
+        many(subscribers)
+    attaching()
+    churn()
+    replaying()
+    bookkeeping()
+
+
+if __name__ == "__main__":
+    main()

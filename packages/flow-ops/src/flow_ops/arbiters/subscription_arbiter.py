@@ -1,0 +1,171 @@
+"""`SubscriptionArbiter`: one subscription for a downstream whose upstreams follow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, add_demand, bad_request
+from flow_core.errors import ProtocolViolationError
+from flow_core.protocols import Subscription
+
+__all__ = ["SubscriptionArbiter"]
+
+
+@final
+class SubscriptionArbiter(Subscription):
+    """The subscription to hand to a downstream, and to `set` each upstream's subscription in.
+
+    A subscriber between both counts what it passes on, and tells `produced` before the next `set`:
+
+    >>> import flow_core as flow
+    >>> from flow_core import CoreSubscriber
+    >>> class Then(CoreSubscriber):
+    ...     def __init__(self, downstream, arbiter, *others):
+    ...         self.downstream, self.arbiter, self.others = downstream, arbiter, others
+    ...         self.on_subscribe, self.on_error = arbiter.set, downstream.on_error
+    ...         self.count = 0
+    ...
+    ...     def on_next(self, item):
+    ...         self.count += 1
+    ...         self.downstream.on_next(item)
+    ...
+    ...     def on_complete(self):
+    ...         if self.count:
+    ...             self.arbiter.produced(self.count)
+    ...         if not self.others:
+    ...             return self.downstream.on_complete()
+    ...         other, *rest = self.others
+    ...         other.subscribe(Then(self.downstream, self.arbiter, *rest))
+    >>> from flow_core.testing import TestSubscriber
+    >>> subscriber, arbiter = TestSubscriber(3), SubscriptionArbiter()
+    >>> subscriber.on_subscribe(arbiter)
+    >>> flow.range(2).subscribe(Then(subscriber, arbiter, flow.range(2, 5)))
+    >>> subscriber.items
+    [0, 1, 2]
+
+    Calls may come from any threads. Subscriptions are called without a lock, by the thread that
+    comes; a cancel does not wait for a request that is being answered.
+
+    Items do not pass through it, as with `ProducerArbiter`, and the same holds: `set` only when the
+    upstream before will send nothing more. `SwitchArbiter` has no such limit.
+
+    Source: checklist P05-P24.
+
+    Args:
+        cancel_on_replace: whether `set` cancels the subscription that it replaces.
+        on_bad_request: gets the error of ``request(n <= 0)``, after everything was cancelled; its
+            duty is to signal it (§3.9). Without it, the error goes to the dropped-errors hook.
+    """
+
+    __slots__ = (
+        "_cancel_on_replace",
+        "_cancelled",
+        "_current",
+        "_lock",
+        "_on_bad_request",
+        "_outstanding",
+    )
+
+    def __init__(
+        self,
+        *,
+        cancel_on_replace: bool = False,
+        on_bad_request: Callable[[ValueError], object] | None = None,
+    ) -> None:
+        self._cancel_on_replace = cancel_on_replace
+        self._on_bad_request = on_bad_request
+        self._lock = Lock()
+        """Guards the fields below. Nothing is called under it."""
+        self._current: Subscription | None = None
+        self._outstanding = 0
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled; then whatever is `set` is cancelled, too."""
+        return self._cancelled
+
+    @property
+    def outstanding(self) -> int:
+        """How many items are requested and not produced yet; `UNBOUNDED` for any number."""
+        return self._outstanding
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether demand never runs out, so that `produced` need not be called any more."""
+        return self._outstanding == UNBOUNDED
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`. Goes to the current subscription, or waits for one."""
+        bad = bad_request(n)
+        if bad is not None:
+            if self._cancelled:
+                return
+            self.cancel()
+            tell, self._on_bad_request = self._on_bad_request, None
+            (tell or hooks.drop_error)(bad)
+            return
+        with self._lock:
+            if self._cancelled or self._outstanding == UNBOUNDED:
+                return
+            self._outstanding = add_demand(self._outstanding, n)
+            current = self._current
+        if current is not None:
+            current.request(n)
+
+    def produced(self, n: int, /) -> None:
+        """Tell that `n` of the requested items were delivered.
+
+        More than were requested is an upstream's mistake: the demand is 0 then, and the
+        dropped-errors hook is told.
+
+        Raises:
+            TypeError: if `n` is no int.
+            ValueError: if it is less than 1.
+        """
+        if bad_request(n) is not None:
+            raise ValueError(f"produced(n) takes at least 1 item, not {n}")
+        with self._lock:
+            before = self._outstanding
+            if before != UNBOUNDED:
+                self._outstanding = max(0, before - n)
+        if n > before:
+            hooks.drop_error(
+                ProtocolViolationError(
+                    f"{n} items were produced and only {before} requested (§1.1): the upstream "
+                    "ignores demand, or items were counted twice"
+                )
+            )
+
+    def set(self, subscription: Subscription | None, /) -> None:
+        """Have `subscription` go on: all that is outstanding is requested of it.
+
+        Args:
+            subscription: the next one; None to let go of the current one. Cancelled at once if this
+                was cancelled.
+        """
+        with self._lock:
+            cancelled = self._cancelled
+            replaced: Subscription | None = None
+            if not cancelled:
+                replaced, self._current = self._current, subscription
+            outstanding = self._outstanding
+        if replaced is not None and self._cancel_on_replace:
+            replaced.cancel()
+        if subscription is None:
+            return
+        if cancelled:
+            subscription.cancel()
+        elif outstanding:
+            subscription.request(outstanding)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        with self._lock:
+            self._cancelled = True
+            current, self._current = self._current, None
+        if current is not None:
+            current.cancel()

@@ -1,0 +1,203 @@
+"""`SwitchArbiter`: items, requests and changes of the source, all in one row."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED
+from flow_core.errors import is_fatal
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_ops.coordination import Coordinator, Listener
+
+__all__ = ["SwitchArbiter"]
+
+T = TypeVar("T")
+
+# Any: what an action takes is between it and who put it there.
+_Action = tuple[Callable[[Any], object], Any, Callable[[Any], object] | None]
+
+
+class SwitchArbiter(Coordinator[T]):
+    """Gives a downstream the items of one source at a time; the source may change at any time.
+
+    >>> import flow_core as flow
+    >>> from flow_core.testing import TestSubscriber
+    >>> subscriber = TestSubscriber(3)
+    >>> arbiter = SwitchArbiter(subscriber)
+    >>> arbiter.start()
+    >>> arbiter.switch_to(flow.never())
+    >>> arbiter.switch_to(flow.range(5))
+    >>> subscriber.items
+    [0, 1, 2]
+
+    This is the producer-observer arbiter: items go through it, one at a time with the changes.
+    Therefore two sources never send at once, nothing of a replaced source follows its replacement,
+    and the next one is asked for exactly what is outstanding: an item that is on its way when the
+    source changes is either delivered before, and counted, or dropped (P19, P28).
+
+    A subclass says what follows when a source has `ended`. It subscribes to sources without the
+    permit, one after the other in a loop: however many end at once, there is no recursion (P27).
+
+    Demand: exact; what one source has not used up, the next one gets. A request goes straight to
+    the source whose turn it is. Items are counted under the permit, without a lock (P26).
+    Thread: items keep that of their source. `switch_to` subscribes in the calling thread, unless
+    another one is busy with that: then it does.
+
+    Args:
+        downstream: gets the signals. It is introduced by `start`.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_actions", "_asked", "_current", "_following", "_turn")
+
+    def __init__(self, downstream: CoreSubscriber[T], label: str = "SwitchArbiter") -> None:
+        super().__init__(downstream, label)
+        self._following: Publisher[T] | None = None
+        """The source that is to be subscribed to. Like the next two, guarded by `_lock`."""
+        self._current: Listener[T] | None = None
+        """Receives the source whose turn it is."""
+        self._asked = 0
+        """How much of all that was ever requested is known to the source whose turn it is."""
+        self._actions: deque[_Action] = deque()
+        """What is to be done without the permit, by one thread at a time."""
+        self._turn = {0: True}
+        """The permit for that; see `SerialDrain`."""
+
+    # -- for subclasses to say
+
+    def open(self) -> None:
+        """See `Coordinator.open`. Says the first source, by `switch_to`; by default, none."""
+        self.signal()
+
+    received = Coordinator[T].emit
+    """An item of the current source; as `emit`. With the permit."""
+
+    def ended(self, error: BaseException | None) -> None:
+        """The current source has completed, or failed. With the permit; by default, so does this.
+
+        What calls functions of the user is left to an action, by `outside`.
+        """
+        self.end(error)
+
+    # -- running
+
+    def switch_to(self, source: Publisher[T]) -> None:
+        """Have `source` go on; the one before is cancelled. With the permit or without."""
+        self.post(self._switch, source)
+
+    def end(self, error: BaseException | None) -> None:
+        """Complete, or fail. With the permit."""
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+    def outside(
+        self,
+        action: Callable[[Any], object],  # Any: see _Action
+        argument: object = None,
+        drop: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Have `action(argument)` run without the permit, when the permit was given back.
+
+        What it raises fails the flow, with a note of the operator's place.
+
+        Args:
+            action: runs after those before it, never two at a time; not if the flow is over.
+            argument: passed to it.
+            drop: gets the argument if the flow is over.
+        """
+        self._actions.append((action, argument, drop))
+        self._missed = True  # so that whoever gives the permit back comes by `signal`
+
+    def signal(self) -> None:
+        """See `SerialDrain.signal`. Then runs the actions, unless another thread does.
+
+        None is forgotten: who finds the turn taken has put his action there before, and who gives
+        it back looks again.
+        """
+        super().signal()
+        actions, turn = self._actions, self._turn
+        while actions and turn.pop(0, False):
+            try:
+                self._act()
+            finally:
+                turn[0] = True
+
+    def _act(self) -> None:
+        while True:
+            try:
+                action, argument, drop = self._actions.popleft()
+            except IndexError:
+                return
+            if self.over:
+                if drop is not None:
+                    drop(argument)
+                continue
+            try:
+                action(argument)
+            except BaseException as error:
+                if is_fatal(error):
+                    self.cancel()
+                    raise
+                self.post(self.fail, self.blame(error), hooks.drop_error)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`. Tells the current source of what it does not know yet.
+
+        Not simply of `n`: a source that follows just now may have been told already.
+        """
+        with self._lock:
+            current = self._current
+            if current is None:
+                return  # the next one is asked for all that is outstanding
+            asked, self._asked = self._asked, self._requested
+            if self._requested != UNBOUNDED:
+                n = self._requested - asked
+            elif asked == UNBOUNDED:
+                n = 0
+            else:
+                n = UNBOUNDED
+        if n:
+            current.request(n)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        with self._lock:
+            self._current = self._following = None
+        actions = self._actions
+        while actions:
+            try:
+                _, argument, drop = actions.popleft()
+            except IndexError:  # the thread whose turn it is was faster
+                return
+            if drop is not None:
+                drop(argument)
+
+    def _switch(self, source: Publisher[T]) -> None:
+        """Let go of the current source, and subscribe to the next. With the permit."""
+        with self._lock:
+            replaced, self._current = self._current, None
+            self._following = source
+        if replaced is not None:
+            self.disconnect(replaced)
+        self.outside(self._follow)
+
+    def _follow(self, _: object) -> None:
+        with self._lock:
+            source, self._following = self._following, None
+            if source is None or self.over:
+                return  # one that came later is subscribed to already
+            # Nothing is emitted between `_switch` and this: the demand cannot change but by a
+            # request, which finds `_current` after that.
+            self._current = current = Listener(self, self.received, self._ended, self.demand)
+            self._asked = self._requested
+        self.connect(source, current)
+
+    def _ended(self, error: BaseException | None) -> None:
+        with self._lock:
+            self._current = None
+        self.ended(error)

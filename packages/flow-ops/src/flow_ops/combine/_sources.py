@@ -1,0 +1,139 @@
+"""What operators over several flows have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED
+from flow_core.errors import none_given, throw_if_fatal
+from flow_core.protocols import EMPTY, Empty, Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import BufferedInput, Coordinator, Input
+from flow_ops.transform._inner import no_stop
+
+__all__ = [
+    "LatestInput",
+    "blamed",
+    "check_function",
+    "check_sources",
+    "described",
+    "take_errors",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AnyInput = BufferedInput[Any]  # Any: inputs are of many types
+
+
+def check_sources(name: str, sources: tuple[Publisher[T], ...]) -> None:
+    """All `sources` can be subscribed to.
+
+    Raises:
+        TypeError: if one cannot.
+    """
+    for source in sources:
+        if not callable(getattr(source, "subscribe", None)):
+            raise TypeError(
+                f"{name}() takes flows, not {source!r}; flow_core.from_iterable() makes one of an "
+                "iterable, flow_core.from_() one of other things"
+            )
+
+
+def check_function(name: str, parameter: str, function: object) -> None:
+    """`function` can be called, or is None.
+
+    Raises:
+        TypeError: if it cannot.
+    """
+    if function is not None and not callable(function):
+        raise TypeError(f"{name}() takes a function as {parameter!r}, not {function!r}")
+
+
+def described(count: int, function: object) -> str:
+    """How many flows there are, and the function, for messages."""
+    detail = f"{count} flows"
+    return detail if function is None else f"{detail}, {describe(function)}"
+
+
+def blamed(error: BaseException, label: str) -> BaseException:
+    """What the flow fails with when a function of the operator `label` has raised `error`.
+
+    Raises:
+        BaseException: `error`, if it is fatal.
+    """
+    throw_if_fatal(error)
+    error = no_stop(error)
+    note = f"in {label}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error
+
+
+def take_errors(inputs: tuple[_AnyInput, ...], *, every: bool) -> list[BaseException]:
+    """The errors of the inputs that have failed, which no longer hold them: all, or the first."""
+    errors: list[BaseException] = []
+    for one in inputs:
+        error = one.error
+        if error is not None:
+            one.error = None
+            errors.append(error)
+            if not every:
+                break
+    return errors
+
+
+@final
+class LatestInput(Input[T]):
+    """Takes all that comes, and keeps the last item only.
+
+    The source's thread writes it, without the permit: nothing has to wait, however busy the owner
+    is.
+
+    Args:
+        owner: reads `value`.
+        on_end: gets this input, and the error or None for completion, with the permit.
+    """
+
+    __slots__ = ("_on_end", "value")
+
+    def __init__(
+        self,
+        owner: Coordinator[Any],  # Any: whatever it emits
+        on_end: Callable[[LatestInput[T], BaseException | None], object],
+    ) -> None:
+        super().__init__(owner, UNBOUNDED)
+        self._on_end = on_end
+        self.value: T | Empty = EMPTY
+        """The last item so far."""
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        if self.done or self.gone or self.owner.over:
+            hooks.drop_item(item)
+        else:
+            self.value = item
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done:
+            hooks.drop_error(error)
+            return
+        self.done = True
+        self.owner.post(self._end, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self.done = True
+            self.owner.post(self._end, None)
+
+    def _end(self, error: BaseException | None) -> None:
+        self.owner.release(self)
+        self._on_end(self, error)

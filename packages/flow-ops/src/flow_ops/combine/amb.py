@@ -1,0 +1,131 @@
+"""`amb` and `amb_with`: the first of several flows to say something."""
+
+from __future__ import annotations
+
+import builtins
+from functools import partial
+from typing import TypeVar, final
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.sources import empty
+from flow_core.stages.template import describe
+from flow_ops.combine._sources import check_sources, described
+from flow_ops.coordination import Coordinator, Listener, coordinated, coordinated_source
+
+__all__ = ["amb", "amb_with"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def amb(*sources: Publisher[T]) -> Flow[T]:
+    """The flow that is the first to give an item or to end; the others are cancelled.
+
+    >>> import flow_core as flow
+    >>> list(amb(flow.never(), flow.just("b"), flow.just("c")))
+    ['b']
+
+    Without flows it is empty.
+
+    Demand: passed on to all, and to the first one alone from then on.
+    Thread: that of the first one. Fusion: none.
+    Errors: those of the first one.
+
+    Args:
+        sources: what to choose from. They are subscribed in this order, until one has begun.
+
+    Raises:
+        TypeError: if a source is no publisher.
+    """
+    check_sources("amb", sources)
+    if not sources:
+        return empty()
+    return coordinated_source(
+        "amb",
+        described(len(sources), None),
+        lambda downstream, label: Amb(sources, downstream, label),
+    )
+
+
+def amb_with(other: Publisher[U]) -> Operator[T, Flow[T | U]]:
+    """This flow or `other`, whichever is the first to give an item or to end; see `amb`.
+
+    >>> import flow_core as flow
+    >>> list(flow.never().pipe(amb_with(flow.just("b"))))
+    ['b']
+
+    Args:
+        other: subscribed second.
+
+    Raises:
+        TypeError: if `other` is no publisher.
+    """
+    check_sources("amb_with", (other,))
+
+    def make(flow: Flow[T], downstream: CoreSubscriber[T | U], label: str) -> Amb[T | U]:
+        return Amb((flow, other), downstream, label)
+
+    return coordinated("amb_with", describe(other), make)
+
+
+@final
+class Amb(Coordinator[T]):
+    """See `amb`."""
+
+    __slots__ = ("_flows", "_inputs_left", "_won")
+
+    def __init__(
+        self,
+        flows: tuple[Publisher[T], ...],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._flows = flows
+        self._won = False
+        self._inputs_left: tuple[Listener[T], ...] = tuple(
+            Listener(self, partial(self._on_item, place), partial(self._on_end, place))
+            for place in range(len(flows))
+        )
+        """What demand is passed to: all, or the first one alone."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        for source, one in builtins.zip(self._flows, self._inputs_left, strict=False):
+            if self.over or self._won:
+                return
+            self.connect(source, one)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        for one in self._inputs_left:  # read once: the first one is among them, whoever it is
+            one.request(n)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self._inputs_left = ()
+
+    def _on_item(self, place: int, item: T) -> bool:
+        if not self._won:
+            self._choose(place)
+        return self.emit(item)
+
+    def _on_end(self, place: int, error: BaseException | None) -> None:
+        if not self._won:
+            self._choose(place)
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+    def _choose(self, place: int) -> None:
+        """The flow at `place` is the first."""
+        self._won = True
+        every = self._inputs_left
+        first = every[place]
+        self._inputs_left = (first,)
+        for one in every:
+            if one is not first:
+                self.disconnect(one)

@@ -1,0 +1,381 @@
+"""`combine_latest`: the latest items of several flows together."""
+
+from __future__ import annotations
+
+import builtins
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, cast, final, overload
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
+from flow_core.errors import MissingBackpressureError
+from flow_core.flow import Flow
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
+from flow_core.sources import empty
+from flow_ops.combine._sources import check_function, check_sources, described
+from flow_ops.coordination import Coordinator, Listener, coordinated_source
+from flow_ops.transform._inner import combined
+
+__all__ = ["combine_latest"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+R = TypeVar("R")
+
+_Combiner = Callable[..., R] | None
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: Callable[[A, B], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: Callable[[A, B, C], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D, E], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def combine_latest(
+    *sources: Publisher[T], combiner: None = None, prefetch: int = ..., delay_error: bool = ...
+) -> Flow[tuple[T, ...]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    /,
+    *,
+    combiner: Callable[[A], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[Any],  # Any: of many types; six at least, or lambdas of fewer are not inferred
+    b: Publisher[Any],
+    c: Publisher[Any],
+    d: Publisher[Any],
+    e: Publisher[Any],
+    f: Publisher[Any],
+    /,
+    *sources: Publisher[Any],
+    combiner: Callable[..., R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+def combine_latest(
+    *sources: Publisher[Any],  # Any, here and below: the flows are of many types
+    combiner: _Combiner[Any] = None,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """Whenever one of the flows has an item: it, with the latest ones of all others.
+
+    >>> import flow_core as flow
+    >>> list(combine_latest(flow.just(1, 2), flow.just("a", "b")))
+    [(2, 'a'), (2, 'b')]
+
+    Nothing comes until each flow has given an item. It completes when all flows have, or as soon as
+    one completes without an item. Without flows it is empty.
+
+    Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+    many of it were delivered. Combinations that nobody has requested yet wait, in the order in
+    which they came about; the combiner is called when one is delivered.
+    Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
+    Fusion: none.
+    Errors: the first one cancels the others, and overtakes what waits.
+
+    Args:
+        sources: what to combine. They are subscribed in this order.
+        combiner: makes an item of one of each, not None; without it a tuple.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+
+    Returns:
+        A flow that fails with MissingBackpressureError if a source sends more than was requested
+        and there is no room.
+
+    Raises:
+        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
+            int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    check_sources("combine_latest", sources)
+    check_function("combine_latest", "combiner", combiner)
+    check_prefetch(prefetch)
+    if not sources:
+        return empty()
+    return coordinated_source(
+        "combine_latest",
+        described(len(sources), combiner),
+        lambda downstream, label: CombineLatest(
+            sources, combiner, downstream, label, prefetch=prefetch, delay_error=delay_error
+        ),
+        prefetch,
+    )
+
+
+@final
+class _Latest:
+    """One of the flows: its latest item, and what was taken of it.
+
+    Args:
+        owner: combines.
+        prefetch: items to request ahead, and the most that wait.
+    """
+
+    __slots__ = ("_limit", "_taken", "item", "listener", "prefetch", "waiting")
+
+    def __init__(self, owner: CombineLatest[Any], prefetch: int) -> None:
+        self.item: Any | Empty = EMPTY
+        self.waiting = 0
+        """How many of its items made combinations that wait."""
+        self.prefetch = prefetch
+        self._limit = replenish_limit(prefetch)
+        self._taken = 0
+        self.listener: Listener[Any] | None = Listener(
+            owner, partial(owner._on_item, self), partial(owner._on_end, self), prefetch
+        )
+
+    def taken(self) -> None:
+        """An item of it was delivered: request more when enough were."""
+        self._taken += 1
+        if self._taken == self._limit:
+            self._taken = 0
+            if self.listener is not None:
+                self.listener.request(self._limit)
+
+    def close(self) -> None:
+        """The flow is over: leave no cycle."""
+        self.item = EMPTY
+        self.listener = None
+
+
+@final
+class CombineLatest(Coordinator[R]):
+    """See `combine_latest`."""
+
+    __slots__ = (
+        "_combiner",
+        "_delay_error",
+        "_errors",
+        "_flows",
+        "_latest",
+        "_left",
+        "_missing",
+        "_waiting",
+    )
+
+    def __init__(
+        self,
+        flows: tuple[Publisher[Any], ...],
+        combiner: _Combiner[R],
+        downstream: CoreSubscriber[R],
+        label: str,
+        *,
+        prefetch: int,
+        delay_error: bool,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._flows = flows
+        self._combiner = combiner
+        self._delay_error = delay_error
+        self._errors: list[BaseException] = []
+        self._left = self._missing = len(flows)
+        """How many flows have not ended, and how many have given no item."""
+        self._waiting: deque[tuple[_Latest, tuple[Any, ...]]] = deque()
+        self._latest = tuple(_Latest(self, prefetch) for _ in flows)
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        for source, latest in builtins.zip(self._flows, self._latest, strict=False):
+            listener = latest.listener
+            if self.over or listener is None:
+                return
+            self.connect(source, listener)
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting = self._waiting
+        while waiting and self.demand and not self.over:
+            latest, row = waiting.popleft()
+            latest.waiting -= 1
+            self._send(row)
+            latest.taken()
+        if not (self._left or waiting or self.over):
+            self._end()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`. An item that waits may be part of several combinations."""
+        waiting = self._waiting
+        while waiting:
+            _, row = waiting.popleft()
+            hooks.drop_item(row)
+        every, self._latest = self._latest, ()
+        for latest in every:
+            latest.close()
+        errors, self._errors = self._errors, []
+        for error in errors:
+            hooks.drop_error(error)
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self._waiting)
+
+    def _on_item(self, latest: _Latest, item: Any) -> bool:
+        """The next item of a flow; False if another one is wanted in its place."""
+        if latest.item is EMPTY:
+            self._missing -= 1
+        latest.item = item
+        if self._missing:
+            return False
+        row = tuple(each.item for each in self._latest)
+        if self.demand and not self._waiting:
+            self._send(row)
+            latest.taken()
+        elif latest.waiting < latest.prefetch:
+            latest.waiting += 1
+            self._waiting.append((latest, row))
+        else:
+            hooks.drop_item(row)
+            self.fail(
+                MissingBackpressureError(
+                    f"a source of {self.label} sent more than the {latest.prefetch} items that "
+                    "were requested; put a back-pressure operator after a source that ignores "
+                    "demand"
+                )
+            )
+        return True
+
+    def _on_end(self, latest: _Latest, error: BaseException | None) -> None:
+        self._left -= 1
+        if error is not None:
+            self._errors.append(error)
+            if not self._delay_error:
+                self._end()
+                return
+        if latest.item is EMPTY:
+            self._end()
+        # If it was the last one, `step` comes next.
+
+    def _send(self, row: tuple[Any, ...]) -> None:
+        combiner = self._combiner
+        # Without a combiner R is a tuple, by the overloads.
+        self.emit(cast("R", row) if combiner is None else combiner(*row))
+
+    def _end(self) -> None:
+        errors, self._errors = self._errors, []
+        if errors:
+            self.fail(combined(self.label, errors))
+        else:
+            self.complete()

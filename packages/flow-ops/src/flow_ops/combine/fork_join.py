@@ -1,0 +1,119 @@
+"""`fork_join`: the last items of several flows, when all have completed."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, TypeVar, final, overload
+
+from flow_core.flow import Flow
+from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
+from flow_core.sources import empty
+from flow_ops.combine._sources import LatestInput, check_sources, described
+from flow_ops.coordination import Coordinator, coordinated_source
+
+__all__ = ["fork_join"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+
+
+@overload
+def fork_join(a: Publisher[A], b: Publisher[B], /) -> Flow[tuple[A, B]]: ...
+
+
+@overload
+def fork_join(a: Publisher[A], b: Publisher[B], c: Publisher[C], /) -> Flow[tuple[A, B, C]]: ...
+
+
+@overload
+def fork_join(
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
+) -> Flow[tuple[A, B, C, D]]: ...
+
+
+@overload
+def fork_join(
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
+) -> Flow[tuple[A, B, C, D, E]]: ...
+
+
+@overload
+def fork_join(*sources: Publisher[T]) -> Flow[tuple[T, ...]]: ...
+
+
+def fork_join(*sources: Publisher[Any]) -> Flow[Any]:  # Any: the flows are of many types
+    """One tuple: the last item of each flow, when all have completed.
+
+    >>> import flow_core as flow
+    >>> list(fork_join(flow.range(5), flow.just("a", "b")))
+    [(4, 'b')]
+
+    It is empty as soon as one of the flows completes without an item; the others are cancelled
+    then. Without flows it is empty.
+
+    Demand: everything is requested of the sources, as soon as they are subscribed; only the last
+    item of each is kept. The tuple waits for demand.
+    Thread: that of the source which completes last, or of the requester. Fusion: none.
+    Errors: the first one cancels the other flows.
+
+    Args:
+        sources: what to run. They are subscribed in this order.
+
+    Raises:
+        TypeError: if a source is no publisher.
+    """
+    check_sources("fork_join", sources)
+    if not sources:
+        return empty()
+    return coordinated_source(
+        "fork_join",
+        described(len(sources), None),
+        lambda downstream, label: ForkJoin(sources, downstream, label),
+    )
+
+
+@final
+class ForkJoin(Coordinator[tuple[Any, ...]]):
+    """See `fork_join`."""
+
+    __slots__ = ("_flows", "_last", "_left")
+
+    def __init__(
+        self,
+        flows: tuple[Publisher[Any], ...],
+        downstream: CoreSubscriber[tuple[Any, ...]],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._flows = flows
+        self._left = len(flows)
+        """How many have not completed."""
+        self._last = tuple(LatestInput[Any](self, self._on_end) for _ in flows)
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        for source, one in builtins.zip(self._flows, self._last, strict=False):
+            if self.over:
+                return
+            self.connect(source, one)
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        if not self._left and self.demand:
+            self.emit(tuple(one.value for one in self._last))
+            self.complete()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self._last = ()
+
+    def _on_end(self, one: LatestInput[Any], error: BaseException | None) -> None:
+        self._left -= 1
+        if error is not None:
+            self.fail(error)
+        elif one.value is EMPTY:
+            self.complete()

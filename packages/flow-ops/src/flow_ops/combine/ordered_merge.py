@@ -1,0 +1,408 @@
+"""`ordered_merge`: several sorted flows as one sorted flow."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from heapq import heappop, heappush, heapreplace
+from typing import Any, Protocol, TypeVar, final, overload
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.errors import RejectedExecutionError
+from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
+from flow_core.flow import Flow
+from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
+from flow_core.sources import empty
+from flow_ops.combine._sources import check_function, check_sources, described, take_errors
+from flow_ops.coordination import BufferedInput, Coordinator, Input, coordinated_source
+from flow_ops.transform._inner import combined
+
+__all__ = ["ordered_merge"]
+
+T = TypeVar("T")
+
+
+class _Ordered(Protocol):
+    """What can be sorted."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+S = TypeVar("S", bound=_Ordered)
+
+
+@overload
+def ordered_merge(
+    *sources: Publisher[S],
+    key: None = None,
+    executor: Executor | None = ...,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[S]: ...
+
+
+@overload
+def ordered_merge(
+    *sources: Publisher[T],
+    key: Callable[[T], _Ordered],
+    executor: Executor | None = ...,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[T]: ...
+
+
+def ordered_merge(
+    *sources: Publisher[Any],  # Any: the overloads say more
+    key: Callable[[Any], Any] | None = None,
+    executor: Executor | None = None,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """The items of several sorted flows, in order.
+
+    >>> import flow_core as flow
+    >>> list(ordered_merge(flow.just(1, 4, 5), flow.just(2, 3, 6)))
+    [1, 2, 3, 4, 5, 6]
+    >>> list(ordered_merge(flow.just("b", "A"), flow.just("C"), key=lambda letter: -ord(letter)))
+    ['b', 'C', 'A']
+
+    An item is given when each of the flows has one waiting or has ended, and none that waits is
+    less; among equal ones that of the earlier flow comes first. If a flow is not sorted, each of
+    its items comes after those before it, and nothing is lost. Comparing costs O(log n) for each
+    item of n flows. Without flows it is empty.
+
+    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    whenever as many were taken. Without demand no item is taken.
+    Thread: that of the source whose item was missing, or of the requester. With an `executor`
+    everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
+    keep their threads, but are requested from there. A task is submitted when there is something
+    to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
+    a downstream that blocks: no further item follows (O22, O26). If the executor refuses a task,
+    or drops it, the RejectedExecutionError comes on the thread that signalled (O30).
+    Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
+    asynchronous, are told that this may be on another thread (F39).
+    Errors: the first one cancels the other flows, and overtakes what waits.
+    Source: checklist O01, O20, O22-O32, O35.
+
+    Args:
+        sources: sorted flows, smallest item first. They are subscribed in this order.
+        key: makes of an item what is compared in its place, once for each; compared by ``<`` alone.
+        executor: where to merge; see `observe_on`. None for wherever the items come from.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+
+    Returns:
+        A flow that fails with MissingBackpressureError if a source sends more than was requested
+        and there is no room, and with what a comparison raises.
+
+    Raises:
+        TypeError: if a source is no publisher, `key` cannot be called, `executor` is none, or
+            `prefetch` is no int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    check_sources("ordered_merge", sources)
+    check_function("ordered_merge", "key", key)
+    check_prefetch(prefetch)
+    runner = None if executor is None else as_runner(executor)
+    if not sources:
+        return empty()
+
+    def make(downstream: CoreSubscriber[Any], label: str) -> Coordinator[Any]:
+        if runner is None:
+            return OrderedMerge(
+                sources, key, downstream, label, prefetch=prefetch, delay_error=delay_error
+            )
+        return ExecutedOrderedMerge(
+            sources,
+            key,
+            downstream,
+            label,
+            prefetch=prefetch,
+            delay_error=delay_error,
+            runner=runner,
+        )
+
+    detail = described(len(sources), key)
+    if runner is not None:
+        detail += f", executor={runner!r}"
+    return coordinated_source("ordered_merge", detail, make, prefetch)
+
+
+@final
+class _Head:
+    """The next item of an input, among those of the others.
+
+    Ordered by ``<`` of the keys alone: what ``==`` means is the user's affair (X13).
+    """
+
+    __slots__ = ("item", "key", "place")
+
+    def __init__(self, key: Any, place: int, item: Any) -> None:
+        self.key = key
+        self.place = place
+        self.item = item
+
+    def __lt__(self, other: _Head) -> bool:
+        if self.place < other.place:
+            return not other.key < self.key
+        return bool(self.key < other.key)
+
+
+class _Merging(Coordinator[T]):
+    """Keeps the next item of each input, in a heap, and gives the least of them.
+
+    Args:
+        flows: sorted.
+        key: see `ordered_merge`.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+        prefetch: items to request of each ahead.
+        delay_error: whether errors come at the end.
+    """
+
+    __slots__ = (
+        "_delay_error",
+        "_errors",
+        "_flows",
+        "_heads",
+        "_hurries",
+        "_key",
+        "_open",
+        "_sources",
+    )
+
+    def __init__(
+        self,
+        flows: tuple[Publisher[T], ...],
+        key: Callable[[T], Any] | None,
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        prefetch: int,
+        delay_error: bool,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._flows = flows
+        self._key = key
+        self._delay_error = delay_error
+        self._errors: list[BaseException] = []
+        self._sources: tuple[BufferedInput[T], ...] = tuple(
+            BufferedInput[T](self, prefetch) for _ in flows
+        )
+        self._open = list(range(len(flows)))[::-1]
+        """The inputs that have no item in `_heads`, and may have one; the last is polled first."""
+        self._heads: list[_Head] = []
+        self._hurries = False
+        """A source has an error, which overtakes what waits."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        for source, one in builtins.zip(self._flows, self._sources, strict=False):
+            if self.over:
+                return
+            self.connect(source, one)
+
+    def ending(self, one: Input[Any]) -> None:
+        """See `Coordinator.ending`."""
+        if isinstance(one, BufferedInput) and one.error is not None and not self._delay_error:
+            self._hurries = True
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        sources, heads, key = self._sources, self._heads, self._key
+        while not self.over:
+            wanted = self.demand > 0
+            if self._hurries:
+                self._finish_with(take_errors(sources, every=False))
+                return
+            if self._open and not self._fill(wanted):
+                return
+            if not heads:
+                self._finish_with(self._errors)
+                return
+            if not wanted:
+                return
+            head = heads[0]
+            item, head.item = head.item, EMPTY
+            self.emit(item)
+            if self.over:
+                return
+            item = sources[head.place].poll() if self.demand else EMPTY
+            if item is EMPTY:
+                heappop(heads)
+                self._open.append(head.place)
+            else:
+                head.item = item
+                head.key = item if key is None else key(item)
+                heapreplace(heads, head)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        heads, self._heads = self._heads, []
+        for head in heads:
+            if head.item is not EMPTY:
+                hooks.drop_item(head.item)
+        sources, self._sources = self._sources, ()
+        for one in sources:
+            one.close()
+        errors, self._errors = self._errors, []
+        for error in errors:
+            hooks.drop_error(error)
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self._heads) + sum(one.waiting for one in self._sources)
+
+    def _fill(self, wanted: bool) -> bool:
+        """Take the next item of each open input, if `wanted`; whether none is open any more.
+
+        It looks no further than to the first one that has nothing: so it costs no more than the
+        inputs that become ready, however many there are.
+        """
+        places, key = self._open, self._key
+        while places:
+            place = places[-1]
+            one = self._sources[place]
+            item: Any = one.poll() if wanted else EMPTY
+            if item is not EMPTY:
+                heappush(self._heads, _Head(item if key is None else key(item), place, item))
+            elif not one.ended():
+                return False
+            elif one.error is not None:
+                self._errors.append(one.error)
+                one.error = None
+                if not self._delay_error:
+                    self._finish_with(self._errors)
+                    return False
+            places.pop()
+        return True
+
+    def _finish_with(self, errors: list[BaseException]) -> None:
+        self._errors = []
+        if errors:
+            self.fail(combined(self.label, errors))
+        else:
+            self.complete()
+
+
+@final
+class OrderedMerge(_Merging[T]):
+    """See `ordered_merge`: works where its sources do."""
+
+    __slots__ = ()
+
+
+@final
+class ExecutedOrderedMerge(_Merging[T]):
+    """See `ordered_merge`: works on an executor, and is itself the executor's task.
+
+    Whoever takes the permit submits this object, and the task gives the permit back when nothing
+    is left to do: so there is at most one task at a time, started or not (O14).
+
+    Once the flow is over and its end was told, `_downstream` is None, for good. Drains that happen
+    later only let things go; they call nobody, and run on any thread.
+
+    Args:
+        flows: sorted.
+        key: see `ordered_merge`.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+        prefetch: items to request of each ahead.
+        delay_error: whether errors come at the end.
+        runner: where to work.
+    """
+
+    __slots__ = ("_handle", "_run", "_runner", "_started")
+
+    def __init__(
+        self,
+        flows: tuple[Publisher[T], ...],
+        key: Callable[[T], Any] | None,
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        prefetch: int,
+        delay_error: bool,
+        runner: Runner,
+    ) -> None:
+        super().__init__(flows, key, downstream, label, prefetch=prefetch, delay_error=delay_error)
+        self._runner = runner
+        self._run = 0
+        """The number of the run that holds the permit or held it last."""
+        self._started = 0
+        """The last run that has begun on the executor."""
+        self._handle: ScheduledTask | None = None
+        """The task of run `_run`, as long as it has not begun. `_lock` guards both."""
+
+    def introduced(self) -> None:
+        """See `Coordinator.introduced`. Nothing is to be done yet, except if it is over already."""
+        self._missed = False
+        self.leave()
+        if self.over:
+            self.signal()
+
+    def signal(self) -> None:
+        """See `SerialDrain.signal`: by a new task, unless one is pending or running."""
+        if self._downstream is not None:
+            if self.try_enter():
+                self._submit()
+            return
+        with self._lock:
+            handle, self._handle = self._handle, None
+        if handle is not None and handle.cancel():
+            self.run_entered()  # the permit of the task that will never run is ours now (O27)
+        else:
+            super().signal()
+
+    def _submit(self) -> None:
+        """Give this object, with the permit that was taken, to the executor."""
+        if self._downstream is None:
+            self.run_entered()  # nobody to tell, only to let go (O28)
+            return
+        self._run = run = self._run + 1  # no other thread does this: the permit is held
+        try:
+            handle = self._runner.execute(self, self._reject)
+        except RejectedExecutionError as error:
+            self._reject(error)
+            return
+        except BaseException:
+            self._downstream = None
+            self._halt()
+            if self._started < run:
+                self.run_entered()
+            else:
+                self.signal()  # out of a drain that has run inline, and has given the permit back
+            raise
+        if self._started >= run:
+            return  # it has begun, so that there is nothing to cancel
+        # The task may begin right now, end, and give the permit back, and a later run may be
+        # pending: the handle is kept only if its own run has not begun. So it never replaces that
+        # of a later run (O25), and it is never kept after its task has begun (O29).
+        with self._lock:
+            cancelled = self._downstream is None
+            if not cancelled and self._started < run:
+                self._handle = handle
+        if cancelled and handle.cancel():
+            self.run_entered()
+
+    def __call__(self) -> None:
+        """The task: runs on the executor."""
+        with self._lock:
+            self._started = self._run
+            self._handle = None
+        self.run_entered()
+
+    def _reject(self, error: RejectedExecutionError) -> None:
+        """The executor refuses or drops the task, which holds the permit: end the flow (O30)."""
+        downstream = self._downstream
+        self._downstream = None
+        self._halt()
+        with self._lock:
+            self._handle = None
+        self.run_entered()
+        if downstream is not None:
+            downstream.on_error(error)
+        else:
+            hooks.drop_error(error)

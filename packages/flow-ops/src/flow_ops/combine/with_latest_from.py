@@ -1,0 +1,203 @@
+"""`with_latest_from`: each item with the latest ones of other flows."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, TypeVar, cast, final, overload
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
+from flow_ops.combine._sources import LatestInput, check_function, check_sources, described
+from flow_ops.coordination import Coordinator, Listener, coordinated
+
+__all__ = ["with_latest_from"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+R = TypeVar("R")
+
+_Combiner = Callable[..., R] | None
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A], /, *, combiner: None = None
+) -> Operator[T, Flow[tuple[T, A]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A], /, *, combiner: Callable[[T, A], R]
+) -> Operator[T, Flow[R]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A], b: Publisher[B], /, *, combiner: None = None
+) -> Operator[T, Flow[tuple[T, A, B]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A], b: Publisher[B], /, *, combiner: Callable[[T, A, B], R]
+) -> Operator[T, Flow[R]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: None = None
+) -> Operator[T, Flow[tuple[T, A, B, C]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: Callable[[T, A, B, C], R]
+) -> Operator[T, Flow[R]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /, *, combiner: None = None
+) -> Operator[T, Flow[tuple[T, A, B, C, D]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: Callable[[T, A, B, C, D], R],
+) -> Operator[T, Flow[R]]: ...
+
+
+@overload
+def with_latest_from(
+    *others: Publisher[A], combiner: None = None
+) -> Operator[T, Flow[tuple[T | A, ...]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[Any],  # Any: of many types; five at least, or lambdas of fewer are not inferred
+    b: Publisher[Any],
+    c: Publisher[Any],
+    d: Publisher[Any],
+    e: Publisher[Any],
+    /,
+    *others: Publisher[Any],
+    combiner: Callable[..., R],
+) -> Operator[Any, Flow[R]]: ...
+
+
+def with_latest_from(
+    *others: Publisher[Any],  # Any, here and below: the flows are of many types
+    combiner: _Combiner[Any] = None,
+) -> Operator[Any, Flow[Any]]:
+    """Each item together with the latest ones of other flows, which give nothing by themselves.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(3).pipe(with_latest_from(flow.just("a", "b"))))
+    [(0, 'b'), (1, 'b'), (2, 'b')]
+
+    Items that come before each of the others has given one are dropped. It completes with the
+    upstream, or as soon as one of the others completes without an item.
+
+    Demand: passed on; a dropped item is requested again. Everything is requested of the others,
+    which are subscribed first; only the last item of each is kept.
+    Thread: that of the upstream. Fusion: none.
+    Errors: those of all flows; each cancels the others.
+
+    Args:
+        others: whose latest items are used.
+        combiner: makes an item of one of each, the upstream's first, not None; without it a tuple.
+
+    Raises:
+        TypeError: if one of the others is no publisher, or `combiner` cannot be called.
+        ValueError: if there are no others.
+    """
+    check_sources("with_latest_from", others)
+    check_function("with_latest_from", "combiner", combiner)
+    if not others:
+        raise ValueError("with_latest_from() takes at least one flow; for none use map()")
+    return coordinated(
+        "with_latest_from",
+        described(len(others), combiner),
+        lambda flow, downstream, label: WithLatestFrom(flow, others, combiner, downstream, label),
+    )
+
+
+@final
+class WithLatestFrom(Coordinator[R]):
+    """See `with_latest_from`."""
+
+    __slots__ = ("_combiner", "_flows", "_main", "_others", "_ready", "_source")
+
+    def __init__(
+        self,
+        source: Flow[Any],
+        flows: tuple[Publisher[Any], ...],
+        combiner: _Combiner[R],
+        downstream: CoreSubscriber[R],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._flows = flows
+        self._combiner = combiner
+        self._main: Listener[Any] | None = Listener(self, self._on_item, self._on_end)
+        self._others = tuple(LatestInput[Any](self, self._on_other_end) for _ in flows)
+        self._ready = False
+        """Each of the others has given an item."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        for source, one in builtins.zip(self._flows, self._others, strict=False):
+            if self.over:
+                return
+            self.connect(source, one)
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is not None:
+            main.request(n)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self._main = None
+        self._others = ()
+
+    def _on_item(self, item: Any) -> bool:
+        row = [item]
+        row += [one.value for one in self._others]
+        if not self._ready:
+            for value in row:
+                if value is EMPTY:
+                    return False
+            self._ready = True
+        combiner = self._combiner
+        # Without a combiner R is a tuple, by the overloads.
+        return self.emit(cast("R", tuple(row)) if combiner is None else combiner(*row))
+
+    def _on_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+    def _on_other_end(self, one: LatestInput[Any], error: BaseException | None) -> None:
+        if error is not None:
+            self.fail(error)
+        elif one.value is EMPTY:
+            self.complete()  # there will never be an item

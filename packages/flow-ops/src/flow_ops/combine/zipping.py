@@ -1,0 +1,582 @@
+"""`zip` and `zip_with`: the n-th items of several flows together."""
+
+from __future__ import annotations
+
+import builtins
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast, final, overload
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.errors import NoneItemError
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
+from flow_core.sources import empty
+from flow_core.stages import Program
+from flow_core.stages.compiler import close_iterator, exhausted
+from flow_ops.combine._sources import (
+    blamed,
+    check_function,
+    check_sources,
+    described,
+    take_errors,
+)
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, labelled
+from flow_ops.transform._inner import combined, inline_source
+
+__all__ = ["zip", "zip_with"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+R = TypeVar("R")
+
+_Combiner = Callable[..., R] | None
+_AnyFlow = Flow[Any]  # Any, here and below: the flows are of many types
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: Callable[[A, B], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: Callable[[A, B, C], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D, E], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def zip(
+    *sources: Publisher[T], combiner: None = None, prefetch: int = ..., delay_error: bool = ...
+) -> Flow[tuple[T, ...]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    /,
+    *,
+    combiner: Callable[[A], R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+@overload
+def zip(
+    a: Publisher[Any],  # Any: of many types; six at least, or lambdas of fewer are not inferred
+    b: Publisher[Any],
+    c: Publisher[Any],
+    d: Publisher[Any],
+    e: Publisher[Any],
+    f: Publisher[Any],
+    /,
+    *sources: Publisher[Any],
+    combiner: Callable[..., R],
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[R]: ...
+
+
+def zip(
+    *sources: Publisher[Any],
+    combiner: _Combiner[Any] = None,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """The first items of all flows together, then the second ones, and so on.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import zip
+    >>> list(zip(flow.range(3), flow.just("a", "b", "c")))
+    [(0, 'a'), (1, 'b'), (2, 'c')]
+    >>> list(zip(flow.range(9), flow.just("a", "b"), combiner=lambda n, letter: letter * n))
+    ['', 'b']
+
+    It completes as soon as one of the flows has ended and its last item is used up; the others are
+    cancelled then. Without flows it is empty.
+
+    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    whenever as many were used. Without demand no item is taken.
+    Thread: that of the source whose item was the last one missing, or of the requester.
+    Iteration: when all sources are synchronous iterables, they are iterated over side by side, in
+    the one loop that ``for`` or the subscription compiles them into with the stages that follow. A
+    cancel from another thread is seen between two rows then.
+    Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
+    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+    another thread (F39).
+    Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
+    fails in its place. An item that has no partner is dropped.
+
+    Args:
+        sources: what to take items from. They are subscribed in this order.
+        combiner: makes an item of one of each, not None; without it a tuple.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether the error of a flow comes after its items; several as an
+            ExceptionGroup.
+
+    Raises:
+        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
+            int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    return _zipped("zip", sources, combiner, prefetch, delay_error)
+
+
+@overload
+def zip_with(
+    other: Publisher[B],
+    combiner: None = None,
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Operator[A, Flow[tuple[A, B]]]: ...
+
+
+@overload
+def zip_with(
+    other: Publisher[B],
+    combiner: Callable[[A, B], R],
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Operator[A, Flow[R]]: ...
+
+
+def zip_with(
+    other: Publisher[Any],
+    combiner: Callable[[Any, Any], Any] | None = None,
+    *,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[Any, Flow[Any]]:
+    """Each item together with the one of `other` that has the same place; see `zip`.
+
+    >>> import flow_core as flow
+    >>> list(flow.just("a", "b").pipe(zip_with(flow.range(9))))
+    [('a', 0), ('b', 1)]
+
+    Args:
+        other: subscribed second.
+        combiner: makes an item of both, not None; without it a tuple.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether the error of a flow comes after its items.
+
+    Raises:
+        TypeError: if `other` is no publisher, `combiner` cannot be called, or `prefetch` is no int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    _check("zip_with", (other,), combiner, prefetch)
+    label = labelled("zip_with", described(2, combiner))
+
+    def apply(flow: Flow[Any]) -> Flow[Any]:
+        return _assembled((flow, other), combiner, prefetch, delay_error, label)
+
+    return Operator("zip_with", apply, described(2, combiner))
+
+
+def _check(
+    name: str, sources: tuple[Publisher[Any], ...], combiner: _Combiner[R], prefetch: int
+) -> None:
+    check_sources(name, sources)
+    check_function(name, "combiner", combiner)
+    check_prefetch(prefetch)
+
+
+def _zipped(
+    name: str,
+    sources: tuple[Publisher[Any], ...],
+    combiner: _Combiner[Any],
+    prefetch: int,
+    delay_error: bool,
+) -> Flow[Any]:
+    _check(name, sources, combiner, prefetch)
+    if not sources:
+        return empty()
+    label = labelled(name, described(len(sources), combiner))
+    return _assembled(sources, combiner, prefetch, delay_error, label)
+
+
+def _assembled(
+    sources: tuple[Publisher[Any], ...],
+    combiner: _Combiner[R],
+    prefetch: int,
+    delay_error: bool,
+    label: str,
+) -> Flow[R]:
+    def make(downstream: CoreSubscriber[R], label: str) -> Zip[R]:
+        return Zip(sources, combiner, downstream, label, prefetch=prefetch, delay_error=delay_error)
+
+    flows = tuple(source for source in sources if isinstance(source, Flow))
+    if len(flows) < len(sources) or not all(map(_iterated, flows)):
+        return Flow(Coordinated(make, label, prefetch))
+    return Flow(IterableZip(flows, combiner, label))
+
+
+def _iterated(flow: _AnyFlow) -> bool:
+    """Whether `flow` can be iterated over beside others.
+
+    Not if a stage is to hear of the end: that of a loop which has not begun would not.
+    """
+    return inline_source(flow) is not None and not Program[Any, Any](flow.stages).shape.closes
+
+
+@final
+class IterableZip(IterableSource[R]):
+    """Flows that are iterated over side by side.
+
+    Args:
+        flows: have iterables as their sources.
+        combiner: makes an item of one of each; None for tuples.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_combiner", "_flows", "_label", "calls_user_code")
+
+    none_free = True
+
+    def __init__(self, flows: tuple[_AnyFlow, ...], combiner: _Combiner[R], label: str) -> None:
+        self._flows = flows
+        self._combiner = combiner
+        self._label = label
+        self.calls_user_code = combiner is not None or any(map(_calls_user_code, flows))
+
+    def iterate(self) -> Iterator[R]:
+        """See `IterableSource.iterate`."""
+        iterators: list[Iterator[Any]] = []
+        try:
+            for flow in self._flows:
+                iterators.append(flow.iterate())  # noqa: PERF401 - those that are open are closed
+        except BaseException:
+            _close_all(iterators)
+            raise
+        if any(map(exhausted, iterators)):  # known without an item, thus without demand
+            _close_all(iterators)
+            return iter(())
+        combiner = self._combiner
+        if combiner is None:
+            rows = _tuples(iterators)
+        elif len(iterators) == 2:
+            rows = _pairs(iterators, combiner, self._label)
+        else:
+            rows = _rows(iterators, combiner, self._label)
+        next(rows)  # it has begun: from now on, closing it closes the iterators
+        return rows
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+def _calls_user_code(flow: _AnyFlow) -> bool:
+    source = inline_source(flow)
+    return (source is not None and source.calls_user_code) or any(
+        stage.template.calls_user_code for stage in flow.stages
+    )
+
+
+# Each yields something first that is no item, so that it has begun.
+
+
+def _tuples(iterators: list[Iterator[Any]]) -> Iterator[Any]:
+    try:
+        yield EMPTY
+        yield from builtins.zip(*iterators)  # noqa: B905 - ends with the shortest
+    finally:
+        _close_all(iterators)
+
+
+def _pairs(
+    iterators: list[Iterator[Any]], combiner: Callable[..., Any], label: str
+) -> Iterator[Any]:
+    try:
+        yield EMPTY
+        for left, right in builtins.zip(*iterators):  # noqa: B905 - ends with the shorter
+            try:
+                item = combiner(left, right)
+            except BaseException as error:
+                raise blamed(error, label)  # noqa: B904 - the same error, with a note
+            if item is None:
+                raise _none_made(label)
+            yield item
+    finally:
+        _close_all(iterators)
+
+
+def _rows(
+    iterators: list[Iterator[Any]], combiner: Callable[..., Any], label: str
+) -> Iterator[Any]:
+    try:
+        yield EMPTY
+        for row in builtins.zip(*iterators):  # noqa: B905 - ends with the shortest
+            try:
+                item = combiner(*row)
+            except BaseException as error:
+                raise blamed(error, label)  # noqa: B904 - the same error, with a note
+            if item is None:
+                raise _none_made(label)
+            yield item
+    finally:
+        _close_all(iterators)
+
+
+def _none_made(label: str) -> NoneItemError:
+    return NoneItemError(f"{label}: the combiner gave None, which is not an item (§2.13)")
+
+
+def _close_all(iterators: list[Iterator[Any]]) -> None:
+    """Close what are generators, all of them whatever their ``finally`` blocks raise."""
+    failure: BaseException | None = None
+    while iterators:
+        try:
+            close_iterator(iterators.pop())
+        except BaseException as error:
+            if failure is not None:
+                hooks.drop_error(failure)
+            failure = error
+    if failure is not None:
+        try:
+            raise failure
+        finally:
+            del failure  # no cycle with this frame
+
+
+@final
+class Zip(Coordinator[R]):
+    """See `zip`.
+
+    Whatever comes costs no more than the sources that become ready by it, however many there are.
+    """
+
+    __slots__ = (
+        "_combiner",
+        "_delay_error",
+        "_ending",
+        "_ends",
+        "_flows",
+        "_open",
+        "_places",
+        "_row",
+        "_sources",
+    )
+
+    def __init__(
+        self,
+        flows: tuple[Publisher[Any], ...],
+        combiner: _Combiner[R],
+        downstream: CoreSubscriber[R],
+        label: str,
+        *,
+        prefetch: int,
+        delay_error: bool,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._flows = flows
+        self._combiner = combiner
+        self._delay_error = delay_error
+        self._sources: tuple[BufferedInput[Any], ...] = tuple(
+            BufferedInput[Any](self, prefetch) for _ in flows
+        )
+        self._places: dict[Input[Any], int] = {
+            one: place for place, one in enumerate(self._sources)
+        }
+        self._row: list[Any | Empty] = [EMPTY] * len(flows)
+        """The items that wait for the missing ones of their row; never all of them."""
+        self._open = self._all_open()
+        """The places of those that are missing; the last one is looked at first."""
+        self._ends: deque[Input[Any]] = deque()
+        """Sources that have ended, which was not looked at yet."""
+        self._ending: list[int] = []
+        """The places of those that have ended, but for items that wait."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        for source, one in builtins.zip(self._flows, self._sources, strict=False):
+            if self.over:
+                return
+            self.connect(source, one)
+
+    def ending(self, one: Input[Any]) -> None:
+        """See `Coordinator.ending`."""
+        self._ends.append(one)
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        ends, row, combiner = self._ends, self._row, self._combiner
+        while ends:
+            place = self._places[ends.popleft()]
+            if self._is_last(place, overtakes=not self._delay_error):
+                self._end()
+                return
+            self._ending.append(place)
+        sent = False
+        while self.demand and not self.over:
+            if not self._fill():
+                break
+            items = tuple(row)
+            row[:] = [EMPTY] * len(row)
+            self._open = self._all_open()
+            # Without a combiner R is a tuple, by the overloads.
+            self.emit(cast("R", items) if combiner is None else combiner(*items))
+            sent = True
+        if sent and not self.over and any(map(self._is_last, self._ending)):
+            self._end()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        sources, self._sources = self._sources, ()
+        row, self._row = self._row, []
+        self._places = {}
+        self._ends.clear()
+        for item in row:
+            if item is not EMPTY:
+                hooks.drop_item(item)
+        for one in sources:
+            one.close()
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return sum(one.waiting for one in self._sources) + sum(
+            item is not EMPTY for item in self._row
+        )
+
+    def _all_open(self) -> list[int]:
+        return [*range(len(self._flows) - 1, -1, -1)]
+
+    def _fill(self) -> bool:
+        """Take the items that are missing in the row, up to the first one that is not there."""
+        places = self._open
+        while places:
+            place = places[-1]
+            one = self._sources[place]
+            item: Any = one.poll()
+            if item is EMPTY:
+                if one.ended():
+                    self._end()
+                return False
+            self._row[place] = item
+            places.pop()
+        return True
+
+    def _is_last(self, place: int, *, overtakes: bool = False) -> bool:
+        """Whether the source at `place` has ended, and its last item is used up.
+
+        Args:
+            place: the source's.
+            overtakes: whether an error does not wait for that.
+        """
+        one = self._sources[place]
+        if overtakes and one.error is not None:
+            return True
+        return self._row[place] is EMPTY and one.ended()
+
+    def _end(self) -> None:
+        """One of the sources has ended, or failed."""
+        errors = take_errors(self._sources, every=self._delay_error)
+        if errors:
+            self.fail(combined(self.label, errors))
+        else:
+            self.complete()

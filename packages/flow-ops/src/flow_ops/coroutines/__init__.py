@@ -1,0 +1,1 @@
+"""Flows whose functions are coroutine functions."""

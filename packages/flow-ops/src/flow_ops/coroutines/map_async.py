@@ -1,0 +1,320 @@
+"""`map_async`: each item replaced by what a coroutine makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from threading import Thread
+from typing import Any, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import check_prefetch
+from flow_core.errors import FlowError, is_fatal
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber
+from flow_core.sources.loops import closed_loop, in_loop, running_loop
+from flow_core.stages.template import describe
+from flow_ops.coordination import BufferedInput, Coordinator, coordinated
+
+__all__ = ["map_async"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def map_async(
+    function: Callable[[T], Awaitable[R]],
+    *,
+    max_concurrency: int = 1,
+    ordered: bool = True,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> Operator[T, Flow[R]]:
+    """Each item replaced by the result of a coroutine, several of which may run at a time.
+
+    >>> import flow_core as flow
+    >>> async def doubled(n: int) -> int:
+    ...     await asyncio.sleep(0)
+    ...     return 2 * n
+    >>> async def main() -> list[int]:
+    ...     return [n async for n in flow.range(3).pipe(map_async(doubled, max_concurrency=2))]
+    >>> asyncio.run(main())
+    [0, 2, 4]
+
+    The coroutines run as tasks of the given loop; or else in the loop of the subscribing thread, if
+    one runs there; or else in a loop of its own, in a daemon thread that lives as long as the flow.
+    Each task has a copy of the context of who subscribes.
+
+    Demand: exact; `max_concurrency` items are requested of the upstream, and 75 % of that again
+    whenever as many were taken. A coroutine runs when its item is there, and counts until its
+    result was given on.
+    Thread: all signals of a running flow come from the loop's thread, whatever the upstream's is;
+    what an upstream does when it is requested or polled happens there, too.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads.
+    Errors: the first one cancels the upstream and the other tasks. With `ordered` it comes after
+    the results of the items before, and otherwise overtakes nothing that was ready. When the flow
+    is cancelled, all tasks are; what they raise then goes to the dropped-errors hook.
+    Source: checklist O26, X06, X12.
+
+    Args:
+        function: makes an awaitable of an item; mostly an ``async def``. Its result is not None.
+        max_concurrency: how many coroutines run, or have results that wait, at a time.
+        ordered: whether results come in the order of the items; otherwise as they are ready.
+        loop: where the coroutines have to run.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with FlowError if one of its tasks is cancelled
+        from outside, or if its loop was closed.
+
+    Raises:
+        TypeError: if `function` cannot be called, or `max_concurrency` is no int.
+        ValueError: if `max_concurrency` is less than 1.
+    """
+    if not callable(function):
+        raise TypeError(f"map_async() takes a coroutine function, not {function!r}")
+    check_prefetch(max_concurrency, "max_concurrency")
+    detail = describe(function)
+    if max_concurrency != 1:
+        detail += f", max_concurrency={max_concurrency}"
+    if not ordered:
+        detail += ", ordered=False"
+
+    def made(flow: Flow[T], downstream: CoreSubscriber[R], label: str) -> MapAsync[T, R]:
+        where = loop or running_loop()
+        return MapAsync(flow, function, where, max_concurrency, ordered, downstream, label)
+
+    return coordinated("map_async", detail, made, max_concurrency)
+
+
+@final
+class MapAsync(Coordinator[R], Generic[T, R]):
+    """Starts the coroutines and gives their results. All of it happens in the thread of the loop.
+
+    No wake-up is lost between threads: who has published something steps; a step elsewhere than in
+    the loop's thread only has the loop step, unless that is on its way; and a step that begins in
+    the loop takes the mark of that away first.
+
+    Args:
+        source: the upstream.
+        function: makes awaitables.
+        loop: where; None for one of its own, in a thread of its own.
+        max_concurrency: how many at a time.
+        ordered: whether results keep the order.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = (
+        "_coming",
+        "_context",
+        "_ended",
+        "_function",
+        "_input",
+        "_loop",
+        "_max_concurrency",
+        "_ordered",
+        "_ready",
+        "_running",
+        "_source",
+    )
+
+    def __init__(  # noqa: PLR0917 - made by `map_async` alone
+        self,
+        source: Flow[T],
+        function: Callable[[T], Awaitable[R]],
+        loop: asyncio.AbstractEventLoop | None,
+        max_concurrency: int,
+        ordered: bool,
+        downstream: CoreSubscriber[R],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source: Flow[T] | None = source
+        self._function = function
+        self._loop = loop
+        self._max_concurrency = max_concurrency
+        self._ordered = ordered
+        self._context = copy_context()
+        self._input: BufferedInput[T] | None = BufferedInput(self, max_concurrency)
+        self._coming = False
+        """The loop is about to step."""
+        self._running: dict[asyncio.Task[R], bool] = {}
+        """Tasks whose results were not looked at, in the order of the items; whether they ended."""
+        self._ready: deque[asyncio.Task[R]] = deque()
+        """Those that have ended, in that order, unless that of the items counts."""
+        self._ended: asyncio.Future[None] | None = None
+        """Ends the loop of its own."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        if self._loop is None:
+            target, context = self._context.run, self._serve
+            Thread(target=target, args=(context,), name="flow-map-async", daemon=True).start()
+        source, self._source = self._source, None
+        items = self._input
+        if source is not None and items is not None:
+            self.connect(source, items)
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        loop = self._loop
+        if loop is None:
+            return  # the thread of its own steps as soon as there is one
+        if loop is not running_loop():
+            if not self._coming:
+                self._coming = True
+                if not in_loop(loop, self._come):
+                    self.fail(closed_loop(self.label))
+            return
+        self._give()
+        items = self._input
+        if self.over or items is None:
+            return
+        self._start(loop, items)
+        if not (self._running or self.over) and items.ended():
+            error, items.error = items.error, None
+            if error is None:
+                self.complete()
+            else:
+                self.fail(error)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        loop, items = self._loop, self._input
+        self._source = None
+        if items is not None:
+            self._input = None
+            items.close()
+        running, self._running = self._running, {}
+        self._ready.clear()
+        if loop is not None:
+            if running:
+                in_loop(loop, lambda: _cancel(running))
+            ended, self._ended = self._ended, None
+            if ended is not None:
+                in_loop(loop, lambda: _end(ended))
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self._ready) + (0 if self._input is None else self._input.waiting)
+
+    # -- in the loop's thread
+
+    def _serve(self) -> None:
+        """The thread of its own: a loop that ends with the flow, and with its tasks."""
+        with asyncio.Runner() as runner:
+            runner.run(self._wait())
+
+    async def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._ended = ended = loop.create_future()
+        self._loop = loop
+        # Who closes this sets `over` before it looks for the loop: one of both sees the other.
+        self.signal()
+        if not self.over:
+            await ended
+
+    def _come(self) -> None:
+        self._coming = False
+        self.signal()
+
+    def _give(self) -> None:
+        """Emit results that are ready, as far as there is demand."""
+        running, ready = self._running, self._ready
+        while not self.over:
+            if self._ordered:
+                task = next(iter(running), None)
+                if task is None or not running[task]:
+                    return
+            elif ready:
+                task = ready[0]
+            else:
+                return
+            error = _error_of(task, self.label)
+            if error is None and not self.demand:
+                return
+            del running[task]
+            if not self._ordered:
+                ready.popleft()
+            if error is None:
+                self.emit(task.result())
+            else:
+                self.fail(self.blame(error))
+
+    def _start(self, loop: asyncio.AbstractEventLoop, items: BufferedInput[T]) -> None:
+        running = self._running
+        while len(running) < self._max_concurrency and not self.over:
+            item = items.poll()
+            if item is EMPTY:
+                return
+            work = _awaited(self._function, item)
+            task = loop.create_task(work, context=self._context.copy())
+            running[task] = False
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[R]) -> None:
+        if task not in self._running:
+            _dropped(task)
+            return
+        self._running[task] = True
+        if not self._ordered:
+            self._ready.append(task)
+        self.signal()
+
+
+async def _awaited(function: Callable[[T], Awaitable[R]], item: T) -> R:
+    awaitable: object = function(item)
+    del item
+    if not isinstance(awaitable, Awaitable):
+        raise TypeError(
+            f"{describe(function)} gave {awaitable!r}, which cannot be awaited; map() is for "
+            "functions that give the result itself"
+        )
+    result: R = await awaitable
+    return result
+
+
+def _error_of(
+    task: asyncio.Task[Any],
+    label: str,  # Any: here and below, the results are not looked at
+) -> BaseException | None:
+    """What a flow fails with because of `task`, which has ended."""
+    if task.cancelled():
+        return FlowError(
+            f"{label}: its task was cancelled from outside, as a loop does that ends; end the flow "
+            "before its loop"
+        )
+    error = task.exception()
+    if error is not None and is_fatal(error):
+        # It goes on through the loop. The subscriber is told, too.
+        told = FlowError(f"{label} was ended by {type(error).__name__}")
+        told.__cause__ = error
+        return told
+    return error
+
+
+def _end(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
+
+
+def _cancel(tasks: dict[asyncio.Task[Any], bool]) -> None:
+    for task, ended in tasks.items():
+        if ended:
+            _dropped(task)
+        else:
+            task.cancel()
+
+
+def _dropped(task: asyncio.Task[Any]) -> None:
+    """Nobody wants the result of `task` any more."""
+    if task.cancelled():
+        return
+    error = task.exception()
+    if error is not None:
+        hooks.drop_error(error)
+    elif task.result() is not None:
+        hooks.drop_item(task.result())

@@ -1,0 +1,195 @@
+"""What the back-pressure operators share: everything is requested, given on as it is wanted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED
+from flow_core.errors import is_fatal, none_given
+from flow_core.flow import Flow
+from flow_core.protocols import CoreSubscriber
+from flow_ops.coordination import Coordinator, Input
+
+__all__ = ["Backpressured", "UnboundedInput"]
+
+T = TypeVar("T")
+
+
+class Backpressured(Coordinator[T]):
+    """Requests all of an upstream. Items that are wanted pass; a subclass says what others do.
+
+    What waits is in `waiting`: the upstream's thread appends, and takes away to replace; the
+    permit's holder takes from the left, to deliver. Either may find it empty when it comes to it.
+
+    Args:
+        source: the upstream.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_error", "_has_ended", "_source", "waiting")
+
+    def __init__(self, source: Flow[T], downstream: CoreSubscriber[T], label: str) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._has_ended = False
+        """The upstream has ended: it follows what waits. Written with the permit."""
+        self._error: BaseException | None = None
+        self.waiting: deque[Any] = deque()  # Any: items, or what a subclass keeps with them
+
+    @abstractmethod
+    def surplus(self, item: T) -> BaseException | None:
+        """Take an item that cannot pass at once. On the upstream's thread, without the permit.
+
+        Returns:
+            What to end the flow with, after all that waits; None to go on.
+
+        Raises:
+            BaseException: what a function of the user has raised. It fails the flow at once.
+        """
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.connect(self._source, UnboundedInput(self))
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting = self.waiting
+        while waiting and self._emitted < self._requested and not self.over:
+            try:
+                item: T = waiting.popleft()
+            except IndexError:  # the upstream's thread has taken it away, to replace it
+                break
+            self.emit(item)
+            del item
+        if self._has_ended and not (waiting or self.over):
+            self.finish()
+
+    def ended(self, error: BaseException | None) -> None:
+        """The upstream has ended. With the permit, and after all that it has sent."""
+        self._has_ended = True
+        self._error = error
+
+    def finish(self) -> None:
+        """Tell the downstream that the upstream has ended. With the permit."""
+        error, self._error = self._error, None
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self.discard()
+        error, self._error = self._error, None
+        if error is not None:
+            hooks.drop_error(error)
+
+    def discard(self) -> None:
+        """Drop all that waits."""
+        waiting = self.waiting
+        while True:
+            try:
+                item = waiting.popleft()
+            except IndexError:
+                return
+            hooks.drop_item(item)
+
+    def lose(self, item: T, tell: Callable[[T], object] | None) -> None:
+        """Drop an item, and tell the user's function, as long as somebody listens to the flow."""
+        hooks.drop_item(item)
+        if tell is not None and not self.over:
+            tell(item)
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self.waiting)
+
+
+@final
+class UnboundedInput(Input[T]):
+    """Requests everything. An item that is wanted goes straight to the downstream.
+
+    Args:
+        owner: takes the others.
+        straight: False if none may go straight, since the downstream polls.
+    """
+
+    __slots__ = ("_backpressured", "_is_cut", "_straight")
+
+    def __init__(self, owner: Backpressured[T], *, straight: bool = True) -> None:
+        super().__init__(owner, UNBOUNDED)
+        self._backpressured = owner
+        self._straight = straight
+        self._is_cut = False
+        """Nothing more is welcome."""
+
+    def cut(self) -> None:
+        """See `Input.cut`."""
+        self._straight = False
+        self._is_cut = True
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        owner = self._backpressured
+        permit = owner._permit
+        # Only this thread makes items wait: if none does, no item comes before this one. If one is
+        # on its way, the permit is taken. When the flow is over, `emit` drops it.
+        if self._straight and not owner.waiting and permit.pop(0, False):
+            passed = False
+            try:
+                if owner._emitted < owner._requested:
+                    passed = True
+                    owner.emit(item)
+            except BaseException as error:
+                owner._failed(error)
+            finally:
+                permit[0] = True
+                if owner._missed:
+                    owner.signal()
+            if passed:
+                return
+        if self._is_cut or owner.over:
+            hooks.drop_item(item)
+            return
+        try:
+            failure = owner.surplus(item)
+        except BaseException as error:
+            if is_fatal(error):
+                owner.cancel()
+                raise
+            owner.disconnect(self)
+            owner.post(owner.fail, owner.blame(error), hooks.drop_error)
+            return
+        if failure is not None:
+            owner.disconnect(self)
+            owner.post(owner.ended, failure, hooks.drop_error)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done or self.gone:
+            hooks.drop_error(error)
+            return
+        self.cut()
+        self.done = True
+        self.owner.post(self._end, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not (self.done or self.gone):
+            self.cut()
+            self.done = True
+            self.owner.post(self._end, None)
+
+    def _end(self, error: BaseException | None) -> None:
+        self.owner.release(self)
+        self._backpressured.ended(error)

@@ -1,0 +1,360 @@
+"""`on_backpressure_buffer`: items that nobody has requested yet wait in a bounded buffer."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, get_args
+
+from flow_core import hooks
+from flow_core.clocks import Clock, check_delay, system_clock
+from flow_core.demand import UNBOUNDED, check_prefetch
+from flow_core.errors import MissingBackpressureError, ProtocolViolationError
+from flow_core.flow import Flow
+from flow_core.introspection import Statistics
+from flow_core.operator import Operator
+from flow_core.protocols import (
+    EMPTY,
+    CoreSubscriber,
+    Disposable,
+    Empty,
+    Fusion,
+    QueueSubscription,
+)
+from flow_core.stages.template import describe
+from flow_ops.coordination import coordinated
+from flow_ops.demand.backpressured import Backpressured, UnboundedInput
+
+__all__ = ["Overflow", "on_backpressure_buffer"]
+
+T = TypeVar("T")
+
+Overflow: TypeAlias = Literal["error", "drop_oldest", "drop_latest"]
+"""What becomes of an item for which there is no room: the flow fails after what waits, or the
+oldest one that waits is dropped for it, or it is dropped itself."""
+
+_WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
+
+
+def on_backpressure_buffer(
+    capacity: int,
+    *,
+    overflow: Overflow = "error",
+    on_overflow: Callable[[T], object] | None = None,
+    timeout_s: float | None = None,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[T]]:
+    """Have the items that come when there is no demand wait, up to so many.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import on_backpressure_buffer
+    >>> last_two = on_backpressure_buffer(2, overflow="drop_oldest")
+    >>> list(flow.range(9).pipe(last_two).iterate(prefetch=3))
+    [0, 1, 2, 7, 8]
+
+    Demand: everything is requested of the upstream, at once; items come as they are wanted. One
+    that is wanted passes without a queue, if none waits. What waits when the upstream ends still
+    comes, before the end.
+    Thread: that of the upstream, where `on_overflow` runs, too; what has waited comes on whichever
+    thread is at work, mostly the requester's. What times out is dropped on the clock's thread.
+    Fusion: ASYNC, across threads, too, if what waits is never dropped: without a timeout, and
+    unless the oldest are. What the downstream has requested and not polled is no surplus: it takes
+    none of the capacity.
+    Errors: the upstream's, after what waits, and likewise MissingBackpressureError; what
+    `on_overflow` raises, at once. Each cancels the upstream.
+
+    Args:
+        capacity: how many items may wait.
+        overflow: what to do when there is no room: see `Overflow`.
+        on_overflow: told of each item that is dropped, for want of room or of time. These go to
+            the dropped-items hook, too.
+        timeout_s: how many seconds an item may wait before it is dropped; None for any time.
+        clock: tells when; that of the process, if not given.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if `capacity` is less than 1, `overflow` is unknown, or `timeout_s` is not above
+            0 and finite.
+    """
+    room = Room(capacity, overflow, on_overflow)
+    detail = room.told()
+    if timeout_s is None:
+        return coordinated(
+            "on_backpressure_buffer",
+            detail,
+            lambda flow, downstream, label: Buffer(flow, room, downstream, label),
+        )
+    seconds = check_delay(timeout_s)
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"timeout_s is above 0 and finite, not {timeout_s} s")
+    chosen = system_clock() if clock is None else clock
+    return coordinated(
+        "on_backpressure_buffer",
+        f"{detail}, timeout_s={timeout_s}",
+        lambda flow, downstream, label: TimedBuffer(
+            flow, room, downstream, label, timeout_s=seconds, clock=chosen
+        ),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Room(Generic[T]):
+    """How much may wait, and what is done with more; see `on_backpressure_buffer`.
+
+    Args:
+        capacity: how many items.
+        overflow: what becomes of one for which there is no room.
+        on_overflow: told of each one that is dropped.
+
+    Raises:
+        TypeError: if an argument is of the wrong type.
+        ValueError: if `capacity` is less than 1, or `overflow` is unknown.
+    """
+
+    capacity: int
+    overflow: Overflow
+    on_overflow: Callable[[T], object] | None
+
+    def __post_init__(self) -> None:
+        check_prefetch(self.capacity, "capacity")
+        known = get_args(Overflow)
+        if self.overflow not in known:
+            raise ValueError(f"overflow is one of {', '.join(known)}, not {self.overflow!r}")
+        if self.on_overflow is not None and not callable(self.on_overflow):
+            raise TypeError(f"on_overflow is a function of an item, not {self.on_overflow!r}")
+
+    def told(self) -> str:
+        """These arguments, for messages."""
+        detail = f"{self.capacity}"
+        if self.overflow != "error":
+            detail += f", overflow={self.overflow!r}"
+        if self.on_overflow is not None:
+            detail += f", on_overflow={describe(self.on_overflow)}"
+        return detail
+
+
+class _Bounded(Backpressured[T]):
+    """What both buffers share: the room, and what is done when there is none."""
+
+    __slots__ = ("_room",)
+
+    def __init__(
+        self, source: Flow[T], room: Room[T], downstream: CoreSubscriber[T], label: str
+    ) -> None:
+        super().__init__(source, downstream, label)
+        self._room = room
+
+    def refused(self, item: T) -> BaseException | None:
+        """There is no room for `item`, and no older one makes room for it."""
+        self.lose(item, self._room.on_overflow)
+        if self._room.overflow == "drop_latest" or self.over:
+            return None
+        return MissingBackpressureError(
+            f"{self.label}: {self._room.capacity} items wait and there is no room for more; "
+            'request more, raise capacity, or choose overflow="drop_oldest" or "drop_latest"'
+        )
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return replace(super().statistics(), capacity=self._room.capacity)
+
+
+@final
+class Buffer(_Bounded[T], QueueSubscription[T]):
+    """See `on_backpressure_buffer`.
+
+    When the downstream polls, no item goes straight, and `_emitted` counts those that were polled.
+    """
+
+    __slots__ = ("_asked", "_left", "_shared")
+
+    def __init__(
+        self, source: Flow[T], room: Room[T], downstream: CoreSubscriber[T], label: str
+    ) -> None:
+        super().__init__(source, room, downstream, label)
+        self._asked = False
+        """Whether the downstream has asked for fusion (F47)."""
+        self._shared = False
+        """Whether the downstream polls."""
+        self._left = False
+        """The terminal was signalled, and what waits is for the downstream to poll (F33)."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.connect(self._source, UnboundedInput(self, straight=not self._shared))
+
+    def surplus(self, item: T) -> BaseException | None:
+        """See `Backpressured.surplus`."""
+        waiting = self.waiting
+        room = self._room.capacity
+        if self._shared and self._requested != UNBOUNDED:
+            # Read before `waiting`: what is polled meanwhile makes more room, not less.
+            room += max(0, self._requested - self._emitted)
+        if len(waiting) >= room:
+            if self._room.overflow != "drop_oldest":
+                return self.refused(item)
+            try:
+                oldest = waiting.popleft()
+            except IndexError:  # delivered meanwhile
+                pass
+            else:
+                self.lose(oldest, self._room.on_overflow)
+        waiting.append(item)
+        self.signal()
+        return None
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        if not self._shared:
+            super().step()
+            return
+        has_ended = self._has_ended
+        downstream = self._downstream
+        if self.waiting and downstream is not None:
+            try:
+                downstream.on_next(_WAKE_UP)
+            except BaseException as error:
+                self._raised(error)
+        if has_ended and not self.over:
+            self._left = True
+            self.finish()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        if not self._left:
+            super().closed()
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: ASYNC, when asked, if nothing is dropped here.
+
+        Raises:
+            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
+                something was requested (F24, F47).
+        """
+        introduced = self._receive is not hooks.drop_item
+        if self._asked or introduced or self._requested or self._bad is not None:
+            raise ProtocolViolationError(
+                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+            )
+        self._asked = True
+        if not mode & Fusion.ASYNC or self._room.overflow == "drop_oldest":
+            return Fusion.NONE
+        self._shared = True
+        return Fusion.ASYNC
+
+    def poll(self) -> T | Empty:
+        """See `QueueSubscription.poll`; EMPTY means nothing right now."""
+        try:
+            item: T = self.waiting.popleft()
+        except IndexError:
+            return EMPTY
+        self._emitted += 1
+        return item
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`."""
+        return not self.waiting
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`."""
+        self.discard()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        fusion = Fusion.ASYNC if self._shared else Fusion.NONE
+        return replace(super().statistics(), fusion=fusion)
+
+
+@final
+class TimedBuffer(_Bounded[T]):
+    """See `on_backpressure_buffer`. There is one timer: for the item that has waited longest."""
+
+    __slots__ = ("_clock", "_timeout_s", "_timer")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        room: Room[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        timeout_s: float,
+        clock: Clock,
+    ) -> None:
+        super().__init__(source, room, downstream, label)
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._timer: Disposable | None = None
+        """With the permit only."""
+
+    def surplus(self, item: T) -> BaseException | None:
+        """See `Backpressured.surplus`. Items wait with the time when they are too old."""
+        waiting: deque[tuple[float, T]] = self.waiting
+        if len(waiting) >= self._room.capacity:
+            if self._room.overflow != "drop_oldest":
+                return self.refused(item)
+            try:
+                _, oldest = waiting.popleft()
+            except IndexError:  # delivered or dropped meanwhile
+                pass
+            else:
+                self.lose(oldest, self._room.on_overflow)
+        waiting.append((self._clock.now() + self._timeout_s, item))
+        self.signal()
+        return None
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting: deque[tuple[float, T]] = self.waiting
+        while waiting and not self.over:
+            now = self._clock.now()
+            is_wanted = self._emitted < self._requested
+            try:
+                if not is_wanted and waiting[0][0] > now:
+                    break
+                first = waiting.popleft()
+            except IndexError:  # the upstream's thread has taken it away, to replace it
+                break
+            due, item = first
+            if due <= now:
+                self.lose(item, self._room.on_overflow)
+            elif is_wanted:
+                self.emit(item)
+            else:  # it is not the one that was looked at: that was replaced meanwhile
+                waiting.appendleft(first)
+                break
+            del item, first
+        if self.over:
+            return
+        if not waiting:
+            if self._has_ended:
+                self.finish()
+        elif self._timer is None:
+            try:
+                left = waiting[0][0] - self._clock.now()
+            except IndexError:  # see above: it is replaced, and signalled
+                return
+            self._timer = self.after(self._clock, left, self._on_time, None)
+
+    def discard(self) -> None:
+        """See `Backpressured.discard`."""
+        waiting: deque[tuple[float, T]] = self.waiting
+        while True:
+            try:
+                _, item = waiting.popleft()
+            except IndexError:
+                return
+            hooks.drop_item(item)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+
+    def _on_time(self, _: None) -> None:
+        self._timer = None  # `step` follows, and drops what is too old

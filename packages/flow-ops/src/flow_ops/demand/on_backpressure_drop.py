@@ -1,0 +1,113 @@
+"""`on_backpressure_drop` and `on_backpressure_error`: nothing waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, final
+
+from flow_core import hooks
+from flow_core.errors import MissingBackpressureError
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber
+from flow_core.stages.template import describe
+from flow_ops.coordination import coordinated
+from flow_ops.demand.backpressured import Backpressured
+
+__all__ = ["on_backpressure_drop", "on_backpressure_error"]
+
+T = TypeVar("T")
+
+
+def on_backpressure_drop(
+    on_drop: Callable[[T], object] | None = None,
+) -> Operator[T, Flow[T]]:
+    """Drop the items that come when there is no demand.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import on_backpressure_drop
+    >>> list(flow.range(5).pipe(on_backpressure_drop(print)).iterate(prefetch=2))
+    2
+    3
+    4
+    [0, 1]
+
+    Demand: everything is requested of the upstream, at once; items come as they are wanted.
+    Thread: that of the upstream, which `on_drop` blocks. Fusion: none.
+    Errors: what `on_drop` raises fails the flow, and cancels the upstream.
+
+    Args:
+        on_drop: told of each item that is dropped. These go to the dropped-items hook, too.
+
+    Raises:
+        TypeError: if `on_drop` cannot be called.
+    """
+    if on_drop is not None and not callable(on_drop):
+        raise TypeError(f"on_backpressure_drop() takes a function of an item, not {on_drop!r}")
+    return coordinated(
+        "on_backpressure_drop",
+        "" if on_drop is None else describe(on_drop),
+        lambda flow, downstream, label: Dropping(flow, on_drop, downstream, label),
+    )
+
+
+def on_backpressure_error() -> Operator[T, Flow[T]]:
+    """Fail with MissingBackpressureError if an item comes when there is no demand.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import on_backpressure_error
+    >>> list(flow.range(3).pipe(on_backpressure_error()))
+    [0, 1, 2]
+
+    Demand: everything is requested of the upstream, at once; items come as they are wanted.
+    Thread: that of the upstream. Fusion: none.
+    Errors: that one, which cancels the upstream. The item goes to the dropped-items hook.
+    """
+    return coordinated("on_backpressure_error", "", Failing)
+
+
+class _NothingWaits(Backpressured[T]):
+    """A request is a number that the next item looks at: it has nothing to set going."""
+
+    __slots__ = ()
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+
+
+@final
+class Dropping(_NothingWaits[T]):
+    """See `on_backpressure_drop`."""
+
+    __slots__ = ("_on_drop",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        on_drop: Callable[[T], object] | None,
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(source, downstream, label)
+        self._on_drop = on_drop
+
+    def surplus(self, item: T) -> None:
+        """See `Backpressured.surplus`."""
+        self.lose(item, self._on_drop)
+
+
+@final
+class Failing(_NothingWaits[T]):
+    """See `on_backpressure_error`."""
+
+    __slots__ = ()
+
+    def surplus(self, item: T) -> BaseException | None:
+        """See `Backpressured.surplus`."""
+        hooks.drop_item(item)
+        if self.over:
+            return None
+        return MissingBackpressureError(
+            f"{self.label}: an item came that was not requested; request more, or use another "
+            "back-pressure operator: buffer, drop, latest or reduce"
+        )

@@ -1,0 +1,104 @@
+"""`rebatch_requests`: the upstream is asked for batches, whatever the downstream asks for."""
+
+from __future__ import annotations
+
+from typing import TypeVar, final
+
+from flow_core.demand import check_prefetch
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber
+from flow_ops.coordination import BufferedInput, Coordinator, coordinated
+
+__all__ = ["rebatch_requests"]
+
+T = TypeVar("T")
+
+
+def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
+    """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
+
+    For an upstream that does something costly for each request, or must not be asked for too much:
+    a page of a remote service, say. To request a number of items in all, there is `Flow.take`.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import rebatch_requests
+    >>> asked = flow.range(8).do_on_request(print)
+    >>> list(asked.pipe(rebatch_requests(4)))
+    4
+    3
+    3
+    [0, 1, 2, 3, 4, 5, 6, 7]
+
+    Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
+    were delivered; the downstream's demand decides only when they are.
+    Thread: that of the upstream; what has waited for demand comes on the requester's.
+    Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread (F39).
+    Errors: the upstream's, after the items that wait.
+
+    Args:
+        prefetch: items to request ahead, and the most that wait.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with MissingBackpressureError if the upstream
+        sends more than was requested and there is no room.
+
+    Raises:
+        TypeError: if `prefetch` is no int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    check_prefetch(prefetch)
+    return coordinated(
+        "rebatch_requests",
+        str(prefetch),
+        lambda flow, downstream, label: Rebatched(flow, prefetch, downstream, label),
+        prefetch,
+    )
+
+
+@final
+class Rebatched(Coordinator[T]):
+    """See `rebatch_requests`."""
+
+    __slots__ = ("_input", "_source")
+
+    def __init__(
+        self, source: Flow[T], prefetch: int, downstream: CoreSubscriber[T], label: str
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._input: BufferedInput[T] | None = BufferedInput(self, prefetch)
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        if self._input is not None:
+            self.connect(self._source, self._input)
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting = self._input
+        if waiting is None:
+            return
+        while self.demand and not self.over:
+            item = waiting.poll()
+            if item is EMPTY:
+                break
+            self.emit(item)
+        if not self.over and waiting.ended():
+            self.release(waiting)
+            error, waiting.error = waiting.error, None
+            if error is None:
+                self.complete()
+            else:
+                self.fail(error)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        waiting, self._input = self._input, None
+        if waiting is not None:
+            waiting.close()
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return self._input.waiting if self._input is not None else 0

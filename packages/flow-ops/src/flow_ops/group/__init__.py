@@ -1,0 +1,1 @@
+"""Flows that are split: into groups, windows and buffers."""

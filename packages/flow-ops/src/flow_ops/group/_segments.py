@@ -1,0 +1,793 @@
+"""When windows and buffers begin and end: one class for each way, whatever the items go into."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.clocks import Clock
+from flow_core.errors import MissingBackpressureError, NoneItemError
+from flow_core.flow import Flow
+from flow_core.protocols import CoreSubscriber, Disposable, Publisher
+from flow_ops.coordination import Listener
+from flow_ops.group._splitting import Splitting
+from flow_ops.group._unicast import Unicast
+
+__all__ = [
+    "BUFFERS",
+    "WINDOWS",
+    "ByBoundary",
+    "ByCount",
+    "ByTime",
+    "ByTimeOrCount",
+    "ByToggle",
+    "Kind",
+    "Segmenting",
+    "When",
+    "buffers",
+    "windows",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+W = TypeVar("W")
+
+# Any, in this file: segments of whatever items; and hubs whose parts do not matter.
+
+
+class Segment(Generic[T]):
+    """Neighbouring items: the window or buffer that they go into."""
+
+    __slots__ = ()
+
+    size: int
+    """How many items were added."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """It is open."""
+
+    @abstractmethod
+    def add(self, item: T) -> None:
+        """The next item, while it is open."""
+
+    @abstractmethod
+    def close(self, *, last: bool) -> None:
+        """It ends; because the flow does, if `last`."""
+
+    @abstractmethod
+    def fail(self, error: BaseException) -> None:
+        """The flow has failed while it is open."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """The flow is over, and this was not closed."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T, R]):
+    """What segments are, and what the downstream gets of them.
+
+    Args:
+        name: windows or buffers.
+        make: a segment.
+        outlives: whether they go on when the downstream has cancelled.
+        weigh: how many items are consumed when the downstream gets one.
+        drop: lets go of one that the downstream does not get.
+    """
+
+    name: str
+    make: Callable[[Segmenting[T, R]], Segment[T]]
+    outlives: bool
+    weigh: Callable[[R], int]
+    drop: Callable[[R], object]
+
+
+class Segmenting(Splitting[T, R], Generic[T, R]):
+    """Gives items to the segments that are open. A subclass opens and closes them.
+
+    Args:
+        source: what is split.
+        downstream: gets the parts.
+        label: the operator and its place, for messages.
+        kind: of segments.
+        prefetch: items to request ahead.
+        max_waiting: how many segments may wait for demand; None if they have items to wait with.
+        overlapping: whether an item may belong to several.
+    """
+
+    __slots__ = ("_heads", "_max_waiting", "_overlapping", "_released", "_sent", "kind", "opened")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        prefetch: int,
+        max_waiting: int | None = None,
+        overlapping: bool = False,
+    ) -> None:
+        super().__init__(source, downstream, label, prefetch, overtakes=True)
+        self.kind = kind
+        self.opened: dict[Segment[T], None] = {}
+        """Those that get items, in the order in which they were opened."""
+        self._max_waiting = max_waiting
+        self._overlapping = overlapping
+        # Of overlapping segments: the number of the first item that was not consumed yet, and of
+        # that after the last one, if it is known. Guarded by `_guard`, like `_released`.
+        self._heads: dict[Segment[T], list[int]] = {}
+        self._released = 0
+        """Items with a lower number were consumed in all segments that they belong to."""
+        self._sent: deque[Segment[T]] = deque()
+        """Buffers that wait for the downstream."""
+
+    # -- for subclasses to say
+
+    def before(self) -> None:
+        """An item is about to be added: open segments that begin with it."""
+
+    def added(self) -> None:
+        """An item was added: close segments that end with it."""
+
+    def forgotten(self, segment: Segment[T]) -> None:
+        """A segment was closed or cancelled: stop waiting for its end."""
+
+    def max_waiting(self) -> int | None:
+        """How many segments may wait for demand when one more comes now; None for any number."""
+        return self._max_waiting
+
+    # -- for subclasses to use
+
+    def open_segment(self) -> Segment[T] | None:
+        """Begin a segment, unless the downstream has cancelled."""
+        if self.main_gone:
+            self.check_over()
+            return None
+        segment = self.kind.make(self)
+        self.opened[segment] = None
+        if self._overlapping:
+            with self._guard:
+                self._heads[segment] = [self._received, -1]
+        segment.begin()
+        return segment
+
+    def close_segment(self, segment: Segment[T] | None) -> None:
+        """End a segment, if it is still open."""
+        if segment is None or segment not in self.opened:
+            return
+        self._close(segment, last=False)
+        self.forgotten(segment)
+        self.check_over()
+
+    def _close(self, segment: Segment[T], *, last: bool) -> None:
+        self.opened.pop(segment, None)
+        if self._overlapping:
+            with self._guard:
+                head = self._heads.get(segment)
+                if head is not None:
+                    head[1] = self._received
+                    if head[0] == self._received and self.kind.outlives:
+                        del self._heads[segment]
+        segment.close(last=last)
+
+    # -- for segments
+
+    def give(self, part: R, segment: Segment[T]) -> None:
+        """Send what the downstream gets of `segment`.
+
+        Raises:
+            MissingBackpressureError: if too many wait already.
+        """
+        main, limit = self._main, self.max_waiting()
+        if main is not None and limit is not None and main.waiting >= limit:
+            self.kind.drop(part)
+            raise MissingBackpressureError(
+                f"{limit} {self.kind.name} wait for demand, and there is one more; put a "
+                "back-pressure operator behind, or raise max_waiting"
+            )
+        if self._overlapping and not self.kind.outlives:
+            self._sent.append(segment)
+        self.send(part)
+
+    def item_taken(self, segment: Segment[T]) -> None:
+        """An item of a window was consumed or dropped. Any thread."""
+        free = 1
+        if self._overlapping:
+            with self._guard:
+                head = self._heads.get(segment)
+                if head is None:
+                    return
+                head[0] += 1
+                if head[0] == head[1]:
+                    del self._heads[segment]
+                free = self._recount()
+        if free:
+            self.credit(free)
+
+    def left(self, segment: Segment[T]) -> None:
+        """A window was cancelled. With the permit."""
+        self.opened.pop(segment, None)
+        self._release(segment)
+        self.forgotten(segment)
+        self.check_over()
+
+    def _release(self, segment: Segment[T]) -> None:
+        free = 0
+        if self._overlapping:
+            with self._guard:
+                if self._heads.pop(segment, None) is not None:
+                    free = self._recount()
+        if free:
+            self.credit(free)
+
+    def _recount(self) -> int:
+        """How many items more were consumed in all their segments. Under the lock."""
+        low = min((head[0] for head in self._heads.values()), default=self._received)
+        free, self._released = low - self._released, low
+        return free
+
+    # -- as a coordinator
+
+    def handle(self, item: T) -> bool:
+        """See `Splitting.handle`."""
+        self.before()
+        opened = self.opened
+        if not opened:
+            return False
+        self._received += 1
+        for segment in opened:  # which changes with the permit only
+            segment.add(item)
+        self.added()
+        return True
+
+    def running(self) -> bool:
+        """See `Splitting.running`."""
+        return self.kind.outlives and bool(self.opened)
+
+    def ended(self, error: BaseException | None) -> bool:
+        """See `Splitting.ended`."""
+        opened = tuple(self.opened)
+        self._max_waiting = None  # the last ones may always wait: nothing follows
+        for segment in opened:
+            if error is None:
+                self._close(segment, last=True)
+            else:
+                self.opened.pop(segment, None)
+                segment.fail(error)
+        return self.kind.outlives and bool(opened)
+
+    def part_taken(self, part: R) -> None:
+        """See `Splitting.part_taken`."""
+        if self.kind.outlives:
+            return
+        if self._overlapping:
+            if self._sent:
+                self._release(self._sent.popleft())
+        else:
+            self.credit(self.kind.weigh(part))
+
+    def part_dropped(self, part: R) -> None:
+        """See `Splitting.part_dropped`."""
+        self.kind.drop(part)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        opened, self.opened = self.opened, {}
+        for segment in opened:
+            segment.discard()
+        with self._guard:
+            self._heads.clear()
+
+
+# -- the two kinds
+
+
+@final
+class Window(Unicast[T], Segment[T], Generic[T]):
+    """A segment that is a flow.
+
+    Args:
+        hub: opens and closes it.
+    """
+
+    __slots__ = ("_hub", "size")
+
+    def __init__(self, hub: Segmenting[T, Flow[T]]) -> None:
+        super().__init__(f"a window of {hub.label}")
+        self._hub = hub
+        self.size = 0
+
+    def begin(self) -> None:
+        """See `Segment.begin`."""
+        self._hub.unsubscribed[self] = None
+        self._hub.give(Flow(self), self)
+
+    def add(self, item: T) -> None:
+        """See `Segment.add`."""
+        self.size += 1
+        self.offer(item)
+
+    def close(self, *, last: bool) -> None:
+        """See `Segment.close`."""
+        self.finish(None)
+
+    def fail(self, error: BaseException) -> None:
+        """See `Segment.fail`."""
+        self.finish(error)
+
+    def discard(self) -> None:
+        """See `Segment.discard`."""
+
+    def taken(self, item: T) -> None:
+        """See `Unicast.taken`."""
+        self._hub.item_taken(self)
+
+    def left(self) -> None:
+        """See `Unicast.left`."""
+        self._hub.post(self._hub.left, self)
+
+    def arrived(self) -> None:
+        """See `Unicast.arrived`."""
+        self._hub.unsubscribed.pop(self, None)
+
+    def above(self) -> object | None:
+        """See `Unicast.above`."""
+        return self._hub.statistics().upstream
+
+
+@final
+class Buffer(Segment[T], Generic[T]):
+    """A segment that is a list.
+
+    Args:
+        hub: opens and closes it.
+    """
+
+    __slots__ = ("__weakref__", "_hub", "_items", "size")
+
+    def __init__(self, hub: Segmenting[T, list[T]]) -> None:
+        self._hub = hub
+        self._items: list[T] = []
+        self.size = 0
+
+    def begin(self) -> None:
+        """See `Segment.begin`."""
+
+    def add(self, item: T) -> None:
+        """See `Segment.add`."""
+        self.size += 1
+        self._items.append(item)
+
+    def close(self, *, last: bool) -> None:
+        """See `Segment.close`. Without items, the last one is left out."""
+        items, self._items = self._items, []
+        if items or not last:
+            self._hub.give(items, self)
+
+    def fail(self, error: BaseException) -> None:
+        """See `Segment.fail`."""
+        self.discard()
+
+    def discard(self) -> None:
+        """See `Segment.discard`."""
+        items, self._items = self._items, []
+        _drop_items(items)
+
+
+def _drop_items(items: list[Any]) -> None:
+    for item in items:
+        hooks.drop_item(item)
+
+
+def _drop_window(flow: Flow[Any]) -> None:
+    window = flow.source
+    if isinstance(window, Window):
+        window.abandon()
+
+
+def _nothing(_: object) -> int:
+    return 0
+
+
+WINDOWS: Kind[Any, Flow[Any]] = Kind("windows", Window, True, _nothing, _drop_window)
+BUFFERS: Kind[Any, list[Any]] = Kind("buffers", Buffer, False, len, _drop_items)
+
+
+def windows() -> Kind[T, Flow[T]]:
+    """Windows of items of any type."""
+    return WINDOWS
+
+
+def buffers() -> Kind[T, list[T]]:
+    """Buffers of items of any type."""
+    return BUFFERS
+
+
+# -- the ways
+
+
+@final
+class ByCount(Segmenting[T, R], Generic[T, R]):
+    """See `window_with_count`."""
+
+    __slots__ = ("_count", "_next", "_skip")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        count: int,
+        skip: int,
+        prefetch: int,
+    ) -> None:
+        super().__init__(
+            source, downstream, label, kind, prefetch=prefetch, overlapping=skip < count
+        )
+        self._count = count
+        self._skip = skip
+        self._next = 0
+        """Items to go until the next segment begins."""
+
+    def before(self) -> None:
+        """See `Segmenting.before`."""
+        if not self._next:
+            self._next = self._skip
+            self.open_segment()
+        self._next -= 1
+
+    def added(self) -> None:
+        """See `Segmenting.added`."""
+        oldest = next(iter(self.opened), None)
+        if oldest is not None and oldest.size == self._count:
+            self.close_segment(oldest)
+
+
+@final
+class ByTime(Segmenting[T, R], Generic[T, R]):
+    """See `window_with_time`."""
+
+    __slots__ = ("_clock", "_due", "_period_s", "_shift_s", "_timers")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        period_s: float,
+        shift_s: float,
+        clock: Clock,
+        prefetch: int,
+        max_waiting: int,
+    ) -> None:
+        super().__init__(
+            source,
+            downstream,
+            label,
+            kind,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+            overlapping=shift_s < period_s,
+        )
+        self._period_s = period_s
+        self._shift_s = shift_s
+        self._clock = clock
+        self._due: deque[Segment[T] | None] = deque()
+        """Segments in the order in which they end."""
+        self._timers: list[Disposable] = []
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self._begin, None)
+        super().open()
+
+    def _begin(self, _: object) -> None:
+        clock, shift_s = self._clock, self._shift_s
+        self._open(None)
+        # What ends comes before what begins at the same time.
+        for delay_s, handler in ((self._period_s, self._end), (shift_s, self._open)):
+            if self.over:
+                return
+            tick = partial(self.post, handler, None)
+            self._timers.append(clock.schedule_periodically(delay_s, shift_s, tick))
+
+    def _open(self, _: object) -> None:
+        self._due.append(self.open_segment())
+
+    def _end(self, _: object) -> None:
+        if self._due:
+            self.close_segment(self._due.popleft())
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        timers, self._timers = self._timers, []
+        for timer in timers:
+            timer.dispose()
+        self._due.clear()
+
+
+@final
+class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
+    """See `window_with_time_or_count`."""
+
+    __slots__ = ("_clock", "_count", "_current", "_full", "_period_s", "_timer")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        period_s: float,
+        count: int,
+        clock: Clock,
+        prefetch: int,
+        max_waiting: int,
+    ) -> None:
+        super().__init__(
+            source, downstream, label, kind, prefetch=prefetch, max_waiting=max_waiting
+        )
+        self._period_s = period_s
+        self._count = count
+        self._clock = clock
+        self._current: Segment[T] | None = None
+        self._full = False
+        """A segment ends because it is full: items make it wait, and their number is bounded."""
+        self._timer: Disposable | None = None
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self._begin, None)
+        super().open()
+
+    def added(self) -> None:
+        """See `Segmenting.added`."""
+        current = self._current
+        if current is not None and current.size == self._count:
+            self._full = True
+            self._turn(current)
+            self._full = False
+
+    def max_waiting(self) -> int | None:
+        """See `Segmenting.max_waiting`."""
+        return None if self._full else super().max_waiting()
+
+    def _begin(self, _: object) -> None:
+        self._current = current = self.open_segment()
+        if not self.over and current is not None:
+            self._timer = self.after(self._clock, self._period_s, self._turn, current)
+
+    def _turn(self, ended: Segment[T]) -> None:
+        """A segment is full or its time is over."""
+        if ended is not self._current:  # the timer was late
+            return
+        if self._timer is not None:
+            self._timer.dispose()
+        self.close_segment(ended)
+        if not self.over:
+            self._begin(None)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+        self._current = None
+
+
+@final
+class ByBoundary(Segmenting[T, R], Generic[T, R]):
+    """See `window_boundary`."""
+
+    __slots__ = ("_boundary", "_current")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        boundary: Publisher[object],
+        prefetch: int,
+        max_waiting: int,
+    ) -> None:
+        super().__init__(
+            source, downstream, label, kind, prefetch=prefetch, max_waiting=max_waiting
+        )
+        self._boundary: Publisher[object] | None = boundary
+        self._current: Segment[T] | None = None
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self._begin, None)
+        boundary, self._boundary = self._boundary, None
+        if boundary is not None:
+            self.connect(boundary, Listener(self, self._turn, self._on_end, 1))
+        super().open()
+
+    def _begin(self, _: object) -> None:
+        self._current = self.open_segment()
+
+    def _turn(self, _: object) -> bool:
+        self.close_segment(self._current)
+        if not self.over:
+            self._current = self.open_segment()
+        return False  # another one is wanted
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._current = None
+        self._boundary = None
+
+
+@final
+class ByToggle(Segmenting[T, R], Generic[T, R, W]):
+    """See `window_toggle`."""
+
+    __slots__ = ("_closing", "_ends", "_openings", "_opens")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        openings: Publisher[W],
+        closing: Callable[[W], Publisher[object]],
+        prefetch: int,
+        max_waiting: int,
+    ) -> None:
+        super().__init__(
+            source,
+            downstream,
+            label,
+            kind,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+            overlapping=True,
+        )
+        self._openings: Publisher[W] | None = openings
+        self._closing = closing
+        self._opens = True
+        """There may be more segments."""
+        self._ends: dict[Segment[T], Listener[object]] = {}
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        openings, self._openings = self._openings, None
+        if openings is not None:
+            self.connect(openings, Listener(self, self._open, self._no_more, 1))
+        super().open()
+
+    def _open(self, opening: W) -> bool:
+        if not self.main_gone:
+            ends = self._closing(opening)
+            segment = self.open_segment()
+            if segment is not None and not self.over:
+                self._ends[segment] = listener = Listener(
+                    self, partial(self._end, segment), partial(self._ended, segment), 1
+                )
+                self.connect(_checked(ends, "closing_mapper"), listener)
+        return False  # another one is wanted
+
+    def _end(self, segment: Segment[T], _: object) -> None:
+        """The closing flow of a segment has given an item."""
+        self.close_segment(segment)
+
+    def _ended(self, segment: Segment[T], error: BaseException | None) -> None:
+        if error is not None:
+            self.fail(error)
+        else:
+            self.close_segment(segment)
+
+    def _no_more(self, error: BaseException | None) -> None:
+        self._opens = False
+        if error is not None:
+            self.fail(error)
+        elif not self.opened:
+            self.complete()
+
+    def forgotten(self, segment: Segment[T]) -> None:
+        """See `Segmenting.forgotten`."""
+        listener = self._ends.pop(segment, None)
+        if listener is not None:
+            self.disconnect(listener)
+        if not (self._opens or self.opened or self.over):
+            self.complete()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._ends.clear()
+        self._openings = None
+
+
+@final
+class When(Segmenting[T, R], Generic[T, R]):
+    """See `window_when`."""
+
+    __slots__ = ("_closing", "_current", "_listener")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        closing: Callable[[], Publisher[object]],
+        prefetch: int,
+        max_waiting: int,
+    ) -> None:
+        super().__init__(
+            source, downstream, label, kind, prefetch=prefetch, max_waiting=max_waiting
+        )
+        self._closing = closing
+        self._current: Segment[T] | None = None
+        self._listener: Listener[object] | None = None
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self._begin, None)
+        super().open()
+
+    def _begin(self, _: object) -> None:
+        ends = _checked(self._closing(), "closing_supplier")
+        self._current = self.open_segment()
+        if self._current is not None and not self.over:
+            self._listener = listener = Listener(self, self._turn, self._ended, 1)
+            self.connect(ends, listener)
+
+    def _ended(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.fail(error)
+        else:
+            self._turn(None)
+
+    def _turn(self, _: object) -> None:
+        """The closing flow has given an item, or has completed."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            self.disconnect(listener)
+        self.close_segment(self._current)
+        if not self.over:
+            self._begin(None)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._current = None
+        self._listener = None
+
+
+def _checked(made: Publisher[object], name: str) -> Publisher[object]:
+    """What a function of the user has made.
+
+    Raises:
+        NoneItemError: for None.
+        TypeError: for anything else that is no publisher.
+    """
+    if made is None:
+        raise NoneItemError(f"{name} gave None, not a Flow (§2.13)")
+    if not hasattr(made, "subscribe"):
+        raise TypeError(f"{name} gave {made!r}, not a Flow")
+    return made

@@ -1,0 +1,343 @@
+"""A queue with one producer side and one subscriber: what windows and groups are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final, Generic, TypeVar
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, add_demand, bad_request
+from flow_core.errors import ProtocolViolationError, throw_if_fatal
+from flow_core.introspection import Statistics
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Empty,
+    Fusion,
+    Publisher,
+    QueueSubscription,
+    Subscriber,
+)
+from flow_core.serial import SerialDrain
+from flow_core.sources.idle import fail
+from flow_core.subscribers import core_subscriber
+
+__all__ = ["Unicast"]
+
+T = TypeVar("T")
+
+_WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
+
+
+class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
+    """Keeps items for its one subscriber, who may come late. It is its subscription, too.
+
+    `offer` and `finish` are called by the owner, one at a time. How many items wait is the owner's
+    to bound: it hears of each that has left, by `taken`, whether it was consumed or dropped.
+
+    Fusion: ASYNC, on other threads, too: there is no user code in `poll`.
+
+    Args:
+        label: what it is, for messages.
+        overtakes: whether an error comes before the items that wait, which are dropped then.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bad",
+        "_conditional",
+        "_done",
+        "_downstream",
+        "_emitted",
+        "_error",
+        "_fused",
+        "_halt",
+        "_lock",
+        "_negotiable",
+        "_overtakes",
+        "_queue",
+        "_receive",
+        "_requested",
+        "_subscribed",
+        "gone",
+        "label",
+    )
+
+    def __init__(self, label: str, overtakes: bool = False) -> None:
+        super().__init__()
+        self.label: Final = label
+        self.gone = False
+        """Nobody takes items any more: what is offered is dropped."""
+        self._overtakes = overtakes
+        self._lock = Lock()
+        """For sums, and for what is set once; never held while calling out."""
+        self._queue: deque[T] = deque()
+        # Written before `_done`, and read only when `_done` is seen.
+        self._error: BaseException | None = None
+        self._done = False
+        self._bad: ValueError | None = None
+        self._halt = False
+        """The next item may not be delivered: the drain has to find out why."""
+        self._subscribed = False
+        self._downstream: CoreSubscriber[T] | None = None
+        """Whom to signal: from when its on_subscribe has returned until the end (§1.9, §3.13)."""
+        self._receive: Callable[[T], object] = hooks.drop_item
+        self._conditional = False
+        self._fused = False
+        self._negotiable = False
+        """Whether the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
+        self._requested = 0
+        self._emitted = 0
+
+    # -- for subclasses to say
+
+    @abstractmethod
+    def taken(self, item: T) -> None:
+        """An item has left the queue for good. In the thread of who took it."""
+
+    @abstractmethod
+    def left(self) -> None:
+        """Nobody takes items any more; may be called more often than once. In any thread."""
+
+    def arrived(self) -> None:
+        """The subscriber has come. In its thread."""
+
+    def drop(self, item: T) -> None:
+        """No subscriber gets this item."""
+        hooks.drop_item(item)
+
+    # -- for the owner
+
+    def offer(self, item: T) -> None:
+        """Have `item` wait for its turn."""
+        self._queue.append(item)
+        self.signal()
+
+    def finish(self, error: BaseException | None) -> None:
+        """No more items will be offered."""
+        if self._done or self.gone:
+            return
+        self._error = error
+        self._done = True
+        if error is not None and self._overtakes:
+            self._halt = True
+        self.signal()
+
+    def abandon(self) -> None:
+        """If nobody has subscribed, nobody can any more, and what waits is dropped."""
+        with self._lock:
+            served, self._subscribed = self._subscribed, True
+        if not served:
+            self.cancel()
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait."""
+        return len(self._queue)
+
+    # -- towards the subscriber
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`. Only the first one is served (F32)."""
+        downstream = core_subscriber(subscriber)
+        with self._lock:
+            served, self._subscribed = self._subscribed, True
+        if served:
+            error = ProtocolViolationError(
+                f"{self.label} serves one subscriber, and had one, or its flow was cancelled "
+                "before one came; subscribe to it at once, and share it if many are interested"
+            )
+            fail(downstream, error)
+            return
+        self.arrived()
+        self.serve(downstream)
+
+    def serve(self, downstream: CoreSubscriber[T]) -> None:
+        """Introduce this to its subscriber, and begin."""
+        self._negotiable = True
+        try:
+            downstream.on_subscribe(self)
+        except BaseException:
+            self.cancel()
+            raise
+        finally:
+            self._negotiable = False
+        if isinstance(downstream, ConditionalSubscriber):
+            self._conditional = True
+            self._receive = downstream.try_on_next
+        else:
+            self._receive = downstream.receiver()
+        # Nobody was signalled before (§1.9). What came meanwhile is found by the drain below, and
+        # so is a cancel, which sets its flag before it forgets the subscriber.
+        self._downstream = downstream
+        if self.gone:
+            self._forget()
+        self.signal()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = bad_request(n)
+        if self.gone or self._bad is not None:
+            return
+        if bad is not None:
+            self._bad = bad
+            self._halt = True
+            self.left()
+        elif self._requested != UNBOUNDED:
+            with self._lock:
+                self._requested = add_demand(self._requested, n)
+            if self._fused:
+                return  # who polls has its demand in its own hands
+        self.signal()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`. What waits is dropped."""
+        self.gone = self._halt = True
+        self._forget()
+        self.left()
+        self.signal()
+
+    def _forget(self) -> None:
+        self._downstream = None
+        self._receive = hooks.drop_item
+
+    # -- with the permit
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        downstream = self._downstream
+        if self.gone:
+            self._error = None
+            self.clear()
+        elif downstream is not None:
+            if self._fused:
+                self._wake(downstream)
+            else:
+                self._deliver(downstream)
+
+    def _wake(self, downstream: CoreSubscriber[T]) -> None:
+        """Say that there is something to poll, or that this was all.
+
+        The end comes even if items wait: they can be polled after it (F33).
+        """
+        done = self._done  # read before: what came before the end can be polled by then
+        if not self._halt:
+            try:
+                downstream.on_next(_WAKE_UP)
+            except BaseException as error:
+                self._raised(downstream, error)
+                return
+        if self._halt:
+            self._stop(downstream)
+        elif done:
+            self._end(downstream)
+
+    def _deliver(self, downstream: CoreSubscriber[T]) -> None:
+        queue, receive, conditional = self._queue, self._receive, self._conditional
+        while not self._halt:
+            done = self._done  # read before the queue: what came before the end waits by then
+            if not queue or self._emitted >= self._requested:
+                if done and not queue:
+                    self._end(downstream)
+                return
+            item = queue.popleft()
+            try:
+                if receive(item) is not False or not conditional:
+                    self._emitted += self._requested != UNBOUNDED
+            except BaseException as error:
+                self.taken(item)
+                self._raised(downstream, error)
+                return
+            self.taken(item)
+        self._stop(downstream)
+
+    def _stop(self, downstream: CoreSubscriber[T]) -> None:
+        """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
+        was_gone, self.gone = self.gone, True
+        self.clear()  # first: who polls takes what it finds before it looks at the end (F33)
+        if not was_gone:
+            self._end(downstream)
+
+    def _end(self, downstream: CoreSubscriber[T]) -> None:
+        """Send the terminal, the last signal there is."""
+        error, self._error = self._bad or self._error, None
+        self._forget()
+        if error is None:
+            downstream.on_complete()
+        else:
+            downstream.on_error(error)
+
+    def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
+        """The subscriber let `error` escape from its on_next (§2.13)."""
+        was_gone = self.gone
+        self.cancel()
+        throw_if_fatal(error)
+        if was_gone or not downstream.on_next_raised(error):
+            hooks.drop_error(error)
+
+    # -- towards a subscriber that polls
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: ASYNC.
+
+        Raises:
+            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
+                something was requested (F24, F47).
+        """
+        if not self._negotiable or self._requested or self._bad is not None:
+            raise ProtocolViolationError(
+                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+            )
+        self._negotiable = False
+        granted = mode & Fusion.ASYNC
+        self._fused = bool(granted)
+        return granted
+
+    def poll(self) -> T | Empty:
+        """See `QueueSubscription.poll`."""
+        if self.gone:
+            return EMPTY
+        try:
+            item = self._queue.popleft()
+        except IndexError:
+            return EMPTY
+        self.taken(item)
+        return item
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`."""
+        return self.gone or not self._queue
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`. The items are dropped."""
+        queue = self._queue
+        while True:
+            try:
+                item = queue.popleft()
+            except IndexError:  # a subscriber that polls may be at it, too
+                return
+            self.drop(item)
+            self.taken(item)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        unbounded = self._requested == UNBOUNDED
+        requested = UNBOUNDED if unbounded else self._requested - self._emitted
+        return Statistics(
+            operator=self.label.partition(", assembled at ")[0],
+            requested=None if self._fused else requested,
+            buffered=len(self._queue),
+            cancelled=self.gone,
+            terminated=self._subscribed and self._downstream is None,
+            error=self._bad or self._error,
+            fusion=Fusion.ASYNC if self._fused else Fusion.NONE,
+            upstream=self.above(),
+        )
+
+    def above(self) -> object | None:
+        """The link that gives the items; for `statistics`."""
+        return None

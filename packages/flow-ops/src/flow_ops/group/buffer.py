@@ -1,0 +1,310 @@
+"""`buffer_*`: neighbouring items as lists, by a clock or another flow.
+
+(`Flow.buffer_with_count`, `buffer_until` and others, which need neither, are stages of the core.)
+
+What holds for all of them. Demand is exact. At most `max_size` items are kept, in the buffer that
+is open and in those that wait for demand: as many are requested of the upstream, and those that
+have been sent are requested again. So the upstream has to pause when a buffer has `max_size`
+items, until that is closed and sent. Time and other flows do not wait for demand: buffers do, up
+to `max_waiting` of them, and one more fails the flow with `MissingBackpressureError`. Of flows that
+say when buffers begin or end, one item is requested after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from flow_core.clocks import Clock, check_period
+from flow_core.demand import check_prefetch
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import coordinated
+from flow_ops.group._segments import ByBoundary, ByTime, ByTimeOrCount, ByToggle, When, buffers
+from flow_ops.group.window import MAX_WAITING, check_function, check_publisher
+from flow_ops.time._timed import checked_clock, seconds
+
+__all__ = [
+    "buffer_boundary",
+    "buffer_toggle",
+    "buffer_when",
+    "buffer_with_time",
+    "buffer_with_time_or_count",
+]
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+MAX_SIZE = 65_536
+"""How many items are kept, unless the user says."""
+
+
+def buffer_with_time(
+    period_s: float,
+    shift_s: float | None = None,
+    *,
+    clock: Clock | None = None,
+    max_size: int = MAX_SIZE,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[list[T]]]:
+    """Lists of what comes within a length of time; they may be empty.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import buffer_with_time
+    >>> list(flow.range(3).pipe(buffer_with_time(60)))
+    [[0, 1, 2]]
+
+    The last one is sent when the upstream completes, if it has items.
+
+    Demand: see `flow_ops.group.buffer`.
+    Thread: the clock's; the last ones come on that of the upstream.
+    Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
+    Errors: those of the upstream come at once; buffers that are open or wait are dropped.
+
+    Args:
+        period_s: seconds from a buffer's begin to its end.
+        shift_s: seconds from one buffer's begin to the next one's: less than `period_s` makes
+            buffers overlap, more leaves items out; `period_s` by default.
+        clock: tells the time; that of the process by default.
+        max_size: items to request ahead, and the most that are kept.
+        max_waiting: how many buffers may wait for demand.
+
+    Raises:
+        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        ValueError: if a time is not above 0 and finite, or another number is less than 1.
+    """
+    period_s = check_period(period_s)
+    distance = period_s if shift_s is None else check_period(shift_s)
+    time = checked_clock(clock)
+    check_prefetch(max_size, "max_size")
+    check_prefetch(max_waiting, "max_waiting")
+    detail = seconds(period_s) if shift_s is None else f"{seconds(period_s)}, {seconds(shift_s)}"
+    return coordinated(
+        "buffer_with_time",
+        detail,
+        lambda flow, downstream, label: ByTime(
+            flow,
+            downstream,
+            label,
+            buffers(),
+            period_s=period_s,
+            shift_s=distance,
+            clock=time,
+            prefetch=max_size,
+            max_waiting=max_waiting,
+        ),
+        max_size,
+    )
+
+
+def buffer_with_time_or_count(
+    period_s: float,
+    count: int,
+    *,
+    clock: Clock | None = None,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[list[T]]]:
+    """Lists of `count` items, or of what has come after a length of time; those may be empty.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import buffer_with_time_or_count
+    >>> list(flow.range(5).pipe(buffer_with_time_or_count(60, 2)))
+    [[0, 1], [2, 3], [4]]
+
+    A new period begins with each buffer. The last one is sent when the upstream completes, if it
+    has items.
+
+    Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
+    full buffer waits.
+    Thread: that of the upstream for full ones, the clock's for others.
+    Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
+    Errors: as `buffer_with_time`.
+
+    Args:
+        period_s: seconds from a buffer's begin to its end.
+        count: items in a buffer, at most.
+        clock: tells the time; that of the process by default.
+        max_waiting: how many buffers may wait for demand.
+
+    Raises:
+        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        ValueError: if the time is not above 0 and finite, or another number is less than 1.
+    """
+    period_s = check_period(period_s)
+    check_prefetch(count, "count")
+    time = checked_clock(clock)
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "buffer_with_time_or_count",
+        f"{seconds(period_s)}, {count}",
+        lambda flow, downstream, label: ByTimeOrCount(
+            flow,
+            downstream,
+            label,
+            buffers(),
+            period_s=period_s,
+            count=count,
+            clock=time,
+            prefetch=count,
+            max_waiting=max_waiting,
+        ),
+        count,
+    )
+
+
+def buffer_boundary(
+    boundary: Publisher[object],
+    *,
+    max_size: int = MAX_SIZE,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[list[T]]]:
+    """Lists of what comes between the items of another flow; they may be empty.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import buffer_boundary
+    >>> list(flow.range(3).pipe(buffer_boundary(flow.never())))
+    [[0, 1, 2]]
+
+    The last one is sent when the upstream or `boundary` completes, if it has items; that is the
+    end.
+
+    Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.
+    Thread: that of `boundary`; the last one comes on that of the flow that completes.
+    Fusion: ASYNC, for the buffers that wait; it asks for none.
+    Errors: those of both flows come at once; buffers that are open or wait are dropped.
+
+    Args:
+        boundary: ends a buffer and begins the next one, with each item.
+        max_size: items to request ahead, and the most that are kept.
+        max_waiting: how many buffers may wait for demand.
+
+    Raises:
+        TypeError: if `boundary` is no publisher, or a number is no int.
+        ValueError: if a number is less than 1.
+    """
+    check_publisher("buffer_boundary", boundary)
+    check_prefetch(max_size, "max_size")
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "buffer_boundary",
+        describe(boundary),
+        lambda flow, downstream, label: ByBoundary(
+            flow,
+            downstream,
+            label,
+            buffers(),
+            boundary=boundary,
+            prefetch=max_size,
+            max_waiting=max_waiting,
+        ),
+        max_size,
+    )
+
+
+def buffer_toggle(
+    openings: Publisher[W],
+    closing_mapper: Callable[[W], Publisher[object]],
+    *,
+    max_size: int = MAX_SIZE,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[list[T]]]:
+    """Lists that begin with items of another flow, each with a flow that ends it.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import buffer_toggle
+    >>> list(flow.range(3).pipe(buffer_toggle(flow.just(1, 2), lambda _: flow.never())))
+    [[0, 1, 2], [0, 1, 2]]
+
+    Buffers may overlap; items that come when none is open are left out. Those that are open are
+    sent when the upstream completes, if they have items. When `openings` has completed and no
+    buffer is open, the flow completes.
+
+    Demand: see `flow_ops.group.buffer`. `openings` is subscribed before the upstream.
+    Thread: those of the flows that end buffers; `closing_mapper` is called where openings come, one
+    call at a time. The last ones come on that of the upstream.
+    Fusion: ASYNC, for the buffers that wait; it asks for none.
+    Errors: those of all flows and of `closing_mapper` come at once; buffers that are open or wait
+    are dropped.
+
+    Args:
+        openings: begins a buffer with each item.
+        closing_mapper: makes of that item a flow, whose first item or completion ends the buffer.
+        max_size: items to request ahead, and the most that are kept.
+        max_waiting: how many buffers may wait for demand.
+
+    Raises:
+        TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
+            no int.
+        ValueError: if a number is less than 1.
+    """
+    check_publisher("buffer_toggle", openings)
+    check_function("buffer_toggle", closing_mapper)
+    check_prefetch(max_size, "max_size")
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "buffer_toggle",
+        f"{describe(openings)}, {describe(closing_mapper)}",
+        lambda flow, downstream, label: ByToggle(
+            flow,
+            downstream,
+            label,
+            buffers(),
+            openings=openings,
+            closing=closing_mapper,
+            prefetch=max_size,
+            max_waiting=max_waiting,
+        ),
+        max_size,
+    )
+
+
+def buffer_when(
+    closing_supplier: Callable[[], Publisher[object]],
+    *,
+    max_size: int = MAX_SIZE,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[list[T]]]:
+    """Lists that each end with the first item, or the completion, of a flow of their own.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import buffer_when
+    >>> list(flow.range(3).pipe(buffer_when(flow.never)))
+    [[0, 1, 2]]
+
+    The first one begins at once, and the next one when one ends. They may be empty; the last one
+    is sent when the upstream completes, if it has items.
+
+    Demand: see `flow_ops.group.buffer`.
+    Thread: those of the flows that end buffers, where `closing_supplier` is called, too; the last
+    one comes on that of the upstream.
+    Fusion: ASYNC, for the buffers that wait; it asks for none.
+    Errors: as `buffer_toggle`.
+
+    Args:
+        closing_supplier: makes the flow that ends a buffer, when the buffer begins.
+        max_size: items to request ahead, and the most that are kept.
+        max_waiting: how many buffers may wait for demand.
+
+    Raises:
+        TypeError: if `closing_supplier` cannot be called, or a number is no int.
+        ValueError: if a number is less than 1.
+    """
+    check_function("buffer_when", closing_supplier)
+    check_prefetch(max_size, "max_size")
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "buffer_when",
+        describe(closing_supplier),
+        lambda flow, downstream, label: When(
+            flow,
+            downstream,
+            label,
+            buffers(),
+            closing=closing_supplier,
+            prefetch=max_size,
+            max_waiting=max_waiting,
+        ),
+        max_size,
+    )

@@ -1,0 +1,291 @@
+"""`group_by`: a flow for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, final, overload
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.errors import MissingBackpressureError, NoneItemError
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
+from flow_core.stages.template import describe
+from flow_ops.coordination import coordinated
+from flow_ops.group._splitting import Splitting
+from flow_ops.group._unicast import Unicast
+
+__all__ = ["GroupedFlow", "group_by"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R")
+
+MAX_GROUPS = 128
+"""How many groups are open at a time, unless the user says: as many as `flat_map` runs."""
+
+
+@final
+class GroupedFlow(Publisher[V], Generic[K, V]):
+    """The items of one key: a publisher, whose operators are those of its `flow`.
+
+    >>> import flow_core as flow
+    >>> group = GroupedFlow("even", flow.just(2, 4))
+    >>> group.key, list(group.flow.map(str))
+    ('even', ['2', '4'])
+
+    Args:
+        key: what its items have in common.
+        flow: its items; of `group_by`, for one subscriber.
+    """
+
+    __slots__ = ("__weakref__", "flow", "key")
+
+    def __init__(self, key: K, flow: Flow[V]) -> None:
+        self.key = key
+        self.flow = flow
+
+    def subscribe(self, subscriber: Subscriber[V], /) -> None:
+        """See `Publisher.subscribe`."""
+        self.flow.subscribe(subscriber)
+
+    def pipe(self, operator: Operator[V, R]) -> R:
+        """See `flow_core.Flow.pipe`."""
+        return self.flow.pipe(operator)
+
+    def __repr__(self) -> str:
+        return f"GroupedFlow({self.key!r})"
+
+
+@overload
+def group_by(
+    key: Callable[[T], K],
+    *,
+    max_groups: int = MAX_GROUPS,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[T, Flow[GroupedFlow[K, T]]]: ...
+
+
+@overload
+def group_by(
+    key: Callable[[T], K],
+    *,
+    value: Callable[[T], V],
+    max_groups: int = MAX_GROUPS,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[T, Flow[GroupedFlow[K, V]]]: ...
+
+
+def group_by(
+    key: Callable[[T], K],
+    *,
+    value: Callable[[T], Any] | None = None,  # Any: the overloads say
+    max_groups: int = MAX_GROUPS,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[T, Flow[GroupedFlow[K, Any]]]:
+    """A flow of flows, one for each key, with the items of that key.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import concat_map, group_by
+    >>> words = flow.just("to", "be", "or", "not", "to", "be")
+    >>> lengths = words.pipe(group_by(len))
+    >>> lengths.subscribe(lambda group: group.flow.to_list().subscribe(print)).disposed
+    ['to', 'be', 'or', 'to', 'be']
+    ['not']
+    True
+
+    A group begins with the first item of its key. It has one subscriber, who may come late, and a
+    second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
+    cancelled, the next item of its key opens a new group. When the flow of groups is cancelled,
+    the groups that have a subscriber run on, and the upstream is cancelled when the last of
+    these is; items of other keys are dropped, and so is what waits in groups that nobody had
+    subscribed to: those who subscribe later get `ProtocolViolationError`.
+
+    Demand: exact, for groups and for the items of each. `prefetch` items are requested; each one
+    that its group's subscriber has consumed (or dropped, by a cancel) is requested again, 75 % of
+    the prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at
+    most `prefetch` items altogether. So the flow stands still, and all groups with it, when
+    `prefetch` items wait in groups that are not consumed: since nobody subscribes to them, or
+    requests of them, or requests the groups. Consume all groups, and at the same time: with
+    ``flat_map(…, max_concurrency=max_groups)``; with ``concat_map`` a first group that never ends
+    keeps the others waiting.
+    Thread: that of the upstream; what waited comes on the thread that requests it.
+    Fusion: the flow of groups and each group answer ASYNC, to whoever polls on another thread, too.
+    Of the upstream it asks none.
+    Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
+    groups. One group too many is an error, too: `MissingBackpressureError`.
+    Source: checklist F52, F56, M02.
+
+    Args:
+        key: what to group by; hashable. None is a key like others.
+        value: what a group gets of an item; the item itself by default.
+        max_groups: how many groups may be open at a time: which have begun and were not cancelled.
+            Give the same number to the ``flat_map`` that runs them: a smaller one there makes the
+            flow stand still where it could fail.
+        prefetch: items to request ahead, and the most that wait in all groups together.
+        delay_error: whether errors come after the items, and groups, that wait. Otherwise they
+            overtake them, and what waits is dropped.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
+
+    Raises:
+        TypeError: if `key` or `value` cannot be called, or a number is no int.
+        ValueError: if a number is less than 1.
+    """
+    if not callable(key):
+        raise TypeError(f"group_by() takes a function from an item to its key, not {key!r}")
+    if value is not None and not callable(value):
+        raise TypeError(f"group_by(): value is a function from an item to a value, not {value!r}")
+    check_prefetch(max_groups, "max_groups")
+    check_prefetch(prefetch)
+    detail = describe(key)
+    if value is not None:
+        detail += f", value={describe(value)}"
+    if max_groups != MAX_GROUPS:
+        detail += f", max_groups={max_groups}"
+    if prefetch != DEFAULT_PREFETCH:
+        detail += f", prefetch={prefetch}"
+    if delay_error:
+        detail += ", delay_error=True"
+    return coordinated(
+        "group_by",
+        detail,
+        lambda flow, downstream, label: GroupBy(
+            flow,
+            downstream,
+            label,
+            key=key,
+            value=value,
+            max_groups=max_groups,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        ),
+        prefetch,
+    )
+
+
+@final
+class Group(Unicast[V]):
+    """The items of one key that wait for their subscriber.
+
+    Args:
+        hub: gives them.
+        key: theirs.
+        overtakes: whether an error comes before them.
+    """
+
+    __slots__ = ("_hub", "key")
+
+    # Any, twice: of the upstream's items and of the keys, which it does not look at.
+    def __init__(self, hub: GroupBy[Any, Any, V], key: object, overtakes: bool) -> None:
+        super().__init__(f"the group {key!r} of {hub.label}", overtakes)
+        self._hub = hub
+        self.key = key
+
+    def taken(self, item: V) -> None:
+        """See `Unicast.taken`."""
+        self._hub.credit(1)
+
+    def left(self) -> None:
+        """See `Unicast.left`."""
+        self._hub.post(self._hub.group_left, self)
+
+    def arrived(self) -> None:
+        """See `Unicast.arrived`."""
+        self._hub.unsubscribed.pop(self, None)
+
+    def above(self) -> object | None:
+        """See `Unicast.above`."""
+        return self._hub.statistics().upstream
+
+
+@final
+class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
+    """See `group_by`."""
+
+    __slots__ = ("_groups", "_key", "_max_groups", "_overtakes", "_value")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[GroupedFlow[K, V]],
+        label: str,
+        *,
+        key: Callable[[T], K],
+        value: Callable[[T], V] | None,
+        max_groups: int,
+        prefetch: int,
+        delay_error: bool,
+    ) -> None:
+        super().__init__(source, downstream, label, prefetch, not delay_error)
+        self._key = key
+        self._value = value
+        self._max_groups = max_groups
+        self._overtakes = not delay_error
+        self._groups: dict[K, Group[V]] = {}
+
+    def handle(self, item: T) -> bool:
+        """See `Splitting.handle`."""
+        key = self._key(item)
+        function = self._value
+        # Without a function, the items are the values.
+        value: Any = item if function is None else function(item)
+        if value is None:
+            raise NoneItemError("value gave None, which is not an item (§2.13)")
+        groups = self._groups
+        group = groups.get(key)
+        if group is not None and not group.gone:
+            self._received += 1
+            group.offer(value)
+            return True
+        if self.main_gone:
+            hooks.drop_item(item)
+            return False
+        if group is None and len(groups) >= self._max_groups:
+            raise MissingBackpressureError(
+                f"item {item!r} begins a group, and {self._max_groups} are open; raise max_groups, "
+                "and the max_concurrency of what runs them, or cancel groups that are done, by "
+                "take() for example"
+            )
+        groups[key] = group = Group(self, key, self._overtakes)
+        self.unsubscribed[group] = None
+        self._received += 1
+        group.offer(value)
+        self.send(GroupedFlow(key, Flow(group)))
+        return True
+
+    def group_left(self, group: Group[V]) -> None:
+        """A group was cancelled. With the permit."""
+        self.unsubscribed.pop(group, None)
+        key: Any = group.key  # a K: its own
+        if self._groups.get(key) is group:
+            del self._groups[key]
+        self.check_over()
+
+    def running(self) -> bool:
+        """See `Splitting.running`."""
+        return bool(self._groups)
+
+    def ended(self, error: BaseException | None) -> bool:
+        """See `Splitting.ended`."""
+        groups, self._groups = self._groups, {}
+        for group in groups.values():
+            group.finish(error)
+        return bool(groups)
+
+    def part_dropped(self, part: GroupedFlow[K, V]) -> None:
+        """See `Splitting.part_dropped`."""
+        group = part.flow.source
+        if isinstance(group, Group):
+            group.abandon()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._groups.clear()

@@ -1,0 +1,385 @@
+"""`window_*`: neighbouring items as flows of their own.
+
+What holds for all of them. A window is a flow for one subscriber, who may come late; a second one
+gets `ProtocolViolationError`. When a window is cancelled, its further items are dropped. When the
+flow of windows is cancelled, windows that have a subscriber run on to their end, and the upstream
+is cancelled when no such window is open; what waits in windows that nobody had subscribed to is
+dropped.
+
+Demand is exact, for windows and for the items of each. `prefetch` items are requested; each one
+that all its windows' subscribers have consumed (or dropped, by a cancel) is requested again. So at
+most `prefetch` items wait, and the flow stands still when as many wait in windows that are not
+consumed. Of flows that say when windows begin or end, one item is requested after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flow_core.clocks import Clock, check_period
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import coordinated
+from flow_ops.group._segments import (
+    ByBoundary,
+    ByCount,
+    ByTime,
+    ByTimeOrCount,
+    ByToggle,
+    When,
+    windows,
+)
+from flow_ops.time._timed import checked_clock, seconds
+
+__all__ = [
+    "window_boundary",
+    "window_toggle",
+    "window_when",
+    "window_with_count",
+    "window_with_time",
+    "window_with_time_or_count",
+]
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+MAX_WAITING = 128
+"""How many windows or buffers may wait for demand, unless the user says."""
+
+
+def window_with_count(
+    count: int, skip: int | None = None, *, prefetch: int = DEFAULT_PREFETCH
+) -> Operator[T, Flow[Flow[T]]]:
+    """Windows of `count` items each; the last one may have fewer.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import concat_map, window_with_count
+    >>> list(flow.range(5).pipe(window_with_count(2)).pipe(concat_map(lambda w: w.to_list())))
+    [[0, 1], [2, 3], [4]]
+
+    A window begins with its first item, and ends with its last one.
+
+    Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
+    Thread: that of the upstream; what waited comes on the thread that requests it.
+    Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+    Errors: those of the upstream end the open windows, after the items that wait, and the flow of
+    windows at once: windows that wait for demand are dropped.
+
+    Args:
+        count: items in a window.
+        skip: items from one window's first to the next one's: fewer than `count` make windows
+            overlap, more leave items out; `count` by default.
+        prefetch: items to request ahead, and the most that wait in all windows together.
+
+    Raises:
+        TypeError: if a number is no int.
+        ValueError: if a number is less than 1.
+    """
+    check_prefetch(count, "count")
+    distance = count if skip is None else check_prefetch(skip, "skip")
+    check_prefetch(prefetch)
+    detail = str(count) if skip is None else f"{count}, {skip}"
+    return coordinated(
+        "window_with_count",
+        detail,
+        lambda flow, downstream, label: ByCount(
+            flow, downstream, label, windows(), count=count, skip=distance, prefetch=prefetch
+        ),
+        prefetch,
+    )
+
+
+def window_with_time(
+    period_s: float,
+    shift_s: float | None = None,
+    *,
+    clock: Clock | None = None,
+    prefetch: int = DEFAULT_PREFETCH,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[Flow[T]]]:
+    """Windows of a length of time. The first one begins at once.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import concat_map, window_with_time
+    >>> list(flow.range(3).pipe(window_with_time(60)).pipe(concat_map(lambda w: w.to_list())))
+    [[0, 1, 2]]
+
+    Demand: see `flow_ops.group.window`. Time does not wait for demand: `max_waiting` windows do.
+    Thread: that of the upstream for items; windows begin and end on the clock's.
+    Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+    Errors: those of the upstream end the open windows, after the items that wait, and the flow of
+    windows at once: windows that wait for demand are dropped.
+    `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+
+    Args:
+        period_s: seconds from a window's begin to its end.
+        shift_s: seconds from one window's begin to the next one's: less than `period_s` makes
+            windows overlap, more leaves items out; `period_s` by default.
+        clock: tells the time; that of the process by default.
+        prefetch: items to request ahead, and the most that wait in all windows together.
+        max_waiting: how many windows may wait for demand.
+
+    Raises:
+        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        ValueError: if a time is not above 0 and finite, or another number is less than 1.
+    """
+    period_s = check_period(period_s)
+    distance = period_s if shift_s is None else check_period(shift_s)
+    time = checked_clock(clock)
+    check_prefetch(prefetch)
+    check_prefetch(max_waiting, "max_waiting")
+    detail = seconds(period_s) if shift_s is None else f"{seconds(period_s)}, {seconds(shift_s)}"
+    return coordinated(
+        "window_with_time",
+        detail,
+        lambda flow, downstream, label: ByTime(
+            flow,
+            downstream,
+            label,
+            windows(),
+            period_s=period_s,
+            shift_s=distance,
+            clock=time,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        ),
+        prefetch,
+    )
+
+
+def window_with_time_or_count(
+    period_s: float,
+    count: int,
+    *,
+    clock: Clock | None = None,
+    prefetch: int = DEFAULT_PREFETCH,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[Flow[T]]]:
+    """Windows that end when they have `count` items, or after a time. The first begins at once.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import concat_map, window_with_time_or_count
+    >>> pairs = flow.range(3).pipe(window_with_time_or_count(60, 2))
+    >>> list(pairs.pipe(concat_map(lambda window: window.to_list())))
+    [[0, 1], [2]]
+
+    The next one begins when one ends, and with it a new period. A window that was cancelled gets no
+    items, and ends when its time is over.
+
+    Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
+    not wait: when a window's time is over, no more than `max_waiting` may wait.
+    Thread: that of the upstream for items; windows begin and end there and on the clock's.
+    Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+    Errors: as `window_with_time`.
+
+    Args:
+        period_s: seconds from a window's begin to its end.
+        count: items in a window, at most.
+        clock: tells the time; that of the process by default.
+        prefetch: items to request ahead, and the most that wait in all windows together.
+        max_waiting: how many windows may wait for demand.
+
+    Raises:
+        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        ValueError: if the time is not above 0 and finite, or another number is less than 1.
+    """
+    period_s = check_period(period_s)
+    check_prefetch(count, "count")
+    time = checked_clock(clock)
+    check_prefetch(prefetch)
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "window_with_time_or_count",
+        f"{seconds(period_s)}, {count}",
+        lambda flow, downstream, label: ByTimeOrCount(
+            flow,
+            downstream,
+            label,
+            windows(),
+            period_s=period_s,
+            count=count,
+            clock=time,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        ),
+        prefetch,
+    )
+
+
+def window_boundary(
+    boundary: Publisher[object],
+    *,
+    prefetch: int = DEFAULT_PREFETCH,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[Flow[T]]]:
+    """Windows between the items of another flow. The first one begins at once.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import concat_map, window_boundary
+    >>> whole = flow.range(3).pipe(window_boundary(flow.never()))
+    >>> list(whole.pipe(concat_map(lambda window: window.to_list())))
+    [[0, 1, 2]]
+
+    When `boundary` completes, so do the last window and the flow of windows.
+
+    Demand: see `flow_ops.group.window`. A boundary does not wait for demand: `max_waiting` windows
+    do. `boundary` is subscribed before the upstream.
+    Thread: that of the upstream for items; windows begin and end on that of `boundary`.
+    Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+    Errors: those of both flows end the open window, after the items that wait, and the flow of
+    windows at once: windows that wait for demand are dropped.
+    `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+
+    Args:
+        boundary: ends a window and begins the next one, with each item.
+        prefetch: items to request ahead, and the most that wait in all windows together.
+        max_waiting: how many windows may wait for demand.
+
+    Raises:
+        TypeError: if `boundary` is no publisher, or a number is no int.
+        ValueError: if a number is less than 1.
+    """
+    check_publisher("window_boundary", boundary)
+    check_prefetch(prefetch)
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "window_boundary",
+        describe(boundary),
+        lambda flow, downstream, label: ByBoundary(
+            flow,
+            downstream,
+            label,
+            windows(),
+            boundary=boundary,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        ),
+        prefetch,
+    )
+
+
+def window_toggle(
+    openings: Publisher[W],
+    closing_mapper: Callable[[W], Publisher[object]],
+    *,
+    prefetch: int = DEFAULT_PREFETCH,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[Flow[T]]]:
+    """Windows that begin with items of another flow, each with a flow that ends it.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import window_toggle
+    >>> two = flow.range(3).pipe(window_toggle(flow.just(1, 2), lambda _: flow.never()))
+    >>> seen = [list(window) for window in two.to_list().single()]
+    >>> seen
+    [[0, 1, 2], [0, 1, 2]]
+
+    Windows may overlap; items that come when none is open are left out. When `openings` has
+    completed and no window is open, the flow of windows completes.
+
+    Demand: see `flow_ops.group.window`. Openings do not wait for demand: `max_waiting` windows do.
+    `openings` is subscribed before the upstream.
+    Thread: that of the upstream for items; windows begin and end on those of the other flows, where
+    `closing_mapper` is called, too: one call at a time.
+    Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+    Errors: those of all flows and of `closing_mapper` end the open windows, after the items that
+    wait, and the flow of windows at once: windows that wait for demand are dropped.
+    `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+
+    Args:
+        openings: begins a window with each item.
+        closing_mapper: makes of that item a flow, whose first item or completion ends the window.
+        prefetch: items to request ahead, and the most that wait in all windows together.
+        max_waiting: how many windows may wait for demand.
+
+    Raises:
+        TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
+            no int.
+        ValueError: if a number is less than 1.
+    """
+    check_publisher("window_toggle", openings)
+    check_function("window_toggle", closing_mapper)
+    check_prefetch(prefetch)
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "window_toggle",
+        f"{describe(openings)}, {describe(closing_mapper)}",
+        lambda flow, downstream, label: ByToggle(
+            flow,
+            downstream,
+            label,
+            windows(),
+            openings=openings,
+            closing=closing_mapper,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        ),
+        prefetch,
+    )
+
+
+def window_when(
+    closing_supplier: Callable[[], Publisher[object]],
+    *,
+    prefetch: int = DEFAULT_PREFETCH,
+    max_waiting: int = MAX_WAITING,
+) -> Operator[T, Flow[Flow[T]]]:
+    """Windows that each end with the first item, or the completion, of a flow of their own.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import concat_map, window_when
+    >>> whole = flow.range(3).pipe(window_when(flow.never))
+    >>> list(whole.pipe(concat_map(lambda window: window.to_list())))
+    [[0, 1, 2]]
+
+    The first one begins at once, and the next one when one ends.
+
+    Demand: see `flow_ops.group.window`. These flows do not wait for demand: `max_waiting` windows
+    do.
+    Thread: that of the upstream for items; windows begin and end on those of the flows that end
+    them, where `closing_supplier` is called, too.
+    Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+    Errors: as `window_toggle`.
+
+    Args:
+        closing_supplier: makes the flow that ends a window, when the window begins.
+        prefetch: items to request ahead, and the most that wait in all windows together.
+        max_waiting: how many windows may wait for demand.
+
+    Raises:
+        TypeError: if `closing_supplier` cannot be called, or a number is no int.
+        ValueError: if a number is less than 1.
+    """
+    check_function("window_when", closing_supplier)
+    check_prefetch(prefetch)
+    check_prefetch(max_waiting, "max_waiting")
+    return coordinated(
+        "window_when",
+        describe(closing_supplier),
+        lambda flow, downstream, label: When(
+            flow,
+            downstream,
+            label,
+            windows(),
+            closing=closing_supplier,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        ),
+        prefetch,
+    )
+
+
+def check_publisher(name: str, publisher: object) -> None:
+    """Raises TypeError if it is none."""
+    if not hasattr(publisher, "subscribe"):
+        raise TypeError(f"{name}() takes a Flow, not {publisher!r}")
+
+
+def check_function(name: str, function: Callable[..., Any]) -> None:  # Any: not called here
+    """Raises TypeError if it is none."""
+    if not callable(function):
+        raise TypeError(f"{name}() takes a function that makes a Flow, not {function!r}")

@@ -1,0 +1,472 @@
+"""What deals items out to rails, each of which has a demand of its own."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Generic, TypeVar, cast, final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, add_demand, bad_request
+from flow_core.errors import MissingBackpressureError, is_fatal, none_given, throw_if_fatal
+from flow_core.introspection import Statistics
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Fusion,
+    Publisher,
+    QueueSubscription,
+    Subscriber,
+    Subscription,
+)
+from flow_core.serial import SerialDrain
+from flow_core.subscribers import core_subscriber
+from flow_ops.transform._inner import Polled, Queued
+
+__all__ = ["Dispatcher", "Rail", "RailSource"]
+
+T = TypeVar("T")
+
+
+@final
+class RailSource(Publisher[T]):
+    """One rail of a run, as a publisher; it is subscribed once.
+
+    Args:
+        dispatcher: deals items out to it.
+    """
+
+    __slots__ = ("_dispatcher",)
+
+    def __init__(self, dispatcher: Dispatcher[T]) -> None:
+        self._dispatcher = dispatcher
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._dispatcher.join(core_subscriber(subscriber))
+
+    def __repr__(self) -> str:
+        return "rail"
+
+
+@final
+class Dispatcher(SerialDrain, CoreSubscriber[T], Generic[T]):
+    """Subscribes to the upstream as soon as all rails are subscribed, and deals its items out.
+
+    An item goes to the next rail, round and round, that has demand. A rail without demand is passed
+    over; only when no rail has any, items wait. A rail that was cancelled is left out; when all
+    were, the upstream is cancelled.
+
+    Args:
+        source: where the items come from.
+        rails: how many rails there will be.
+        prefetch: items to request ahead, and the most that wait.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = (
+        "_asynchronous",
+        "_count",
+        "_done",
+        "_error",
+        "_index",
+        "_items",
+        "_joined",
+        "_left",
+        "_lock",
+        "_over",
+        "_prefetch",
+        "_rails",
+        "_source",
+        "_told",
+        "_untold",
+        "label",
+        "upstream",
+    )
+
+    def __init__(self, source: Publisher[T], rails: int, prefetch: int, label: str) -> None:
+        super().__init__()
+        self.label = label
+        self.upstream: Subscription | None = None
+        self._source: Publisher[T] | None = source
+        self._count = rails
+        self._prefetch = prefetch
+        self._lock = Lock()
+        """Guards `_joined`, `_rails`, `upstream`, what rails request and have told. Nothing is
+        called under it."""
+        self._joined = 0
+        self._rails: list[Rail[T]] = []
+        """Rails that have not ended, in turn."""
+        self._left = False
+        """A rail has ended, and is still in `_rails`."""
+        self._index = 0
+        self._items: Queued[T] | Polled[T] | None = None
+        self._asynchronous = False
+        self._done = False
+        """The upstream has ended; `_error` was set before, and nothing is queued after."""
+        self._error: BaseException | None = None
+        self._told: BaseException | None = None
+        """What the rails have failed with, until all have said so."""
+        self._untold = rails
+        self._over = False
+        """No rail is left, or all have got the end."""
+
+    def join(self, downstream: CoreSubscriber[T]) -> None:
+        """Take the subscriber of one more rail; the last one starts the upstream."""
+        rail = Rail(self, downstream)
+        with self._lock:
+            self._rails.append(rail)
+        try:
+            downstream.on_subscribe(rail)
+        except BaseException:
+            rail.cancel()
+            raise
+        rail.opened()
+        with self._lock:
+            self._joined += 1
+            source = None
+            if self._joined == self._count:
+                source, self._source = self._source, None
+        self.signal()
+        if source is not None and not self._over:
+            try:
+                source.subscribe(self)
+            except BaseException as error:
+                if is_fatal(error):
+                    self._over = True
+                    self.signal()
+                    raise
+                self.on_error(error)
+
+    # -- signals from the upstream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        upstream = subscription  # as it was declared, when it is a queue, too
+        with self._lock:
+            refused = self.upstream is not None or self._over
+            if not refused:
+                self.upstream = upstream
+        if refused:
+            upstream.cancel()  # §2.5, or no rail is left
+            return
+        if isinstance(subscription, QueueSubscription):
+            # A subscription says nothing about the type of its items: the source's.
+            queue = cast("QueueSubscription[T]", subscription)
+            granted = queue.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
+            if granted & Fusion.SYNC:
+                self._items = Polled(queue)
+                self._done = True  # EMPTY is the end, and nothing is requested (F25)
+            elif granted & Fusion.ASYNC:
+                self._asynchronous = True
+                self._items = Queued(queue, self._prefetch, queue)
+        if self._items is None:
+            self._items = Queued(upstream, self._prefetch)
+        self.signal()
+        if not (self._done or self._over):
+            upstream.request(self._prefetch)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. The item waits for a rail; fused, it is only a wake-up."""
+        if self._asynchronous:
+            self.signal()
+            return
+        if item is None:
+            raise none_given("on_next")
+        items, upstream = self._items, self.upstream
+        if self._done or upstream is None or not isinstance(items, Queued):
+            hooks.drop_item(item)
+        elif items.offer(item):
+            self.signal()
+        else:
+            hooks.drop_item(item)
+            upstream.cancel()
+            self.on_error(
+                MissingBackpressureError(
+                    f"the source of {self.label} sent more than the {self._prefetch} items that "
+                    "were requested; put a back-pressure operator after a source that ignores "
+                    "demand"
+                )
+            )
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. Comes after the items that wait."""
+        if error is None:
+            raise none_given("on_error")
+        if self._done or self._over:
+            hooks.drop_error(error)
+            return
+        self._error = error
+        self._done = True
+        self.signal()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._done = True
+        self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        if self._done:
+            return False
+        self.on_error(error)
+        return True
+
+    # -- with the permit
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        if self._over:
+            self._close()
+            return
+        rails, items = self._rails, self._items
+        count = len(rails)
+        passed_over = 0
+        while True:
+            done = self._done  # read before looking: what came before the end waits by then
+            if self._left:
+                self._leave_out()
+                count = len(rails)
+            if items is None or passed_over >= count:
+                if self._joined == self._count and not rails:  # in this order: all are in it then
+                    self._over = True
+                    self._close()
+                elif done and (items is None or self._is_empty(items)):
+                    self._finish()
+                return
+            index = self._index
+            if index >= count:
+                index = 0
+            self._index = index + 1
+            rail = rails[index]
+            if rail.requested == rail.emitted:
+                passed_over += 1
+                continue
+            passed_over = 0
+            try:
+                item = next(items.items, EMPTY)
+            except BaseException as error:
+                self._failed(error)
+                return
+            if item is not EMPTY:
+                rail.give(item)
+                del item
+            elif done:
+                self._finish()
+                return
+            else:
+                self._index = index  # it is still this one's turn
+                return
+
+    def left(self) -> None:
+        """A rail has ended by itself."""
+        self._left = True
+        self.signal()
+
+    def _leave_out(self) -> None:
+        """Forget the rails that have ended."""
+        self._left = False
+        rails = self._rails
+        for rail in [rail for rail in rails if rail.ended]:
+            place = rails.index(rail)
+            with self._lock:
+                del rails[place]
+            if place < self._index:
+                self._index -= 1
+            rail.tell()
+
+    def _is_empty(self, items: Queued[T] | Polled[T]) -> bool:
+        try:
+            return items.ended()
+        except BaseException as error:
+            throw_if_fatal(error)
+            self._error = error
+            if self.upstream is not None:
+                self.upstream.cancel()
+            return True
+
+    def _failed(self, error: BaseException) -> None:
+        """The upstream's queue has raised: that is its end."""
+        if self.upstream is not None:
+            self.upstream.cancel()
+        if is_fatal(error):
+            self._over = True
+            self._close()
+            raise error
+        self._error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        """Give all rails the end."""
+        rails, error = tuple(self._rails), self._error
+        self._told = error
+        self._over = True
+        self._error = None
+        self.upstream = None
+        self._close()
+        for rail in rails:
+            rail.finish(error)
+
+    def _close(self) -> None:
+        """Let everything go. More than once: what still comes is dropped then, too."""
+        with self._lock:
+            self._rails = []
+            self._source = None
+            upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.cancel()
+        items = self._items
+        if items is not None:
+            items.close()
+            if not isinstance(items, Queued):  # where an item may still arrive, late
+                self._items = None
+        error, self._error = self._error, None
+        if error is not None:
+            hooks.drop_error(error)
+
+    # -- for rails
+
+    def add(self, rail: Rail[T], n: int) -> None:
+        """Raise what `rail` has requested."""
+        with self._lock:
+            rail.requested = add_demand(rail.requested, n)
+        self.signal()
+
+    def was_told(self, error: BaseException) -> bool:
+        """Whether a rail fails with the upstream's `error`, and another one has before."""
+        with self._lock:
+            if error is not self._told:
+                return False
+            before = self._untold < self._count
+            self._untold -= 1
+            if not self._untold:
+                self._told = None
+            return before
+
+    @property
+    def buffered(self) -> int:
+        """How many items wait for a rail."""
+        return self._items.waiting or 0 if isinstance(self._items, Queued) else 0
+
+    @property
+    def capacity(self) -> int:
+        """How many may."""
+        return self._prefetch
+
+
+@final
+class Rail(Subscription, Generic[T]):
+    """The subscription of what receives one rail.
+
+    Args:
+        dispatcher: deals the items out.
+        downstream: gets the signals.
+    """
+
+    __slots__ = (
+        "_bad",
+        "_dispatcher",
+        "_downstream",
+        "_open",
+        "emitted",
+        "ended",
+        "requested",
+    )
+
+    def __init__(self, dispatcher: Dispatcher[T], downstream: CoreSubscriber[T]) -> None:
+        self._dispatcher = dispatcher
+        self._downstream: CoreSubscriber[T] | None = downstream
+        self._bad: ValueError | None = None
+        self.emitted = 0
+        """Items, in all; written with the dispatcher's permit. Never as many as UNBOUNDED."""
+        self._open = False
+        """on_subscribe has returned (§1.9)."""
+        self.requested = 0
+        """Items, in all; written by `Dispatcher.add`."""
+        self.ended = False
+        """It is to be left out: cancelled, or ended by a bad request or by its subscriber."""
+
+    # -- signals from the downstream
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = bad_request(n)
+        if self._downstream is None or self.ended:
+            return
+        if bad is None:
+            self._dispatcher.add(self, n)
+            return
+        self._bad = bad
+        if self._open:
+            self.ended = True
+            self._dispatcher.left()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`. The other rails go on."""
+        if self._downstream is not None:
+            self._downstream = None
+            self.ended = True
+            self._dispatcher.left()
+
+    def opened(self) -> None:
+        """on_subscribe has returned."""
+        self._open = True
+        if self._bad is not None:
+            self.ended = True
+            self._dispatcher.left()
+
+    # -- with the dispatcher's permit
+
+    def give(self, item: T) -> None:
+        """Send it an item."""
+        downstream = self._downstream
+        if downstream is None:
+            hooks.drop_item(item)
+            return
+        try:
+            if not isinstance(downstream, ConditionalSubscriber):
+                downstream.on_next(item)
+                self.emitted += 1
+            elif downstream.try_on_next(item):
+                self.emitted += 1
+        except BaseException as error:
+            was_over = self._downstream is None
+            self._downstream = None
+            self.ended = True
+            self._dispatcher.left()
+            throw_if_fatal(error)
+            if was_over or not downstream.on_next_raised(error):
+                hooks.drop_error(error)
+
+    def tell(self) -> None:
+        """It has been left out: a bad request (§3.9) is still to be told."""
+        downstream, self._downstream = self._downstream, None
+        if downstream is not None and self._bad is not None:
+            downstream.on_error(self._bad)
+
+    def finish(self, error: BaseException | None) -> None:
+        """Send it the end."""
+        downstream, self._downstream = self._downstream, None
+        self.ended = True
+        if downstream is None:
+            return
+        if error is None:
+            downstream.on_complete()
+        else:
+            downstream.on_error(error)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        dispatcher, requested = self._dispatcher, self.requested
+        return Statistics(
+            operator="rail",
+            requested=requested if requested == UNBOUNDED else requested - self.emitted,
+            buffered=dispatcher.buffered,
+            capacity=dispatcher.capacity,
+            cancelled=self.ended and self._bad is None,
+            terminated=self._downstream is None,
+            error=self._bad,
+            upstream=dispatcher.upstream,
+        )

@@ -1,0 +1,91 @@
+"""What `repeat_when` and `retry_when` share: another flow says when the source runs again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from flow_core.flow import Flow
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.sources import create, from_publisher
+from flow_core.sources.emitter import Emitter
+from flow_ops.arbiters import SwitchArbiter
+from flow_ops.coordination import Listener
+
+__all__ = ["Companioned"]
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+class Companioned(SwitchArbiter[T], Generic[T, S]):
+    """Runs a source, and again whenever the companion gives an item for a run that has ended.
+
+    A subclass says by `ask` that a run has ended.
+
+    Args:
+        source: what runs.
+        handler: makes the companion of the flow of what is given to `ask`.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_companion", "_emitter", "_handler", "_paused", "_source")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        handler: Callable[[Flow[S]], Publisher[object]],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._handler = handler
+        self._companion: Listener[object] | None = Listener(self, self._again, self.end)
+        self._emitter: Emitter[S] | None = None
+        """Sends what the companion is made of, once that is subscribed."""
+        self._paused = False
+        """A run has ended, and the companion has not said yet that there is another one."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.outside(self._begin)
+        self.signal()
+
+    def ask(self, signal: S) -> None:
+        """A run has ended: tell the companion, and wait for its item. With the permit."""
+        self._paused = True
+        self.outside(self._tell, signal)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._companion = self._emitter = None
+
+    def _begin(self, _: object) -> None:
+        made = self._handler(create(self._connected, overflow="latest"))
+        if not hasattr(made, "subscribe"):
+            raise TypeError(f"the handler gave {made!r}, not a Flow")
+        companion = self._companion
+        if companion is not None:
+            self.connect(from_publisher(made), companion)
+        if not self.over:
+            self.switch_to(self._source)
+
+    def _connected(self, emitter: Emitter[S]) -> None:
+        self._emitter = emitter
+        if self.over:  # `closed` may have been here before
+            self._emitter = None
+
+    def _tell(self, signal: S) -> None:
+        companion, emitter = self._companion, self._emitter
+        if companion is not None:
+            companion.request(1)
+        if emitter is not None and not emitter.cancelled:
+            emitter.next(signal)
+
+    def _again(self, _: object) -> None:
+        if self._paused:
+            self._paused = False
+            self._switch(self._source)

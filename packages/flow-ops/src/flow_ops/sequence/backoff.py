@@ -1,0 +1,105 @@
+"""`Backoff`: how long to wait before a flow that has failed is tried again, and how often."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import final
+
+from flow_core.clocks import Clock
+from flow_core.errors import FlowError
+from flow_core.stages.recovery import ErrorFilter, error_filter
+
+__all__ = ["Backoff", "RetryExhaustedError"]
+
+
+class RetryExhaustedError(FlowError):
+    """A flow has failed once more than a `Backoff` allows. The cause is the last failure.
+
+    Args:
+        message: says where, and how often it was tried.
+        retries: how often it was tried again.
+    """
+
+    def __init__(self, message: str, *, retries: int = 0) -> None:
+        super().__init__(message)
+        self.retries = retries
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Waits longer after each failure, and not always the same: for `retry_when`.
+
+    >>> from random import Random
+    >>> backoff = Backoff(0.1, max_s=1.0, jitter=0)
+    >>> [backoff.delay_s(retries, Random()) for retries in range(5)]
+    [0.1, 0.2, 0.4, 0.8, 1.0]
+
+    Args:
+        first_s: seconds before the first retry; never is the time shorter.
+        factor: by what the time grows with each retry; 1 for a fixed time.
+        max_s: seconds that are never exceeded.
+        jitter: which part of the time is left to chance, from 0 to 1: with 0.5, a time of 2 s is
+            anything from 1 s to 3 s. So those who failed together do not come back together.
+        max_attempts: how many retries there are at most; None for any number. What fails then
+            fails the flow, with `RetryExhaustedError`.
+        when: which errors are worth a retry; others pass.
+        transient: whether an item that gets through means that all is well, so that the failures
+            before it do not count any more, for the time and for `max_attempts`.
+        seed: of the chance, for each subscriber anew; None for a different one each time.
+        clock: says when the time is over; None for `flow_core.system_clock()`.
+
+    Raises:
+        TypeError: if one of these is not of its type.
+        ValueError: if `first_s` is negative, `factor` is less than 1, `max_s` less than `first_s`,
+            `jitter` not in [0, 1], or `max_attempts` negative.
+    """
+
+    first_s: float
+    factor: float = 2.0
+    max_s: float = math.inf
+    jitter: float = 0.5
+    max_attempts: int | None = None
+    when: ErrorFilter = Exception
+    transient: bool = False
+    seed: int | None = None
+    clock: Clock | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("first_s", "factor", "max_s", "jitter"):
+            value: object = getattr(self, name)
+            if not isinstance(value, (int, float)) or isinstance(value, bool):
+                raise TypeError(f"Backoff({name}=) takes a number, not {value!r}")
+        attempts: object = self.max_attempts
+        if attempts is not None and (not isinstance(attempts, int) or isinstance(attempts, bool)):
+            raise TypeError(f"Backoff(max_attempts=) takes an int or None, not {attempts!r}")
+        error_filter("Backoff", self.when)
+        if not 0 <= self.first_s < math.inf:
+            raise ValueError(f"Backoff(first_s=) takes at least 0 s, not {self.first_s} s")
+        if not 1 <= self.factor < math.inf:
+            raise ValueError(f"Backoff(factor=) takes at least 1, not {self.factor}")
+        if not self.max_s >= self.first_s:
+            raise ValueError(f"Backoff(max_s=) takes at least first_s, not {self.max_s} s")
+        if not 0 <= self.jitter <= 1:
+            raise ValueError(f"Backoff(jitter=) takes 0 to 1, not {self.jitter}")
+        if self.max_attempts is not None and self.max_attempts < 0:
+            raise ValueError(f"Backoff(max_attempts=) takes at least 0, not {self.max_attempts}")
+
+    def delay_s(self, retries: int, random: Random) -> float:
+        """Seconds to wait before the next retry.
+
+        Args:
+            retries: how many there were already.
+            random: where chance comes from.
+        """
+        try:
+            delay = min(self.first_s * self.factor**retries, self.max_s)
+        except OverflowError:
+            delay = self.max_s
+        if not self.jitter or math.isinf(delay):
+            return delay
+        spread = delay * self.jitter
+        lowest, highest = max(self.first_s, delay - spread), min(self.max_s, delay + spread)
+        return lowest + (highest - lowest) * random.random()

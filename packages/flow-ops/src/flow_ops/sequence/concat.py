@@ -1,0 +1,244 @@
+"""`concat` and its kin: flows that follow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, TypeVar, cast, final, overload
+
+from flow_core.demand import DEFAULT_PREFETCH
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import IterableSource, Publisher
+from flow_core.sources import from_publisher
+from flow_ops.coordination import labelled
+from flow_ops.transform._inner import Mapper
+from flow_ops.transform.concat_map import IterableConcatMap
+
+__all__ = [
+    "FlowsSource",
+    "and_then",
+    "concat",
+    "concat_with",
+    "follow_one_another",
+    "start_with_flows",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+D = TypeVar("D")
+
+
+def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
+    """The items of several flows, one flow after the other; completes with the last.
+
+    >>> import flow_core as flow
+    >>> list(concat(flow.range(2), flow.just("a")))
+    [0, 1, 'a']
+
+    It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
+
+    Demand: exact; what one flow has not used up, the next one gets. A flow is subscribed when the
+    one before has ended, also without demand.
+    Thread: each flow's own; a flow that is an iterator or a function runs where the one before has
+    ended, or where demand came from. Iteration: one loop over all.
+    Fusion: none. A chain of them is flattened while it is assembled, so that its depth costs
+    nothing, however long it is.
+    Errors: the first one ends the flow, and the flows after it are not started.
+    Source: checklist P04, P25, P27.
+
+    Args:
+        sources: what to concatenate.
+        delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+            several as an ExceptionGroup.
+
+    Raises:
+        TypeError: if one of `sources` is no publisher.
+    """
+    return _concatenated(labelled("concat", _detail(sources, delay_error)), sources, delay_error)
+
+
+# Two overloads: mypy finds the union of both types only by the second one, pyright only by the
+# first.
+# Any: the overloads say what of.
+
+
+@overload
+def concat_with(*others: Flow[T], delay_error: bool = ...) -> Operator[T, Flow[T]]: ...
+
+
+@overload
+def concat_with(*others: Publisher[D], delay_error: bool = ...) -> Operator[T, Flow[T | D]]: ...
+
+
+def concat_with(*others: Publisher[Any], delay_error: bool = False) -> Operator[Any, Flow[Any]]:
+    """The items of this flow, then those of the others.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(2).pipe(concat_with(flow.just("a"), flow.just("b"))))
+    [0, 1, 'a', 'b']
+
+    Everything else is as with `concat`. (`Flow.end_with` takes items instead of flows.)
+    Source: checklist P02-P04, P25 (the article's ThenObserve), P27.
+
+    Args:
+        others: what follows.
+        delay_error: see `concat`.
+
+    Raises:
+        TypeError: if one of `others` is no publisher.
+    """
+    detail = _detail(others, delay_error)
+    label = labelled("concat_with", detail)
+    following = tuple(from_publisher(other) for other in others)
+
+    def apply(flow: Flow[Any]) -> Flow[Any]:
+        return _concatenated(label, (flow, *following), delay_error)
+
+    return Operator("concat_with", apply, detail)
+
+
+@overload
+def start_with_flows(*others: Flow[T], delay_error: bool = ...) -> Operator[T, Flow[T]]: ...
+
+
+@overload
+def start_with_flows(
+    *others: Publisher[D], delay_error: bool = ...
+) -> Operator[T, Flow[T | D]]: ...
+
+
+def start_with_flows(
+    *others: Publisher[Any], delay_error: bool = False
+) -> Operator[Any, Flow[Any]]:
+    """The items of the others, then those of this flow.
+
+    >>> import flow_core as flow
+    >>> list(flow.just("b").pipe(start_with_flows(flow.range(2), flow.just("a"))))
+    [0, 1, 'a', 'b']
+
+    Everything else is as with `concat`. (`Flow.start_with` takes items instead of flows.)
+
+    Args:
+        others: what comes first.
+        delay_error: see `concat`.
+
+    Raises:
+        TypeError: if one of `others` is no publisher.
+    """
+    detail = _detail(others, delay_error)
+    label = labelled("start_with_flows", detail)
+    before = tuple(from_publisher(other) for other in others)
+
+    def apply(flow: Flow[Any]) -> Flow[Any]:
+        return _concatenated(label, (*before, flow), delay_error)
+
+    return Operator("start_with_flows", apply, detail)
+
+
+def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees those items
+    """Only the items of `other`, when this flow has completed; its own are ignored.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(2).do_on_next(print).pipe(and_then(flow.just("done"))))
+    0
+    1
+    ['done']
+
+    This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat_with`.
+
+    Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
+    Thread, fusion: as with `concat`.
+    Errors: if this flow fails, `other` is not started.
+    Source: checklist P25.
+
+    Args:
+        other: what follows.
+
+    Raises:
+        TypeError: if it is no publisher.
+    """
+    label = labelled("and_then", "")
+    following = from_publisher(other)
+
+    def apply(flow: Flow[Any]) -> Flow[R]:  # Any: see above
+        return _concatenated(label, (flow.ignore_elements(), following), delay_error=False)
+
+    return Operator("and_then", apply)
+
+
+def _detail(sources: tuple[Publisher[Any], ...], delay_error: bool) -> str:
+    # Not their repr: a long chain would be written out at each step.
+    detail = f"{len(sources)} flows"
+    return f"{detail}, delay_error=True" if delay_error else detail
+
+
+def _concatenated(label: str, sources: tuple[Publisher[T], ...], delay_error: bool) -> Flow[T]:
+    flows = tuple(from_publisher(source) for source in sources)
+    return follow_one_another(label, FlowsSource(flows, delay_error), delay_error=delay_error)
+
+
+def follow_one_another(
+    label: str, flows: IterableSource[Flow[T]], *, delay_error: bool = False
+) -> Flow[T]:
+    """The items of `flows`, one flow after the other.
+
+    Args:
+        label: the operator and its place, for messages.
+        flows: what to concatenate.
+        delay_error: see `concat`.
+    """
+    mapper = Mapper[Flow[T], T](_itself, label)
+    return Flow(IterableConcatMap(Flow(flows), mapper, DEFAULT_PREFETCH, delay_error, eager=True))
+
+
+def _itself(flow: Flow[T]) -> Flow[T]:
+    return flow
+
+
+@final
+class FlowsSource(IterableSource[Flow[T]]):
+    """Flows that are known. One that concatenates others stands for these.
+
+    Args:
+        flows: in order.
+        delay_error: what is done about their errors; the same must be done in those it stands for.
+    """
+
+    __slots__ = ("_delay_error", "_flat", "_flows")
+
+    none_free: ClassVar[bool] = True
+
+    def __init__(self, flows: tuple[Flow[T], ...], delay_error: bool) -> None:
+        self._flows = flows
+        self._delay_error = delay_error
+        self._flat: tuple[Flow[T], ...] | None = None
+
+    def iterate(self) -> Iterator[Flow[T]]:
+        """See `IterableSource.iterate`."""
+        flat = self._flat
+        if flat is None:
+            # Not before it is needed: each step of a long chain would copy all before it.
+            flat = self._flat = tuple(self._flatten())
+        return iter(flat)
+
+    def _flatten(self) -> Iterator[Flow[T]]:
+        waiting = list(reversed(self._flows))
+        while waiting:
+            flow = waiting.pop()
+            flows = self._stands_for(flow)
+            if flows is None:
+                yield flow
+            else:
+                waiting.extend(reversed(flows))
+
+    def _stands_for(self, flow: Flow[T]) -> tuple[Flow[T], ...] | None:
+        source = flow.source
+        if not isinstance(source, IterableConcatMap) or flow.stages:
+            return None
+        inner = cast("IterableConcatMap[T]", source).upstream.source  # no stage: of its own items
+        if isinstance(inner, FlowsSource) and inner._delay_error == self._delay_error:
+            return cast("FlowsSource[T]", inner)._flows
+        return None
+
+    def __repr__(self) -> str:
+        return f"{len(self._flows)} flows"

@@ -1,0 +1,134 @@
+"""`on_error_resume`: another flow goes on where one has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar, cast, final, overload
+
+from flow_core import hooks
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.sources import from_publisher
+from flow_core.stages.recovery import ErrorFilter, error_filter, in_context, matches
+from flow_core.stages.template import describe
+from flow_ops.arbiters import SwitchArbiter
+from flow_ops.coordination import coordinated
+
+__all__ = ["on_error_resume"]
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+# Two overloads: mypy finds the union of both types only by the second one, pyright only by the
+# first.
+@overload
+def on_error_resume(
+    fallback: Flow[T] | Callable[[BaseException], Flow[T]], when: ErrorFilter = ...
+) -> Operator[T, Flow[T]]: ...
+
+
+@overload
+def on_error_resume(
+    fallback: Publisher[D] | Callable[[BaseException], Publisher[D]], when: ErrorFilter = ...
+) -> Operator[T, Flow[T | D]]: ...
+
+
+# Any: the overloads say what of.
+def on_error_resume(
+    fallback: Publisher[Any] | Callable[[BaseException], Publisher[Any]],
+    when: ErrorFilter = Exception,
+) -> Operator[Any, Flow[Any]]:
+    """The items of this flow, and if it fails, those of another one instead of the error.
+
+    >>> import flow_core as flow
+    >>> shares = flow.just(2, 1, 0).map(lambda n: 4 // n)
+    >>> list(shares.pipe(on_error_resume(flow.just("cake"))))
+    [2, 4, 'cake']
+    >>> list(shares.pipe(on_error_resume(lambda error: flow.just(type(error).__name__))))
+    [2, 4, 'ZeroDivisionError']
+
+    (`Flow.on_error_return` takes an item instead of a flow, `Flow.on_error_complete` nothing.)
+
+    Demand: exact; what was not used up, the other flow gets.
+    Thread: that of the flow whose items they are; the function runs where the failure came.
+    Fusion: none.
+    Errors: those that are not meant, those of the other flow, and what the function raises, whose
+    context is the failure.
+
+    Args:
+        fallback: what goes on; or a function that makes it of the error.
+        when: for which errors; others pass.
+
+    Raises:
+        TypeError: if `fallback` is neither, or `when` is no such filter.
+    """
+    error_filter("on_error_resume", when)
+    function: Callable[[BaseException], Publisher[Any]]
+    if hasattr(fallback, "subscribe"):
+        # What has subscribe is the publisher of both.
+        other = from_publisher(cast("Publisher[Any]", fallback))
+        function, detail = partial(_always, other), "a flow"
+    elif callable(fallback):
+        function, detail = fallback, describe(fallback)
+    else:
+        raise TypeError(f"on_error_resume() takes a Flow or a function, not {fallback!r}")
+    if when is not Exception:
+        detail += f", when={describe(when)}"
+    return coordinated(
+        "on_error_resume",
+        detail,
+        lambda flow, downstream, label: OnErrorResume[Any](flow, function, when, downstream, label),
+    )
+
+
+def _always(flow: Flow[T], _: BaseException) -> Flow[T]:
+    return flow
+
+
+@final
+class OnErrorResume(SwitchArbiter[T]):
+    """See `on_error_resume`."""
+
+    __slots__ = ("_function", "_source", "_when")
+
+    def __init__(
+        self,
+        source: Publisher[T],
+        function: Callable[[BaseException], Publisher[T]],
+        when: ErrorFilter,
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._function: Callable[[BaseException], Publisher[T]] | None = function
+        """None as soon as it was called: the errors of the other flow pass."""
+        self._when = when
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.switch_to(self._source)
+
+    def ended(self, error: BaseException | None) -> None:
+        """See `SwitchArbiter.ended`."""
+        if error is None or self._function is None:
+            self.end(error)
+        else:
+            self.outside(self._resume, error, hooks.drop_error)
+
+    def _resume(self, error: BaseException) -> None:
+        function, self._function = self._function, None
+        if function is None or not matches(self._when, error):
+            self.post(self.fail, error, hooks.drop_error)
+            return
+        try:
+            made: Any = function(error)  # Any: whatever the user's function has returned
+            if not hasattr(made, "subscribe"):
+                raise TypeError(f"the function of {self.label} gave {made!r}, not a Flow")
+        except BaseException as raised:
+            in_context(raised, error)
+            raise
+        self.switch_to(from_publisher(made))

@@ -1,0 +1,211 @@
+"""`repeat`, `repeat_until` and `repeat_when`: the same flow again, when it has completed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import ClassVar, TypeVar, final
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, IterableSource, Publisher
+from flow_core.stages.template import describe
+from flow_ops.arbiters import SwitchArbiter
+from flow_ops.coordination import coordinated, labelled
+from flow_ops.sequence._companion import Companioned
+from flow_ops.sequence.concat import follow_one_another
+
+__all__ = ["repeat", "repeat_until", "repeat_when"]
+
+T = TypeVar("T")
+
+
+def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
+    """The flow so many times, one run after the other.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(2).pipe(repeat(3)))
+    [0, 1, 0, 1, 0, 1]
+    >>> list(flow.range(2).pipe(repeat()).take(5))
+    [0, 1, 0, 1, 0]
+
+    Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
+    also without demand.
+    Thread, iteration, fusion: as with `concat`, of which it is one.
+    Errors: one ends the flow.
+    Source: checklist P29.
+
+    Args:
+        times: how often it runs in all; 0 gives an empty flow, None repeats for ever. (A flow
+            without items then never comes to an end, and never gives the thread back.)
+
+    Raises:
+        TypeError: if `times` is neither an int nor None.
+        ValueError: if it is less than 0.
+    """
+    if times is not None:
+        check_times(times, "repeat")
+    detail = "" if times is None else str(times)
+    label = labelled("repeat", detail)
+    return Operator("repeat", lambda flow: follow_one_another(label, _Again(flow, times)), detail)
+
+
+def repeat_until(stop: Callable[[], object]) -> Operator[T, Flow[T]]:
+    """The flow again and again, until `stop()` is true when it has completed.
+
+    >>> import flow_core as flow
+    >>> left = [1, 2]
+    >>> list(flow.just("a").pipe(repeat_until(lambda: not left or not left.pop())))
+    ['a', 'a', 'a']
+
+    Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
+    also without demand.
+    Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
+    Errors: one ends the flow, also what `stop` raises.
+
+    Args:
+        stop: called each time the flow has completed.
+
+    Raises:
+        TypeError: if `stop` cannot be called.
+    """
+    if not callable(stop):
+        raise TypeError(f"repeat_until() takes a function, not {stop!r}")
+    return coordinated(
+        "repeat_until",
+        describe(stop),
+        lambda flow, downstream, label: RepeatUntil(flow, stop, downstream, label),
+    )
+
+
+def repeat_when(handler: Callable[[Flow[int]], Publisher[object]]) -> Operator[T, Flow[T]]:
+    """The flow again, whenever another flow says so.
+
+    >>> import flow_core as flow
+    >>> list(flow.just("a", "b").pipe(repeat_when(lambda runs: runs.take(3))))
+    ['a', 'b', 'a', 'b', 'a', 'b']
+
+    For each subscriber `handler` makes that other flow of a flow of its own, which gives an item
+    each time a run has completed: how many items the run gave. Each item of the other flow then
+    starts the next run. When it ends, this flow does likewise, at once, even during a run: with
+    ``take(3)`` the third item is the last, and no run follows it.
+
+    Demand: exact; what one run has not used up, the next one gets. One item is requested of the
+    other flow for each run.
+    Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
+    Errors: one ends the flow, also one of the other flow or of `handler`.
+
+    Args:
+        handler: called once per subscriber, when it subscribes; its result need not use its
+            argument. What the argument gives while nobody requests is lost but for the last item.
+
+    Raises:
+        TypeError: if `handler` cannot be called.
+    """
+    if not callable(handler):
+        raise TypeError(f"repeat_when() takes a function from a Flow to a Flow, not {handler!r}")
+    return coordinated(
+        "repeat_when",
+        describe(handler),
+        lambda flow, downstream, label: RepeatWhen(flow, handler, downstream, label),
+    )
+
+
+def check_times(times: int, operator: str) -> None:
+    """`times` is a number of runs.
+
+    Raises:
+        TypeError: if it is no int.
+        ValueError: if it is less than 0.
+    """
+    if not isinstance(times, int) or isinstance(times, bool):
+        raise TypeError(f"{operator}(times) takes an int or None, not {times!r}")
+    if times < 0:
+        raise ValueError(f"{operator}(times) takes at least 0, not {times}")
+
+
+@final
+class _Again(IterableSource[Flow[T]]):
+    """The same flow, so many times."""
+
+    __slots__ = ("_flow", "_times")
+
+    none_free: ClassVar[bool] = True
+
+    def __init__(self, flow: Flow[T], times: int | None) -> None:
+        self._flow = flow
+        self._times = times
+
+    def iterate(self) -> Iterator[Flow[T]]:
+        """See `IterableSource.iterate`."""
+        if self._times is None:
+            return itertools.repeat(self._flow)
+        return itertools.repeat(self._flow, self._times)
+
+    def __repr__(self) -> str:
+        return "a flow, for ever" if self._times is None else f"a flow, {self._times} times"
+
+
+@final
+class RepeatUntil(SwitchArbiter[T]):
+    """See `repeat_until`."""
+
+    __slots__ = ("_source", "_stop")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        stop: Callable[[], object],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._stop = stop
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.switch_to(self._source)
+
+    def ended(self, error: BaseException | None) -> None:
+        """See `SwitchArbiter.ended`."""
+        if error is None:
+            self.outside(self._decide)
+        else:
+            self.fail(error)
+
+    def _decide(self, _: object) -> None:
+        if self._stop():
+            self.post(self.end, None)
+        else:
+            self.switch_to(self._source)
+
+
+@final
+class RepeatWhen(Companioned[T, int]):
+    """See `repeat_when`."""
+
+    __slots__ = ("_counted",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        handler: Callable[[Flow[int]], Publisher[object]],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(source, handler, downstream, label)
+        self._counted = 0
+
+    def received(self, item: T) -> bool:
+        """See `SwitchArbiter.received`."""
+        self._counted += 1
+        return self.emit(item)
+
+    def ended(self, error: BaseException | None) -> None:
+        """See `SwitchArbiter.ended`."""
+        if error is None:
+            counted, self._counted = self._counted, 0
+            self.ask(counted)
+        else:
+            self.fail(error)

@@ -1,0 +1,243 @@
+"""`retry` and `retry_when`: the same flow again, when it has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TypeVar, final
+
+from flow_core import hooks
+from flow_core.clocks import system_clock
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Disposable, Publisher
+from flow_core.stages.recovery import ErrorFilter, error_filter, matches
+from flow_core.stages.template import describe
+from flow_ops.arbiters import SwitchArbiter
+from flow_ops.coordination import coordinated
+from flow_ops.sequence._companion import Companioned
+from flow_ops.sequence.backoff import Backoff, RetryExhaustedError
+from flow_ops.sequence.repeat import check_times
+
+__all__ = ["retry", "retry_when"]
+
+T = TypeVar("T")
+
+
+def retry(times: int | None = None, *, when: ErrorFilter = Exception) -> Operator[T, Flow[T]]:
+    """Subscribe again to a flow that has failed; the items that came stay.
+
+    >>> import flow_core as flow
+    >>> left = [0, 0]
+    >>> once = flow.just(1, 2).map(lambda n: n // (left.pop() if left else 1))
+    >>> list(once.pipe(retry(2)))
+    [1, 2]
+
+    Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again at
+    once, also without demand.
+    Thread: the upstream's; an attempt begins where the one before has failed. Fusion: none.
+    Errors: the last one, when there is no attempt left, or none is worth it.
+    Source: checklist P13, P29.
+
+    Args:
+        times: how often it is tried again after the first failure; None for any number.
+        when: which errors are worth it: a class, a tuple of classes, or a function that is true.
+
+    Raises:
+        TypeError: if `times` is neither an int nor None, or `when` is no such filter.
+        ValueError: if `times` is less than 0.
+    """
+    if times is not None:
+        check_times(times, "retry")
+    error_filter("retry", when)
+    detail = "" if times is None else str(times)
+    if when is not Exception:
+        detail += f"{', ' if detail else ''}when={describe(when)}"
+    return coordinated(
+        "retry",
+        detail,
+        lambda flow, downstream, label: Retry(flow, times, when, downstream, label),
+    )
+
+
+def retry_when(
+    handler: Callable[[Flow[BaseException]], Publisher[object]] | Backoff,
+) -> Operator[T, Flow[T]]:
+    """Subscribe again to a flow that has failed: after a while, or whenever another flow says so.
+
+    >>> import flow_core as flow
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import Backoff
+    >>> clock = VirtualClock()
+    >>> failing = flow.from_callable(lambda: print(f"at {clock.now()} s") or 1 // 0)
+    >>> subscriber = TestSubscriber()
+    >>> backoff = Backoff(1, factor=3, jitter=0, max_attempts=2, clock=clock)
+    >>> failing.pipe(retry_when(backoff)).subscribe(subscriber)
+    at 0.0 s
+    >>> clock.run()
+    at 1.0 s
+    at 4.0 s
+    >>> subscriber.error, subscriber.error.__cause__
+    (RetryExhaustedError('retries exhausted: 2 of 2'), ZeroDivisionError('...'))
+
+    A `Backoff` says how long to wait. A handler makes, for each subscriber, another flow of the
+    flow of the errors; each item of the other flow then starts the next attempt. When it ends, this
+    flow does likewise, at once, even during an attempt: with ``errors.take(3)`` the third item is
+    the last, and no attempt follows it.
+
+    Demand: exact; what one attempt has not used up, the next one gets. One item is requested of the
+    other flow for each attempt.
+    Thread: the upstream's; an attempt begins on the clock's, or where the other flow gives its
+    item. Fusion: none.
+    Errors: those that a Backoff lets pass; `RetryExhaustedError`; those of the other flow and of
+    the handler.
+
+    Args:
+        handler: a `Backoff`; or a function, called once per subscriber, when it subscribes. Its
+            result need not use its argument. What the argument gives while nobody requests is lost
+            but for the last error.
+
+    Raises:
+        TypeError: if it is neither.
+    """
+    if isinstance(handler, Backoff):
+        backoff = handler
+        return coordinated(
+            "retry_when",
+            "Backoff",
+            lambda flow, downstream, label: BackoffRetry(flow, backoff, downstream, label),
+        )
+    if not callable(handler):
+        raise TypeError(
+            f"retry_when() takes a Backoff or a function from a Flow to a Flow, not {handler!r}"
+        )
+    function = handler
+    return coordinated(
+        "retry_when",
+        describe(handler),
+        lambda flow, downstream, label: RetryWhen(flow, function, downstream, label),
+    )
+
+
+@final
+class Retry(SwitchArbiter[T]):
+    """See `retry`."""
+
+    __slots__ = ("_left", "_source", "_when")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        times: int | None,
+        when: ErrorFilter,
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._left = times
+        self._when = when
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.switch_to(self._source)
+
+    def ended(self, error: BaseException | None) -> None:
+        """See `SwitchArbiter.ended`."""
+        if error is None:
+            self.complete()
+        elif self._left == 0:
+            self.fail(error)
+        else:
+            if self._left is not None:
+                self._left -= 1
+            if self._when is Exception and isinstance(error, Exception):
+                self._switch(self._source)  # no function to call
+            else:
+                self.outside(self._decide, error, hooks.drop_error)
+
+    def _decide(self, error: BaseException) -> None:
+        if matches(self._when, error):
+            self.switch_to(self._source)
+        else:
+            self.post(self.fail, error, hooks.drop_error)
+
+
+@final
+class RetryWhen(Companioned[T, BaseException]):
+    """See `retry_when`, with a function."""
+
+    __slots__ = ()
+
+    def ended(self, error: BaseException | None) -> None:
+        """See `SwitchArbiter.ended`."""
+        if error is None:
+            self.complete()
+        else:
+            self.ask(error)
+
+
+@final
+class BackoffRetry(SwitchArbiter[T]):
+    """See `retry_when`, with a `Backoff`."""
+
+    __slots__ = ("_backoff", "_clock", "_random", "_retries", "_source", "_timer")
+
+    def __init__(
+        self, source: Flow[T], backoff: Backoff, downstream: CoreSubscriber[T], label: str
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._backoff = backoff
+        self._clock = system_clock() if backoff.clock is None else backoff.clock
+        self._random = Random(backoff.seed)
+        self._retries = 0
+        self._timer: Disposable | None = None
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.switch_to(self._source)
+
+    def received(self, item: T) -> bool:
+        """See `SwitchArbiter.received`."""
+        if self._backoff.transient:
+            self._retries = 0
+        return self.emit(item)
+
+    def ended(self, error: BaseException | None) -> None:
+        """See `SwitchArbiter.ended`."""
+        if error is None:
+            self.complete()
+        else:
+            self.outside(self._decide, error, hooks.drop_error)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+
+    def _decide(self, error: BaseException) -> None:
+        backoff, retries = self._backoff, self._retries
+        if not matches(backoff.when, error):
+            self.post(self.fail, error, hooks.drop_error)
+            return
+        if retries == backoff.max_attempts:
+            exhausted = RetryExhaustedError(
+                f"retries exhausted: {retries} of {retries}", retries=retries
+            )
+            exhausted.__cause__ = error
+            exhausted.add_note(f"in {self.label}")
+            self.post(self.fail, exhausted, hooks.drop_error)
+            return
+        self._retries = retries + 1
+        delay_s = backoff.delay_s(retries, self._random)
+        self._timer = timer = self.after(self._clock, delay_s, self._due, None)
+        if self.over:  # `closed` may have been here before
+            timer.dispose()
+            self._timer = None
+
+    def _due(self, _: object) -> None:
+        self._timer = None
+        self._switch(self._source)

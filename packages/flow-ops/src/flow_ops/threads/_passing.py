@@ -1,0 +1,50 @@
+"""What passes the signals of one upstream on as they are."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_ops.coordination import Coordinator, Listener
+
+__all__ = ["Passing"]
+
+T = TypeVar("T")
+
+
+class Passing(Coordinator[T]):
+    """Passes the signals of one source on. A subclass says which, and when: by `follow`.
+
+    Args:
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_main",)
+
+    def __init__(self, downstream: CoreSubscriber[T], label: str) -> None:
+        super().__init__(downstream, label)
+        self._main: Listener[T] | None = Listener(self, self.emit, self.ended)
+
+    def follow(self, source: Publisher[T]) -> None:
+        """Subscribe to the source, and request what was requested so far. Once."""
+        main = self._main
+        if main is not None:
+            self.connect(source, main)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is not None:
+            main.request(n)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self._main = None
+
+    def ended(self, error: BaseException | None) -> None:
+        """The source has ended. With the permit."""
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)

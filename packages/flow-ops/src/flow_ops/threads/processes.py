@@ -1,0 +1,455 @@
+"""`on_processes`: the stages that follow run in other processes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import traceback
+from collections import deque
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from functools import lru_cache
+from time import perf_counter
+from typing import Any, Final, TypeAlias, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.errors import FlowError, RejectedExecutionError, is_fatal
+from flow_core.flow import AbsorbingSource, Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber, Publisher, Subscriber
+from flow_core.stages import Program, Stage, Template
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, labelled
+
+__all__ = ["is_process_pool", "on_processes"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AnyStage: TypeAlias = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+
+MAX_BATCH: Final = 64
+"""How many items are sent at a time, at most, unless the user says."""
+
+_QUICK_S: Final = 0.01
+"""A batch that takes less is mostly overhead: the next one is twice as long."""
+
+
+def on_processes(
+    pool: Executor,
+    *,
+    max_concurrency: int | None = None,
+    batch: int = MAX_BATCH,
+    prefetch: int = DEFAULT_PREFETCH,
+) -> Operator[T, Flow[T]]:
+    """Run the stages that follow in the processes of `pool`; results keep the order.
+
+    A mapper that computes holds the GIL, and threads do not help; processes do:
+
+    >>> import math
+    >>> from concurrent.futures import ProcessPoolExecutor
+    >>> import flow_core as flow
+    >>> def digits(numbers: flow.Flow[int], pool: ProcessPoolExecutor) -> flow.Flow[int]:
+    ...     return numbers.pipe(on_processes(pool)).map(math.factorial).map(str).map(len)
+
+    A subscription cannot cross to another process; a run of stages can, since it is pickled as
+    their description. So the stages that directly follow and work on each item by itself (`map`,
+    `filter`, `flat_map_iterable`, `do_on_next` …) run where the items are sent to, as one loop for
+    a batch of items. From the first stage on that counts or collects (`scan`, `take`, `reduce` …),
+    or the next boundary, the flow goes on in this process, with the results.
+
+    Batches begin with one item, and become twice as long while one takes less than 10 ms. An item
+    never waits for a batch to fill up, unless all that may be under way is.
+
+    Demand: exact; `prefetch` items are requested of the upstream, and 75 % of that again whenever
+    as many were sent. No more than `max_concurrency` batches are under way or have results that
+    wait; what `flat_map_iterable` makes of an item crosses as a whole.
+    Thread: results come on the thread on which the pool hears of its workers, or on that of the
+    upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes long.
+    A flow that is cancelled cancels the batches that have not begun.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
+    Errors: what a stage raises comes after the results before it, with the worker's traceback as a
+    note. If it cannot be pickled, a FlowError tells what it was. A worker that dies fails the flow
+    with BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
+
+    Args:
+        pool: a `concurrent.futures.ProcessPoolExecutor`, or one with the same ``submit``. It stays
+            open as long as the flow runs.
+        max_concurrency: batches that are under way; None for two per processor.
+        batch: items that are sent at a time, at most.
+        prefetch: items to request ahead, and the most that wait to be sent.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with FlowError if no stage follows that can run
+        elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
+
+    Raises:
+        TypeError: if `pool` has no ``submit``, or one of the others is no int.
+        ValueError: if one of the others is less than 1.
+    """
+    if isinstance(pool, type) or not callable(getattr(pool, "submit", None)):
+        raise TypeError(f"on_processes() takes a ProcessPoolExecutor, not {pool!r}")
+    many = 2 * (os.cpu_count() or 1)
+    if max_concurrency is not None:
+        many = check_prefetch(max_concurrency, "max_concurrency")
+    check_prefetch(batch, "batch")
+    check_prefetch(prefetch)
+    detail = type(pool).__name__
+    label = labelled("on_processes", detail)
+
+    def apply(flow: Flow[T]) -> Flow[T]:
+        return Flow(ProcessSource(flow, pool, many, batch, prefetch, label))
+
+    return Operator("on_processes", apply, detail)
+
+
+def is_process_pool(executor: object) -> bool:
+    """Whether tasks for `executor` have to be pickled."""
+    # Whoever has a pool of processes has imported that module; it is a slow one.
+    module = sys.modules.get("concurrent.futures.process")
+    return module is not None and isinstance(executor, module.ProcessPoolExecutor)
+
+
+@final
+class ProcessSource(AbsorbingSource[T]):
+    """`flow`, with the stages that follow run by a pool of processes.
+
+    Args:
+        flow: where the items come from.
+        pool: runs batches.
+        max_concurrency: batches under way.
+        batch: items to send at a time.
+        prefetch: items to request ahead.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_batch", "_flow", "_label", "_max_concurrency", "_pool", "prefetch")
+
+    def __init__(  # noqa: PLR0917 - made by `on_processes` alone
+        self,
+        flow: Flow[T],
+        pool: Executor,
+        max_concurrency: int,
+        batch: int,
+        prefetch: int,
+        label: str,
+    ) -> None:
+        self._flow = flow
+        self._pool = pool
+        self._max_concurrency = max_concurrency
+        self._batch = batch
+        self._label = label
+        self.prefetch = prefetch
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`. Without stages, which is an error to be signalled."""
+        alone: Flow[T] = Flow(self)
+        alone.subscribe(subscriber)
+
+    def absorb(
+        self, stages: tuple[_AnyStage, ...]
+    ) -> tuple[Publisher[Any], tuple[_AnyStage, ...]]:  # Any: the last absorbed stage's type
+        """See `AbsorbingSource.absorb`.
+
+        Raises:
+            FlowError: if there is no stage to run elsewhere, or one cannot be pickled.
+        """
+        count = 0
+        while count < len(stages) and _is_stateless(stages[count].template):
+            count += 1
+        if not count:
+            what = f"{stages[0]!r} works on all items together" if stages else "no stage follows"
+            raise FlowError(
+                f"{self._label} has nothing to run: {what}; put map(), filter() or another stage "
+                "that takes items one by one directly behind it"
+            )
+        program = _dumped(Program(stages[:count]), self._label)
+        flow, pool, batch, prefetch = self._flow, self._pool, self._batch, self.prefetch
+
+        def made(downstream: CoreSubscriber[Any], label: str) -> OnProcesses[Any]:
+            return OnProcesses(
+                flow,
+                pool,
+                program,
+                downstream,
+                label,
+                max_concurrency=self._max_concurrency,
+                batch=batch,
+                prefetch=prefetch,
+            )
+
+        return Coordinated(made, self._label, prefetch), stages[count:]
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+@final
+class OnProcesses(Coordinator[R]):
+    """Sends batches to a pool, and gives the results in the order of the items.
+
+    Args:
+        source: where the items come from.
+        pool: runs batches.
+        program: the stages, pickled.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+        max_concurrency: batches under way, or with results that wait.
+        batch: items to send at a time.
+        prefetch: items to request ahead.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_failure",
+        "_input",
+        "_max_concurrency",
+        "_pool",
+        "_program",
+        "_results",
+        "_size",
+        "_source",
+        "_under_way",
+    )
+
+    def __init__(
+        self,
+        source: Flow[Any],  # Any: here and below, what the stages take and give
+        pool: Executor,
+        program: bytes,
+        downstream: CoreSubscriber[R],
+        label: str,
+        *,
+        max_concurrency: int,
+        batch: int,
+        prefetch: int,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source: Flow[Any] | None = source
+        self._pool = pool
+        self._program = program
+        self._max_concurrency = max_concurrency
+        self._batch = batch
+        self._size = 1
+        """How many items the next batch has, at most."""
+        self._input: BufferedInput[Any] | None = BufferedInput(self, prefetch)
+        self._under_way: deque[Future[_Outcome]] = deque()
+        """Batches whose results were not looked at; the oldest one first."""
+        self._results: deque[R] = deque()
+        """Results of the batch before these."""
+        self._failure: BaseException | None = None
+        """What that batch failed with, after its results."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        source, self._source = self._source, None
+        items = self._input
+        if source is not None and items is not None:
+            self.connect(source, items)
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        self._give()
+        items = self._input
+        if self.over or items is None:
+            return
+        self._send(items)
+        if not (self._under_way or self._results or self._failure or self.over) and items.ended():
+            error, items.error = items.error, None
+            if error is None:
+                self.complete()
+            else:
+                self.fail(error)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        under_way, results = self._under_way, self._results
+        while under_way:
+            under_way.popleft().cancel()
+        while results:
+            hooks.drop_item(results.popleft())
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            hooks.drop_error(failure)
+        items = self._input
+        if items is not None:
+            items.close()
+            self._input = None
+        self._source = None
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self._results) + (0 if self._input is None else self._input.waiting)
+
+    def _give(self) -> None:
+        """Emit what has come back, as far as there is demand."""
+        results, under_way = self._results, self._under_way
+        while not self.over:
+            while results and self.demand and not self.over:
+                self.emit(results.popleft())
+            if results or self.over:
+                return
+            failure, self._failure = self._failure, None
+            if failure is not None:
+                self.fail(failure)
+                return
+            if not under_way or not under_way[0].done():
+                return
+            self._look_at(under_way.popleft())
+
+    def _look_at(self, future: Future[_Outcome]) -> None:
+        try:
+            data, failure, seconds = future.result()
+        except CancelledError as cancelled:
+            raise RejectedExecutionError(
+                "the pool dropped a batch without running it, as shutdown(cancel_futures=True) "
+                "does; end the flows that use a pool before it is shut down"
+            ) from cancelled
+        self._results.extend(pickle.loads(data))
+        if failure is not None:
+            self._failure = self.blame(_loaded_error(failure))
+        if seconds < _QUICK_S and self._size < self._batch:
+            self._size = min(2 * self._size, self._batch)
+
+    def _send(self, items: BufferedInput[Any]) -> None:
+        under_way = self._under_way
+        while (
+            len(under_way) + bool(self._results) < self._max_concurrency
+            and self._failure is None
+            and not self.over
+        ):
+            batch: list[Any] = []
+            while len(batch) < self._size and (item := items.poll()) is not EMPTY:
+                batch.append(item)
+            if not batch:
+                return
+            try:
+                future = self._submitted(pickle.dumps(batch))
+            except BaseException:
+                for item in batch:
+                    hooks.drop_item(item)
+                raise
+            under_way.append(future)
+            future.add_done_callback(self._heard)
+
+    def _submitted(self, batch: bytes) -> Future[_Outcome]:
+        try:
+            return self._pool.submit(run_batch, self._program, batch)
+        except BrokenExecutor:
+            raise
+        except RuntimeError as error:
+            raise RejectedExecutionError(
+                f"{type(self._pool).__name__} took no task ({error}); end the flows that use a "
+                "pool before it is shut down"
+            ) from error
+
+    def _heard(self, _: object) -> None:
+        try:
+            self.signal()
+        except BaseException as error:
+            # On the pool's own thread, which must not end.
+            hooks.drop_error(error)
+
+
+# -- what crosses
+
+_Failure: TypeAlias = tuple[bytes | None, str, str]
+"""An exception: pickled if possible, in one line, and with its traceback."""
+
+_Outcome: TypeAlias = tuple[bytes, _Failure | None, float]
+"""The pickled results of a batch, what ended it early, and the seconds that it took."""
+
+
+def run_batch(program: bytes, batch: bytes) -> _Outcome:
+    """Run the stages in a worker. Results are pickled here, where a failure can be told."""
+    began = perf_counter()
+    results: list[object] = []
+    failure: _Failure | None = None
+    try:
+        results.extend(_loaded(program).iterate(iter(pickle.loads(batch))))
+    except BaseException as error:  # SystemExit, too: the worker serves others
+        failure = _dumped_error(error)
+    try:
+        data = pickle.dumps(results)
+    except Exception:
+        data, failure = _dumped_prefix(results)
+    return data, failure, perf_counter() - began
+
+
+@lru_cache(maxsize=16)
+def _loaded(program: bytes) -> Program[Any, Any]:  # Any: what the stages take and give
+    loaded: Program[Any, Any] = pickle.loads(program)
+    return loaded
+
+
+def _dumped_prefix(results: list[object]) -> tuple[bytes, _Failure]:
+    for count, result in enumerate(results):
+        try:
+            pickle.dumps(result)
+        except Exception as error:
+            error.add_note(f"{result!r} cannot be sent back from a process")
+            return pickle.dumps(results[:count]), _dumped_error(error)
+    raise FlowError("results that can be pickled one by one, but not together")
+
+
+def _dumped_error(error: BaseException) -> _Failure:
+    text = "".join(traceback.format_exception(error))
+    data: bytes | None = None
+    if not is_fatal(error):
+        try:
+            data = pickle.dumps(error)
+            pickle.loads(data)  # an __init__ with other arguments fails only here
+        except Exception:
+            data = None
+    return data, traceback.format_exception_only(error)[0].strip(), text
+
+
+def _loaded_error(failure: _Failure) -> BaseException:
+    data, line, text = failure
+    loaded: object = None
+    if data is not None:
+        try:
+            loaded = pickle.loads(data)
+        except Exception:  # of a module that only the worker has
+            loaded = None
+    error: BaseException
+    if isinstance(loaded, BaseException):
+        error = loaded
+    else:
+        error = FlowError(f"a worker process raised {line}")
+    error.add_note(f"in a worker process:\n{text}")
+    return error
+
+
+def _is_stateless(template: Template) -> bool:
+    """Whether items may go through it in batches, each as if it were all."""
+    lines = template.lines
+    return not (
+        lines.state
+        or lines.on_start
+        or lines.on_end
+        or lines.on_error
+        or lines.on_close
+        or lines.stops
+    )
+
+
+def _dumped(program: Program[Any, Any], label: str) -> bytes:  # Any: see _loaded
+    try:
+        return pickle.dumps(program)
+    except Exception as error:
+        refused = next((stage for stage in program.stages if not _can_be_dumped(stage)), program)
+        raise FlowError(
+            f"{refused!r} cannot be sent to another process ({error}), behind {label}; give it a "
+            "function of a module, or a functools.partial of one: lambdas, and functions within "
+            "functions, cannot be pickled"
+        ) from error
+
+
+def _can_be_dumped(stage: _AnyStage) -> bool:
+    try:
+        pickle.dumps(stage)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,202 @@
+"""`subscribe_on`: the upstream is subscribed to, and requested, on an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread, current_thread
+from typing import TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import add_demand
+from flow_core.errors import RejectedExecutionError
+from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber
+from flow_ops.coordination import coordinated
+from flow_ops.threads._passing import Passing
+
+__all__ = ["subscribe_on"]
+
+T = TypeVar("T")
+
+
+def subscribe_on(executor: Executor, *, request_on: bool = True) -> Operator[T, Flow[T]]:
+    """Subscribe to the upstream on `executor`, and request there, so that a source works there.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from threading import current_thread
+    >>> import flow_core as flow
+    >>> from flow_ops import subscribe_on
+    >>> pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
+    >>> lines = flow.defer(lambda: flow.just(current_thread().name))
+    >>> list(lines.pipe(subscribe_on(pool)))
+    ['reader_0']
+    >>> pool.shutdown()
+
+    It decides for the whole flow above it, up to where that has its own threads. For what is
+    downstream there is `observe_on`.
+
+    Demand: passed on. What is requested before the upstream is subscribed to is requested with
+    that; later requests wait for the executor, at most one task of them at a time, which requests
+    their sum. A request from the executor's own thread, where the upstream was last subscribed to
+    or requested, needs no task: it is passed on at once.
+    Thread: items come where the upstream sends them, which is the executor if it sends within
+    `subscribe` or `request`. An executor that refuses a task has no thread to offer: the
+    RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
+    took the task and drops it later, on a thread of its own (O30). Cancel keeps a task from running
+    that has not begun; the upstream is cancelled where the cancel comes from: see `cancel_on`.
+    Fusion: none; conditional.
+    Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
+    Source: checklist O02, O22-O31.
+
+    Args:
+        executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+            callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
+            It stays open as long as the flow runs.
+        request_on: False if requests are passed on in the thread where they come from. This is for
+            a source that keeps its thread busy as long as it sends, and counts its demand
+            meanwhile: requests would wait behind it for an executor of one thread.
+
+    Raises:
+        TypeError: if `executor` is none.
+    """
+    runner = as_runner(executor)
+    detail = repr(runner)
+    if not request_on:
+        detail += ", request_on=False"
+    return coordinated(
+        "subscribe_on",
+        detail,
+        lambda flow, downstream, label: SubscribeOn(flow, runner, request_on, downstream, label),
+    )
+
+
+@final
+class SubscribeOn(Passing[T]):
+    """See `subscribe_on`.
+
+    There is at most one task at a time that has not begun: the one that subscribes, or one that
+    requests what was asked for since the last one has begun. Tasks are numbered, so that the handle
+    of one that has begun, or is over, never stands in the place of a later one (O25).
+    """
+
+    __slots__ = (
+        "_asked",
+        "_handle",
+        "_is_pending",
+        "_request_on",
+        "_run",
+        "_runner",
+        "_source",
+        "_started",
+        "_thread",
+    )
+
+    def __init__(
+        self,
+        source: Flow[T],
+        runner: Runner,
+        request_on: bool,
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._runner = runner
+        self._request_on = request_on
+        self._thread: Thread | None = None
+        """Where the last task runs, or has run."""
+        # Guarded by the lock:
+        self._asked = 0
+        """Requested, and not passed on yet, by the task that is pending."""
+        self._is_pending = False
+        """A task was made and has not begun."""
+        self._run = 0
+        """The number of the last task that was made."""
+        self._started = 0
+        """The number of the last task that has begun."""
+        self._handle: ScheduledTask | None = None
+        """The task that is pending, once the executor has it."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        with self._lock:
+            self._is_pending = True
+        self._submit(self._subscribe)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is None:
+            return
+        if not self._request_on or self._thread is current_thread():
+            main.request(n)
+            return
+        with self._lock:
+            if main.upstream is None:  # which is subscribed to on the executor: with it
+                main.pending = add_demand(main.pending, n)
+                return
+            self._asked = add_demand(self._asked, n)
+            if self._is_pending:
+                return
+            self._is_pending = True
+        self._submit(self._request)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        with self._lock:
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.cancel()
+
+    def _submit(self, task: Callable[[], None]) -> None:
+        """Have a task run. One thread at a time: the one that has set `_is_pending`."""
+        self._run = run = self._run + 1
+        try:
+            handle = self._runner.execute(task, self._rejected)
+        except RejectedExecutionError as error:
+            self._rejected(error)
+            return
+        with self._lock:
+            if self.over:
+                pass
+            elif self._started < run:
+                self._handle = handle
+                return
+            else:
+                return  # it has begun
+        handle.cancel()
+
+    def _begin(self) -> int:
+        """A task begins, in this thread; what it is to request."""
+        self._thread = current_thread()
+        with self._lock:
+            self._started = self._run
+            self._handle = None
+            self._is_pending = False
+            asked, self._asked = self._asked, 0
+        return asked
+
+    def _subscribe(self) -> None:
+        """The task that subscribes."""
+        self._begin()
+        self.follow(self._source)
+
+    def _request(self) -> None:
+        """The task that requests."""
+        asked = self._begin()
+        main = self._main
+        if main is not None and asked:
+            main.request(asked)
+
+    def _rejected(self, error: RejectedExecutionError) -> None:
+        """The executor refuses or drops a task: the flow fails (O30)."""
+        if self.over:
+            hooks.drop_error(error)
+            return
+        main = self._main
+        self.post(self.fail, error, hooks.drop_error)
+        if main is not None:
+            self.disconnect(main)  # at once, though the downstream may be busy with an item

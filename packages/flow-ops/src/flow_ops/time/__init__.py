@@ -1,0 +1,1 @@
+"""Operators and sources that wait, or that look at the clock."""

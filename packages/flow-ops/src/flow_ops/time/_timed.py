@@ -1,0 +1,321 @@
+"""What the operators with a clock have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.clocks import Clock, check_delay, system_clock
+from flow_core.demand import UNBOUNDED
+from flow_core.errors import none_given
+from flow_core.protocols import EMPTY, CoreSubscriber, Disposable, Empty
+from flow_ops.coordination import Coordinator, Input
+
+__all__ = [
+    "SLACK_S",
+    "Newest",
+    "NewestInput",
+    "Timed",
+    "checked_clock",
+    "checked_delay",
+    "nothing",
+    "seconds",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+V = TypeVar("V")
+
+SLACK_S: Final = 1e-9
+"""What is due within this is due: sums of seconds are not exact."""
+
+
+def checked_clock(clock: Clock | None) -> Clock:
+    """`clock`, or that of the process.
+
+    Raises:
+        TypeError: if it is no clock.
+    """
+    if clock is None:
+        return system_clock()
+    if not hasattr(clock, "schedule") or not hasattr(clock, "now"):
+        raise TypeError(f"clock= takes a Clock, not {clock!r}")
+    return clock
+
+
+def checked_delay(delay_s: float, name: str) -> float:
+    """`delay_s`, if it is a number of seconds of at least 0.
+
+    Raises:
+        TypeError: if it is no number.
+        ValueError: if it is NaN or less than 0.
+    """
+    if check_delay(delay_s) > delay_s:
+        raise ValueError(f"{name} is a number of seconds, at least 0, not {delay_s}")
+    return float(delay_s)
+
+
+def seconds(value: float) -> str:
+    """A time as messages have it."""
+    return f"{value:g} s"
+
+
+def nothing(_: object) -> None:
+    """What a `NewestInput` calls that has nothing to make of its items."""
+
+
+class Timed(Coordinator[R]):
+    """A coordinator that is woken at a time: `wake` is called then, and `step` after it.
+
+    There is one timer at most. Putting the time off costs no timer: the one that runs looks at the
+    time again when it is due.
+
+    Args:
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+        clock: tells the time.
+    """
+
+    __slots__ = ("_due", "_number", "_timer", "_timer_due", "clock")
+
+    def __init__(self, downstream: CoreSubscriber[R], label: str, clock: Clock) -> None:
+        super().__init__(downstream, label)
+        self.clock: Final = clock
+        self._due = math.inf
+        """When `wake` is to be called. Written with the permit, as all of these."""
+        self._timer: Disposable | None = None
+        self._timer_due = math.inf
+        self._number = 0
+        """Tells a timer that was disposed of when it had run already from its successor."""
+
+    def wake(self) -> None:
+        """The time has come. With the permit."""
+
+    def wake_at(self, time_s: float) -> None:
+        """Call `wake` at this time of the clock, and not before. With the permit."""
+        self._due = time_s
+        if time_s < self._timer_due:
+            self._start_timer()
+
+    def wake_in(self, delay_s: float) -> None:
+        """Call `wake` in `delay_s`, and not before. With the permit."""
+        self.wake_at(self.clock.now() + delay_s)
+
+    def stop_timer(self) -> None:
+        """Do not call `wake`. With the permit."""
+        self._due = self._timer_due = math.inf
+        self._number += 1
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self.stop_timer()
+
+    def _start_timer(self) -> None:
+        due = self._due
+        self.stop_timer()
+        delay_s = max(0.0, due - self.clock.now())
+        self._timer = self.after(self.clock, delay_s, self._rang, self._number)
+        self._due = self._timer_due = due
+
+    def _rang(self, number: int) -> None:
+        if number != self._number:
+            return
+        self._timer = None
+        self._timer_due = math.inf
+        if self._due == math.inf:
+            return
+        if self._due - self.clock.now() > SLACK_S:  # put off meanwhile
+            self._start_timer()
+            return
+        self._due = math.inf
+        self.wake()
+
+
+@final
+class NewestInput(Input[T], Generic[T, V]):
+    """Requests all there is, and keeps only the newest item until the owner polls it.
+
+    So nothing piles up while the owner is at work. Whatever comes makes the owner `step`.
+
+    Args:
+        owner: polls.
+        make: called with each item, without the permit, in the source's thread; what it gives is
+            polled with the item. What it raises is how the source fails.
+    """
+
+    __slots__ = ("_make", "_newest", "error")
+
+    # Any: whatever it emits
+    def __init__(self, owner: Coordinator[Any], make: Callable[[T], V]) -> None:
+        super().__init__(owner, UNBOUNDED)
+        self._make = make
+        self._newest: deque[tuple[T, V]] = deque(maxlen=1)
+        self.error: BaseException | None = None
+        """What the source has failed with, once it is `done`."""
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. Takes the place of an item that was not polled."""
+        if item is None:
+            raise none_given("on_next")
+        owner = self.owner
+        if self.upstream is None or self.done or owner.over:
+            hooks.drop_item(item)
+            return
+        try:
+            made = self._make(item)
+        except BaseException as error:
+            blamed = owner.blame(error)
+            upstream = self.upstream
+            if upstream is not None:
+                upstream.cancel()
+            self.on_error(blamed)
+            return
+        self._newest.append((item, made))
+        owner.signal()
+        if self.gone or owner.over:
+            self._drop_newest()  # `close` may have looked before
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        owner = self.owner
+        with owner._lock:  # in which the flow gets over: `close` comes before this, or sees it
+            late = self.done or self.gone or owner.over
+            if not late:
+                self.error = error
+        if late:
+            hooks.drop_error(error)
+        else:
+            self._ended()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self._ended()
+
+    def poll(self) -> tuple[T, V] | Empty:
+        """The newest item and what was made of it. Read `done` before, if it matters."""
+        try:
+            return self._newest.popleft()
+        except IndexError:
+            return EMPTY
+
+    def close(self) -> None:
+        """Drop what waits, when the flow is over."""
+        self._drop_newest()
+        error, self.error = self.error, None
+        if error is not None:
+            hooks.drop_error(error)
+
+    def _ended(self) -> None:
+        """The source has ended, so that its subscription is not called any more (§2.4)."""
+        self.done = True
+        self.owner.forget(self)
+        self.owner.signal()
+
+    def _drop_newest(self) -> None:
+        polled = self.poll()
+        if polled is not EMPTY:
+            hooks.drop_item(polled[0])
+
+
+class Newest(Timed[T], Generic[T, V]):
+    """The base of operators that give some of the items, at times of their own.
+
+    They request everything. An item that is due when there is no demand waits for it; the next one
+    that is due takes its place, and it goes to the dropped-items hook. So at most one waits.
+
+    Args:
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+        clock: tells the time.
+        make: see `NewestInput`.
+    """
+
+    __slots__ = ("_ending", "_main", "_ready")
+
+    def __init__(
+        self,
+        downstream: CoreSubscriber[T],
+        label: str,
+        clock: Clock,
+        make: Callable[[T], V],
+    ) -> None:
+        super().__init__(downstream, label, clock)
+        self._main: NewestInput[T, V] | None = NewestInput(self, make)
+        self._ready: T | Empty = EMPTY
+        """Waits for demand."""
+        self._ending = False
+        """It completes when `_ready` is given."""
+
+    @abstractmethod
+    def arrived(self, item: T, made: V) -> None:
+        """An item has come. With the permit."""
+
+    def last(self) -> None:
+        """The source has completed: give what is still to be given. With the permit."""
+
+    def give(self, item: T) -> None:
+        """`item` is due. With the permit."""
+        if self._ready is EMPTY and self.demand:
+            self.emit(item)
+            return
+        replaced, self._ready = self._ready, item
+        if replaced is not EMPTY:
+            hooks.drop_item(replaced)
+
+    def finish(self) -> None:
+        """Nothing more comes: complete when all is given. With the permit."""
+        if self._ending or self.over:
+            return
+        self._ending = True
+        self.stop_timer()
+        main = self._main
+        if main is not None:
+            self.disconnect(main)
+        self.last()
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        ready = self._ready
+        if ready is not EMPTY and self.demand:
+            self._ready = EMPTY
+            self.emit(ready)
+        main = self._main
+        if main is not None and not self._ending and not self.over:
+            done = main.done  # read before looking: what came before the end is there by then
+            polled = main.poll()
+            if polled is not EMPTY:
+                self.arrived(*polled)
+            if done and not (self._ending or self.over):
+                self.release(main)
+                error, main.error = main.error, None
+                if error is None:
+                    self.finish()
+                else:
+                    self.fail(error)
+        if self._ending and self._ready is EMPTY and not self.over:
+            self.complete()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        main, self._main = self._main, None
+        if main is not None:
+            main.close()
+        ready, self._ready = self._ready, EMPTY
+        if ready is not EMPTY:
+            hooks.drop_item(ready)
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return int(self._ready is not EMPTY)

@@ -1,0 +1,180 @@
+"""`debounce`: an item counts when nothing follows it for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, final
+
+from flow_core.clocks import Clock
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import Listener, coordinated
+from flow_ops.time._timed import Newest, checked_clock, checked_delay, nothing, seconds
+from flow_ops.transform._inner import Mapper
+
+__all__ = ["debounce"]
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+def debounce(
+    quiet: float | Callable[[T], Flow[object]],
+    *,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[T]]:
+    """Items that are not followed by another one for a while; the last one, in any case.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import debounce
+    >>> list(flow.range(100).pipe(debounce(0.5)))
+    [99]
+
+    Demand: everything is requested of the upstream. An item that is due when there is no demand
+    waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
+    The flow completes when the item that waits is given.
+    Thread: the clock's, or that of the flow that `quiet` makes; the last item comes on the
+    upstream's, and an item that waited on the thread that requests. `quiet` runs in the upstream's
+    thread. Fusion: none.
+    Errors: those of the upstream, of `quiet` and of its flows, at once: they overtake an item that
+    waits.
+
+    Args:
+        quiet: seconds, at least 0; or a function that makes a flow of an item: the item is due when
+            that gives its first item, or completes.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `quiet` is neither a number nor a function, or `clock` no clock.
+        ValueError: if it is less than 0, or NaN.
+    """
+    telling = checked_clock(clock)
+    if callable(quiet):
+        mapper = quiet
+        return coordinated(
+            "debounce",
+            describe(mapper),
+            lambda flow, downstream, label: DebounceBy(flow, mapper, downstream, label, telling),
+        )
+    quiet_s = checked_delay(quiet, "the quiet time")
+    return coordinated(
+        "debounce",
+        seconds(quiet_s),
+        lambda flow, downstream, label: DebounceFor(flow, quiet_s, downstream, label, telling),
+    )
+
+
+class _Debounce(Newest[T, V]):
+    """Keeps the newest item until it is due."""
+
+    __slots__ = ("_newest", "_source")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        clock: Clock,
+        make: Callable[[T], V],
+    ) -> None:
+        super().__init__(downstream, label, clock, make)
+        self._source = source
+        self._newest: T | Empty = EMPTY
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def last(self) -> None:
+        """See `Newest.last`."""
+        newest, self._newest = self._newest, EMPTY
+        if newest is not EMPTY:
+            self.give(newest)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._newest = EMPTY
+
+
+@final
+class DebounceFor(_Debounce[T, None]):
+    """See `debounce`, with a time."""
+
+    __slots__ = ("_quiet_s",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        quiet_s: float,
+        downstream: CoreSubscriber[T],
+        label: str,
+        clock: Clock,
+    ) -> None:
+        super().__init__(source, downstream, label, clock, nothing)
+        self._quiet_s = quiet_s
+
+    def arrived(self, item: T, made: None) -> None:
+        """See `Newest.arrived`."""
+        self._newest = item
+        self.wake_in(self._quiet_s)
+
+    def wake(self) -> None:
+        """See `Timed.wake`."""
+        self.last()
+
+
+@final
+class DebounceBy(_Debounce[T, Publisher[object]]):
+    """See `debounce`, with a function."""
+
+    __slots__ = ("_quiet",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        mapper: Callable[[T], Flow[object]],
+        downstream: CoreSubscriber[T],
+        label: str,
+        clock: Clock,
+    ) -> None:
+        mapping = Mapper[T, object](mapper, label)
+        super().__init__(
+            source, downstream, label, clock, lambda item: mapping.flow_of(mapper(item))
+        )
+        self._quiet: Listener[object] | None = None
+
+    def arrived(self, item: T, made: Publisher[object]) -> None:
+        """See `Newest.arrived`."""
+        self._newest = item
+        self._leave()
+        quiet = self._quiet = Listener(self, self._on_quiet, self._on_quiet_end, 1)
+        self.connect_later(made, quiet)
+
+    def last(self) -> None:
+        """See `Newest.last`."""
+        self._leave()
+        super().last()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._quiet = None
+
+    def _leave(self) -> None:
+        quiet, self._quiet = self._quiet, None
+        if quiet is not None:
+            self.disconnect(quiet)
+
+    def _on_quiet(self, _: object) -> None:
+        self.last()
+
+    def _on_quiet_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self.last()
+        else:
+            self.fail(error)

@@ -1,0 +1,426 @@
+"""`delay` and its relatives: items, or the subscription, come later."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.clocks import Clock
+from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Disposable, Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import Coordinator, Input, Listener, coordinated
+from flow_ops.time._timed import SLACK_S, Timed, checked_clock, checked_delay, seconds
+from flow_ops.time.interval import timer
+from flow_ops.transform.concat_map import concat_map
+
+__all__ = ["delay", "delay_elements", "delay_subscription"]
+
+T = TypeVar("T")
+
+
+def delay(
+    delay_s: float, *, delay_error: bool = False, clock: Clock | None = None
+) -> Operator[T, Flow[T]]:
+    """Everything `delay_s` later.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import delay
+    >>> list(flow.range(3).pipe(delay(0.001)))
+    [0, 1, 2]
+
+    Demand: passed on; items on their way count against it. So not more wait here than were
+    requested; if everything is, that is what the upstream sends within `delay_s`.
+    Thread: the clock's. Fusion: none.
+    Errors: those of the upstream, at once: they overtake the items on their way, unless
+    `delay_error`. RejectedExecutionError if the clock takes no task.
+
+    Args:
+        delay_s: seconds, at least 0, from when an item comes to when it goes.
+        delay_error: whether the upstream's error comes later, too, after the items before it.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `delay_s` is no number, or `clock` no clock.
+        ValueError: if `delay_s` is less than 0, or NaN.
+    """
+    later_s = checked_delay(delay_s, "the delay")
+    waiting = checked_clock(clock)
+    return coordinated(
+        "delay",
+        seconds(later_s) + (", delay_error=True" if delay_error else ""),
+        lambda flow, downstream, label: Delay(
+            flow, downstream, label, delay_s=later_s, delay_error=delay_error, clock=waiting
+        ),
+    )
+
+
+def delay_elements(delay_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Each item `delay_s` after the one before it was given, or after it came, if that is later.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import delay_elements
+    >>> list(flow.range(3).pipe(delay_elements(0.001)))
+    [0, 1, 2]
+
+    It is `concat_map` to a `timer` of each item.
+
+    Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
+    and waits for its turn.
+    Thread: the clock's. Fusion: as `concat_map`.
+    Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
+    takes no task.
+
+    Args:
+        delay_s: seconds between two items, at least 0; also before the first one.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `delay_s` is no number, or `clock` no clock.
+        ValueError: if `delay_s` is less than 0, or NaN.
+    """
+    pause = timer(checked_delay(delay_s, "the delay"), clock=checked_clock(clock))
+
+    def later(item: T) -> Flow[T]:
+        return pause.map(lambda _: item)
+
+    def apply(flow: Flow[T]) -> Flow[T]:
+        return flow.pipe(concat_map(later, prefetch=1))
+
+    return Operator("delay_elements", apply, seconds(delay_s))
+
+
+def delay_subscription(
+    delay: float | Publisher[object], *, clock: Clock | None = None
+) -> Operator[T, Flow[T]]:
+    """Subscribe to the upstream later: after a while, or when another flow says so.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import delay_subscription
+    >>> list(flow.range(3).pipe(delay_subscription(0.001)))
+    [0, 1, 2]
+
+    Demand: passed on; what is requested before there is an upstream is requested of it then. One
+    item is requested of the other flow. The subscription does not wait for demand.
+    Thread: the upstream is subscribed to on the clock's, or where the other flow sends its first
+    item or completes; from then on, that of the upstream. Fusion: none.
+    Errors: those of both flows. RejectedExecutionError if the clock takes no task.
+
+    Args:
+        delay: seconds, at least 0; or a flow whose first item or completion is the moment.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `delay` is neither a number nor a flow, or `clock` no clock.
+        ValueError: if it is less than 0, or NaN.
+    """
+    waiting = checked_clock(clock)
+    if isinstance(delay, (int, float)):
+        delay_s = checked_delay(delay, "the delay")
+        return coordinated(
+            "delay_subscription",
+            seconds(delay_s),
+            lambda flow, downstream, label: DelaySubscriptionFor(
+                flow, delay_s, downstream, label, waiting
+            ),
+        )
+    if not hasattr(delay, "subscribe"):
+        raise TypeError(f"delay_subscription() takes seconds or a flow, not {delay!r}")
+    return coordinated(
+        "delay_subscription",
+        describe(delay),
+        lambda flow, downstream, label: DelaySubscriptionBy(flow, delay, downstream, label),
+    )
+
+
+@final
+class Delay(Timed[T]):
+    """See `delay`."""
+
+    __slots__ = ("_delay_s", "_ending", "_main", "_source", "delay_error", "waiting")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        delay_s: float,
+        delay_error: bool,
+        clock: Clock,
+    ) -> None:
+        super().__init__(downstream, label, clock)
+        self._source = source
+        self._delay_s = delay_s
+        self.delay_error = delay_error
+        self._main: _Arriving[T] | None = _Arriving(self)
+        self.waiting: deque[tuple[float, T]] = deque()
+        """Items and when they are due. The upstream's thread appends."""
+        self._ending: tuple[float, BaseException | None] | None = None
+        """When the end is due, and the error."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is not None:
+            main.request(n)
+
+    def due_s(self) -> float:
+        """When what comes now is due."""
+        return self.clock.now() + self._delay_s
+
+    def end(self, ending: tuple[float, BaseException | None]) -> None:
+        """The upstream has ended. With the permit."""
+        main = self._main
+        if main is not None:
+            self.release(main)
+        self._ending = ending
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting = self.waiting
+        now_s = -math.inf
+        while waiting and not self.over:
+            due_s = waiting[0][0]
+            if due_s - now_s > SLACK_S:
+                now_s = self.clock.now()
+                if due_s - now_s > SLACK_S:
+                    self.wake_at(due_s)
+                    return
+            _, item = waiting.popleft()
+            main = self._main
+            if not self.emit(item) and main is not None:
+                main.request(1)
+        ending = self._ending
+        if ending is None or self.over:
+            return
+        due_s, error = ending
+        if due_s - self.clock.now() > SLACK_S:
+            self.wake_at(due_s)
+        elif error is None:
+            self.complete()
+        else:
+            self._ending = None
+            self.fail(error)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._main = None
+        waiting = self.waiting
+        while waiting:
+            _, item = waiting.popleft()
+            hooks.drop_item(item)
+        ending, self._ending = self._ending, None
+        if ending is not None and ending[1] is not None:
+            hooks.drop_error(ending[1])
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self.waiting)
+
+
+def overflow(label: str) -> MissingBackpressureError:
+    """The error for an upstream that has sent more than was requested."""
+    return MissingBackpressureError(
+        f"the source of {label} sent more than was requested; put a back-pressure operator after "
+        "a source that ignores demand"
+    )
+
+
+@final
+class _Arriving(Input[T], Generic[T]):
+    """The upstream of `delay`: notes when things come, in its own thread."""
+
+    __slots__ = ("_delaying",)
+
+    def __init__(self, owner: Delay[T]) -> None:
+        super().__init__(owner, 0)
+        self._delaying = owner
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        owner = self._delaying
+        upstream = self.upstream
+        if upstream is None or self.done or owner.over:
+            hooks.drop_item(item)
+            return
+        given = owner._emitted  # read first: it only grows, while fewer wait
+        if len(owner.waiting) >= owner._requested - given:
+            hooks.drop_item(item)
+            upstream.cancel()
+            self.on_error(overflow(owner.label))
+            return
+        owner.waiting.append((owner.due_s(), item))
+        owner.signal()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        owner = self._delaying
+        if self.done:
+            hooks.drop_error(error)
+            return
+        self.done = True
+        if owner.delay_error:
+            owner.post(owner.end, (owner.due_s(), error), _drop_end)
+        else:
+            owner.post(self._fail, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        owner = self._delaying
+        if not self.done:
+            self.done = True
+            owner.post(owner.end, (owner.due_s(), None))
+
+    def _fail(self, error: BaseException) -> None:
+        self.owner.release(self)
+        self.owner.fail(error)
+
+
+def _drop_end(ending: tuple[float, BaseException]) -> None:
+    hooks.drop_error(ending[1])
+
+
+class _DelaySubscription(Coordinator[T]):
+    """Passes the signals of a flow on, once it is subscribed to."""
+
+    __slots__ = ("_main", "_source")
+
+    def __init__(self, source: Flow[T], downstream: CoreSubscriber[T], label: str) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._main: Listener[T] | None = Listener(self, self.emit, self._on_end)
+
+    def go(self) -> None:
+        """The moment has come. Without the permit."""
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is not None:
+            main.request(n)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self._main = None
+
+    def _on_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+
+@final
+class DelaySubscriptionFor(_DelaySubscription[T]):
+    """See `delay_subscription`, with a time."""
+
+    __slots__ = ("_clock", "_delay_s", "_timer")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        delay_s: float,
+        downstream: CoreSubscriber[T],
+        label: str,
+        clock: Clock,
+    ) -> None:
+        super().__init__(source, downstream, label)
+        self._delay_s = delay_s
+        self._clock = clock
+        self._timer: Disposable | None = None
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self._begin, None)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+
+    def _begin(self, _: object) -> None:
+        self._timer = self._clock.schedule(self._delay_s, self.go)
+
+
+@final
+class DelaySubscriptionBy(_DelaySubscription[T]):
+    """See `delay_subscription`, with a flow."""
+
+    __slots__ = ("_other",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        other: Publisher[object],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(source, downstream, label)
+        self._other = other
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.connect(self._other, _Moment(self, self.go))
+
+
+@final
+class _Moment(Input[object]):
+    """Calls a function when its source sends an item or completes, without the permit."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, owner: Coordinator[T], call: Callable[[], None]) -> None:
+        super().__init__(owner, 1)
+        self._call = call
+
+    def on_next(self, item: object, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        if self.done:
+            hooks.drop_item(item)
+            return
+        self.done = True
+        self.owner.disconnect(self)
+        self._call()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done:
+            hooks.drop_error(error)
+            return
+        self.done = True
+        self.owner.release(self)
+        self.owner.post(self.owner.fail, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self.done = True
+            self.owner.release(self)
+            self._call()

@@ -1,0 +1,63 @@
+"""`delay_with_mapper`: each item waits for a flow of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from flow_core.demand import check_prefetch
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.sources import from_publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import labelled
+from flow_ops.transform._inner import Mapper
+from flow_ops.transform.flat_map import flat_map
+
+__all__ = ["delay_with_mapper"]
+
+T = TypeVar("T")
+
+
+def delay_with_mapper(
+    mapper: Callable[[T], Flow[object]], *, max_concurrency: int = 128
+) -> Operator[T, Flow[T]]:
+    """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import delay_with_mapper, timer
+    >>> list(flow.just(0.03, 0.02).pipe(delay_with_mapper(lambda delay_s: timer(delay_s))))
+    [0.02, 0.03]
+
+    It is `flat_map`, with flows of which only the first item or the end counts: demand, threads and
+    fusion are as there. Items need not keep their order.
+    Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
+
+    Args:
+        mapper: makes a flow of an item.
+        max_concurrency: how many items may be on their way.
+
+    Raises:
+        TypeError: if `mapper` cannot be called, or `max_concurrency` is no int.
+        ValueError: if `max_concurrency` is less than 1.
+    """
+    if not callable(mapper):
+        raise TypeError(
+            f"delay_with_mapper() takes a function from an item to a flow, not {mapper!r}"
+        )
+    check_prefetch(max_concurrency, "max_concurrency")
+    detail = describe(mapper)
+    mapping = Mapper[T, object](mapper, labelled("delay_with_mapper", detail))
+
+    def awaited(item: T) -> Flow[T]:
+        try:
+            moment = from_publisher(mapping.flow_of(mapper(item)))
+        except BaseException as error:
+            raise mapping.failed(error)  # noqa: B904 - the same error, with a note
+        # Counted, so that there is one item, whether the flow gives one or completes without.
+        return moment.take(1).count().map(lambda _: item)
+
+    def apply(flow: Flow[T]) -> Flow[T]:
+        return flow.pipe(flat_map(awaited, max_concurrency=max_concurrency, prefetch=1))
+
+    return Operator("delay_with_mapper", apply, detail)

@@ -1,0 +1,223 @@
+"""`interval`, `interval_range` and `timer`: sources that count, or wait."""
+
+from __future__ import annotations
+
+from typing import Literal, final
+
+from flow_core.clocks import Clock, check_period
+from flow_core.errors import MissingBackpressureError
+from flow_core.flow import Flow
+from flow_core.protocols import CoreSubscriber, Disposable
+from flow_ops.coordination import Coordinator, coordinated_source
+from flow_ops.time._timed import Timed, checked_clock, checked_delay, seconds
+
+__all__ = ["Overflow", "interval", "interval_range", "timer"]
+
+Overflow = Literal["error", "drop", "buffer"]
+"""What happens to a number that nobody has requested when its time comes."""
+
+
+def interval(
+    period_s: float,
+    *,
+    initial_delay_s: float | None = None,
+    overflow: Overflow = "error",
+    clock: Clock | None = None,
+) -> Flow[int]:
+    """0, 1, 2 and so on, one each `period_s`, without end.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(0.5, clock=clock).take(3).subscribe(seen)
+    >>> clock.advance_by(10)
+    >>> seen.items
+    [0, 1, 2]
+
+    Demand: exact; see `overflow`. Thread: the clock's; a number that waited for demand comes on the
+    thread that requests. Fusion: none.
+    Errors: MissingBackpressureError, as `overflow` says; RejectedExecutionError if the clock takes
+    no task.
+
+    Args:
+        period_s: seconds between two numbers, above 0. There is no drift.
+        initial_delay_s: seconds before the first one; as long as `period_s` if None.
+        overflow: what happens to a number that nobody has requested when its time comes.
+            ``"error"`` fails the flow; ``"drop"`` leaves the number out, and the next one is still
+            the count of periods; ``"buffer"`` makes up for it when there is demand (it takes no
+            memory: only the count is kept).
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if a time is no number, or `clock` no clock.
+        ValueError: if the period is not above 0 and finite, the delay less than 0, or `overflow`
+            something else.
+    """
+    period = check_period(period_s)
+    initial = period if initial_delay_s is None else checked_delay(initial_delay_s, "the delay")
+    if overflow not in ("error", "drop", "buffer"):
+        raise ValueError(f'overflow= takes "error", "drop" or "buffer", not {overflow!r}')
+    ticking = checked_clock(clock)
+    return coordinated_source(
+        "interval",
+        seconds(period),
+        lambda downstream, label: Interval(
+            downstream,
+            label,
+            clock=ticking,
+            initial_s=initial,
+            period_s=period,
+            overflow=overflow,
+        ),
+    )
+
+
+def interval_range(
+    start: int,
+    count: int,
+    period_s: float,
+    *,
+    initial_delay_s: float | None = None,
+    overflow: Overflow = "error",
+    clock: Clock | None = None,
+) -> Flow[int]:
+    """`count` ints from `start` on, one each `period_s`; completes with the last.
+
+    It is `interval` with `take` and `map` behind it: see there.
+
+    Args:
+        start: the first int.
+        count: how many, at least 0.
+        period_s: seconds between two of them, above 0.
+        initial_delay_s: seconds before the first one; as long as `period_s` if None.
+        overflow: see `interval`. With ``"drop"`` the ints still are `count`, with gaps.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if a number is none, or `clock` no clock.
+        ValueError: as `interval`, or if `count` is less than 0.
+    """
+    if not isinstance(start, int):
+        raise TypeError(f"interval_range() starts with an int, not {start!r}")
+    ticks = interval(period_s, initial_delay_s=initial_delay_s, overflow=overflow, clock=clock)
+    return ticks.take(count).map(lambda n: start + n)
+
+
+def timer(delay_s: float, *, clock: Clock | None = None) -> Flow[int]:
+    """0, after `delay_s`.
+
+    >>> list(timer(0.001))
+    [0]
+
+    Demand: exact; the item waits for it. Time runs from the subscription. Thread: the clock's, or
+    that of the late request. Fusion: none.
+    Errors: RejectedExecutionError if the clock takes no task.
+
+    Args:
+        delay_s: seconds, at least 0; infinity is never.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `delay_s` is no number, or `clock` no clock.
+        ValueError: if `delay_s` is less than 0, or NaN.
+    """
+    delay = checked_delay(delay_s, "the delay")
+    waiting = checked_clock(clock)
+    return coordinated_source(
+        "timer",
+        seconds(delay),
+        lambda downstream, label: Timer(downstream, label, waiting, delay),
+    )
+
+
+@final
+class Interval(Coordinator[int]):
+    """See `interval`."""
+
+    __slots__ = ("_clock", "_handle", "_initial_s", "_next", "_overflow", "_period_s", "_ticks")
+
+    def __init__(
+        self,
+        downstream: CoreSubscriber[int],
+        label: str,
+        *,
+        clock: Clock,
+        initial_s: float,
+        period_s: float,
+        overflow: Overflow,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._clock = clock
+        self._initial_s = initial_s
+        self._period_s = period_s
+        self._overflow: Overflow = overflow
+        self._handle: Disposable | None = None
+        self._ticks = 0
+        """Periods that have passed. Written by the clock's task, which never overlaps itself."""
+        self._next = 0
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self._begin, None)
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        while self._next < self._ticks and not self.over:
+            if self.demand:
+                number = self._next
+                self._next += 1
+                self.emit(number)
+            elif self._overflow == "buffer":
+                return
+            elif self._overflow == "drop":
+                self._next = self._ticks
+            else:
+                self.fail(
+                    MissingBackpressureError(
+                        f"{self.label}: nobody had requested {self._next} when its time came; "
+                        'request more, or use overflow="drop" or "buffer"'
+                    )
+                )
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.dispose()
+
+    def _begin(self, _: object) -> None:
+        self._handle = self._clock.schedule_periodically(
+            self._initial_s, self._period_s, self._tick
+        )
+
+    def _tick(self) -> None:
+        self._ticks += 1
+        self.signal()
+
+
+@final
+class Timer(Timed[int]):
+    """See `timer`."""
+
+    __slots__ = ("_delay_s", "_passed")
+
+    def __init__(
+        self, downstream: CoreSubscriber[int], label: str, clock: Clock, delay_s: float
+    ) -> None:
+        super().__init__(downstream, label, clock)
+        self._delay_s = delay_s
+        self._passed = False
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self.wake_in, self._delay_s)
+
+    def wake(self) -> None:
+        """See `Timed.wake`."""
+        self._passed = True
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        if self._passed and self.demand:
+            self.emit(0)
+            if not self.over:
+                self.complete()

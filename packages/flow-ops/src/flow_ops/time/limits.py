@@ -1,0 +1,371 @@
+"""Items up to a time or from a time on, and those of the last while."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from typing import TypeVar, final
+
+from flow_core import hooks
+from flow_core.clocks import Clock
+from flow_core.demand import UNBOUNDED, check_prefetch
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber
+from flow_ops.combine.until import SkipUntil, TakeUntil
+from flow_ops.coordination import Coordinator, Listener, coordinated
+from flow_ops.time._timed import SLACK_S, checked_clock, checked_delay, seconds
+from flow_ops.time.interval import timer
+
+__all__ = [
+    "skip_last_with_time",
+    "skip_until_with_time",
+    "skip_with_time",
+    "take_last_with_time",
+    "take_until_with_time",
+    "take_with_time",
+]
+
+T = TypeVar("T")
+
+
+def take_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Items of the first while; then it completes.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import interval, take_with_time
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(1, clock=clock).pipe(take_with_time(2.5, clock=clock)).subscribe(seen)
+    >>> clock.advance_by(10)
+    >>> seen.items, seen.completed
+    ([0, 1], True)
+
+    It is `take_until` a `timer`.
+
+    Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's.
+    Fusion: none.
+    Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
+
+    Args:
+        duration_s: seconds from the subscription on, at least 0.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `duration_s` is no number, or `clock` no clock.
+        ValueError: if `duration_s` is less than 0, or NaN.
+    """
+    end = timer(checked_delay(duration_s, "the duration"), clock=checked_clock(clock))
+    return coordinated(
+        "take_with_time",
+        seconds(duration_s),
+        lambda flow, downstream, label: TakeUntil(flow, end, downstream, label),
+    )
+
+
+def skip_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Items after the first while; those before are dropped.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import interval, skip_with_time
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(1, clock=clock).pipe(skip_with_time(2.5, clock=clock)).subscribe(seen)
+    >>> clock.advance_by(4)
+    >>> seen.items
+    [2, 3]
+
+    It is `skip_until` a `timer`.
+
+    Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
+    none.
+    Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
+
+    Args:
+        duration_s: seconds from the subscription on, at least 0.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `duration_s` is no number, or `clock` no clock.
+        ValueError: if `duration_s` is less than 0, or NaN.
+    """
+    start = timer(checked_delay(duration_s, "the duration"), clock=checked_clock(clock))
+    return coordinated(
+        "skip_with_time",
+        seconds(duration_s),
+        lambda flow, downstream, label: SkipUntil(flow, start, downstream, label),
+    )
+
+
+def take_until_with_time(time_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Items until the clock shows a time; then it completes. See `take_with_time`.
+
+    Args:
+        time_s: a time of the clock, as its `now` gives it. What has passed already is at once.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `time_s` is no number, or `clock` no clock.
+        ValueError: if `time_s` is less than 0, or NaN.
+    """
+    end_s = checked_delay(time_s, "the time")
+    telling = checked_clock(clock)
+    return coordinated(
+        "take_until_with_time",
+        seconds(end_s),
+        lambda flow, downstream, label: TakeUntil(
+            flow, timer(max(0.0, end_s - telling.now()), clock=telling), downstream, label
+        ),
+    )
+
+
+def skip_until_with_time(time_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+
+    Args:
+        time_s: a time of the clock, as its `now` gives it. What has passed already is at once.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `time_s` is no number, or `clock` no clock.
+        ValueError: if `time_s` is less than 0, or NaN.
+    """
+    start_s = checked_delay(time_s, "the time")
+    telling = checked_clock(clock)
+    return coordinated(
+        "skip_until_with_time",
+        seconds(start_s),
+        lambda flow, downstream, label: SkipUntil(
+            flow, timer(max(0.0, start_s - telling.now()), clock=telling), downstream, label
+        ),
+    )
+
+
+def take_last_with_time(
+    duration_s: float, *, max_items: int | None = None, clock: Clock | None = None
+) -> Operator[T, Flow[T]]:
+    """The items of the last while before the end.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import interval, take_last_with_time
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(1, clock=clock).take(5).pipe(take_last_with_time(1.5, clock=clock)).subscribe(seen)
+    >>> clock.advance_by(5)
+    >>> seen.items
+    [3, 4]
+
+    Demand: everything is requested of the upstream; its last items wait for demand. Thread: that of
+    the upstream, or that which requests. Fusion: none.
+    Errors: those of the upstream; the items are dropped.
+
+    Args:
+        duration_s: seconds before the completion of the upstream, at least 0.
+        max_items: the most items that are kept; older ones are left out. If None, as many are kept
+            as come in that time.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if an argument is of a wrong type.
+        ValueError: if `duration_s` is less than 0, or NaN, or `max_items` less than 1.
+    """
+    duration = checked_delay(duration_s, "the duration")
+    telling = checked_clock(clock)
+    if max_items is not None:
+        check_prefetch(max_items, "max_items")
+    return coordinated(
+        "take_last_with_time",
+        seconds(duration) + ("" if max_items is None else f", max_items={max_items}"),
+        lambda flow, downstream, label: TakeLast(
+            flow, downstream, label, duration_s=duration, max_items=max_items, clock=telling
+        ),
+    )
+
+
+def skip_last_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """All items but those of the last while before the end.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import interval, skip_last_with_time
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(1, clock=clock).take(5).pipe(skip_last_with_time(1.5, clock=clock)).subscribe(seen)
+    >>> clock.advance_by(5)
+    >>> seen.items
+    [0, 1, 2]
+
+    An item is given when another one, a request or the end comes `duration_s` after it.
+
+    Demand: passed on; while there is demand, an item that has to wait is requested again. So items
+    of the last `duration_s` wait here, and those that were requested. Thread: that of the upstream,
+    or that which requests. Fusion: none.
+    Errors: those of the upstream, at once; items that wait are dropped.
+
+    Args:
+        duration_s: seconds before the completion of the upstream, at least 0.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `duration_s` is no number, or `clock` no clock.
+        ValueError: if `duration_s` is less than 0, or NaN.
+    """
+    duration = checked_delay(duration_s, "the duration")
+    telling = checked_clock(clock)
+    return coordinated(
+        "skip_last_with_time",
+        seconds(duration),
+        lambda flow, downstream, label: SkipLast(
+            flow, downstream, label, duration_s=duration, clock=telling
+        ),
+    )
+
+
+class _Last(Coordinator[T]):
+    """Keeps items with the times at which they came."""
+
+    __slots__ = ("_clock", "_completed", "_duration_s", "_main", "_source", "_waiting")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        duration_s: float,
+        clock: Clock,
+        demand: int,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._duration_s = duration_s
+        self._clock = clock
+        self._main: Listener[T] | None = Listener(self, self._on_item, self._on_end, demand)
+        self._waiting: deque[tuple[float, T]] = deque()
+        self._completed = False
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self._main = None
+        waiting = self._waiting
+        while waiting:
+            _, item = waiting.popleft()
+            hooks.drop_item(item)
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self._waiting)
+
+    @abstractmethod
+    def _on_item(self, item: T) -> bool:
+        """An item has come. False if one more is wanted."""
+
+    @abstractmethod
+    def _on_completed(self, time_s: float) -> None:
+        """The source has completed at this time: keep only what is to be given."""
+
+    def _on_end(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.fail(error)
+            return
+        self._completed = True
+        self._on_completed(self._clock.now())
+
+
+@final
+class TakeLast(_Last[T]):
+    """See `take_last_with_time`."""
+
+    __slots__ = ("_max_items",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        duration_s: float,
+        max_items: int | None,
+        clock: Clock,
+    ) -> None:
+        super().__init__(
+            source, downstream, label, duration_s=duration_s, clock=clock, demand=UNBOUNDED
+        )
+        self._max_items = max_items
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        if not self._completed:
+            return
+        waiting = self._waiting
+        while waiting and self.demand and not self.over:
+            self.emit(waiting.popleft()[1])
+        if not (waiting or self.over):
+            self.complete()
+
+    def _on_item(self, item: T) -> bool:
+        now_s = self._clock.now()
+        waiting = self._waiting
+        waiting.append((now_s, item))
+        if self._max_items is not None and len(waiting) > self._max_items:
+            waiting.popleft()
+        self._on_completed(now_s)
+        return True
+
+    def _on_completed(self, time_s: float) -> None:
+        waiting = self._waiting
+        oldest_s = time_s - self._duration_s - SLACK_S
+        while waiting and waiting[0][0] < oldest_s:
+            waiting.popleft()
+
+
+@final
+class SkipLast(_Last[T]):
+    """See `skip_last_with_time`."""
+
+    __slots__ = ("_youngest_s",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        duration_s: float,
+        clock: Clock,
+    ) -> None:
+        super().__init__(source, downstream, label, duration_s=duration_s, clock=clock, demand=0)
+        self._youngest_s = float("-inf")
+        """What came up to this time is old enough."""
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is not None:
+            main.request(n)
+        self.signal()
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting = self._waiting
+        if waiting and self.demand and not self._completed:
+            self._youngest_s = self._clock.now() - self._duration_s + SLACK_S
+        while waiting and self.demand and not self.over and waiting[0][0] <= self._youngest_s:
+            self.emit(waiting.popleft()[1])
+        if self._completed and not (waiting or self.over):
+            self.complete()
+
+    def _on_item(self, item: T) -> bool:
+        self._waiting.append((self._clock.now(), item))
+        before = self._emitted
+        self.step()
+        # While there is demand, as much as that has to be on its way from the source.
+        return self._emitted > before or not self.demand
+
+    def _on_completed(self, time_s: float) -> None:
+        self._youngest_s = time_s - self._duration_s + SLACK_S
+        waiting = self._waiting
+        while waiting and waiting[-1][0] > self._youngest_s:
+            waiting.pop()

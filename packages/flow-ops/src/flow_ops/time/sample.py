@@ -1,0 +1,220 @@
+"""`sample`, also called `throttle_last`: the newest item, each time it is asked for."""
+
+from __future__ import annotations
+
+from typing import TypeVar, final
+
+from flow_core.clocks import Clock, check_period
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import coordinated
+from flow_ops.time._timed import Newest, NewestInput, checked_clock, nothing, seconds
+
+__all__ = ["sample", "throttle_last"]
+
+T = TypeVar("T")
+
+
+def sample(
+    sampler: float | Publisher[object],
+    *,
+    emit_last: bool = False,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[T]]:
+    """The newest item each period, if there was one since the last time.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import interval, sample
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(1, clock=clock).pipe(sample(3.2, clock=clock)).subscribe(seen)
+    >>> clock.advance_by(10)
+    >>> seen.items
+    [2, 5, 8]
+
+    Also called `throttle_last`.
+
+    Demand: everything is requested of the upstream and of the sampler. A sample that comes when
+    there is no demand waits for it; the next one takes its place, and it goes to the dropped-items
+    hook. The flow completes when the sample that waits is given. Items between samples are no
+    samples, and go nowhere.
+    Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
+    requests. Fusion: none.
+    Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
+
+    Args:
+        sampler: seconds between samples, above 0; or a flow: each of its items takes a sample, and
+            its end is the end of the flow.
+        emit_last: whether the end takes a sample, too.
+        clock: tells the time, if `sampler` is a period; that of the process if None.
+
+    Raises:
+        TypeError: if `sampler` is neither a number nor a flow, or `clock` no clock.
+        ValueError: if the period is not above 0 and finite.
+    """
+    telling = checked_clock(clock)
+    if isinstance(sampler, (int, float)):
+        period = check_period(sampler)
+        return coordinated(
+            "sample",
+            seconds(period),
+            lambda flow, downstream, label: SampleEach(
+                flow, downstream, label, period_s=period, clock=telling, emit_last=emit_last
+            ),
+        )
+    if not hasattr(sampler, "subscribe"):
+        raise TypeError(f"sample() takes a number of seconds or a flow, not {sampler!r}")
+    return coordinated(
+        "sample",
+        describe(sampler),
+        lambda flow, downstream, label: SampleBy(
+            flow, downstream, label, sampler=sampler, clock=telling, emit_last=emit_last
+        ),
+    )
+
+
+throttle_last = sample
+
+
+class _Sample(Newest[T, None]):
+    """Keeps the newest item until a sample is taken."""
+
+    __slots__ = ("_emit_last", "_newest", "_source")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        clock: Clock,
+        emit_last: bool,
+    ) -> None:
+        super().__init__(downstream, label, clock, nothing)
+        self._source = source
+        self._emit_last = emit_last
+        self._newest: T | Empty = EMPTY
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def arrived(self, item: T, made: None) -> None:
+        """See `Newest.arrived`."""
+        self._newest = item
+
+    def take_sample(self) -> None:
+        """Give the newest item, if there is a new one. With the permit."""
+        newest, self._newest = self._newest, EMPTY
+        if newest is not EMPTY:
+            self.give(newest)
+
+    def last(self) -> None:
+        """See `Newest.last`."""
+        if self._emit_last:
+            self.take_sample()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._newest = EMPTY
+
+
+@final
+class SampleEach(_Sample[T]):
+    """See `sample`, with a period."""
+
+    __slots__ = ("_period_s", "_tick_s")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        period_s: float,
+        clock: Clock,
+        emit_last: bool,
+    ) -> None:
+        super().__init__(source, downstream, label, clock=clock, emit_last=emit_last)
+        self._period_s = period_s
+        self._tick_s = 0.0
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.post(self._begin, None)
+        super().open()
+
+    def wake(self) -> None:
+        """See `Timed.wake`."""
+        # Without drift, and without making up for ticks that nobody had time for.
+        self._tick_s = max(self._tick_s + self._period_s, self.clock.now())
+        self.wake_at(self._tick_s)
+        self.take_sample()
+
+    def _begin(self, _: object) -> None:
+        self._tick_s = self.clock.now() + self._period_s
+        self.wake_at(self._tick_s)
+
+
+@final
+class SampleBy(_Sample[T]):
+    """See `sample`, with a flow that samples."""
+
+    __slots__ = ("_other", "_sampler")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        sampler: Publisher[object],
+        clock: Clock,
+        emit_last: bool,
+    ) -> None:
+        super().__init__(source, downstream, label, clock=clock, emit_last=emit_last)
+        self._other = sampler
+        self._sampler: NewestInput[object, None] | None = NewestInput(self, nothing)
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        sampler = self._sampler
+        if sampler is not None:
+            self.connect(self._other, sampler)
+        super().open()
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        sampler = self._sampler
+        ended = sampler is not None and sampler.done
+        super().step()
+        if sampler is None or self.over or self._ending:
+            return
+        if sampler.poll() is not EMPTY:
+            self.take_sample()
+        if ended and not self.over:
+            self.release(sampler)
+            error, sampler.error = sampler.error, None
+            if error is None:
+                self.finish()
+                super().step()
+            else:
+                self.fail(error)
+
+    def last(self) -> None:
+        """See `Newest.last`."""
+        sampler = self._sampler
+        if sampler is not None:
+            self.disconnect(sampler)
+        super().last()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        sampler, self._sampler = self._sampler, None
+        if sampler is not None:
+            sampler.close()

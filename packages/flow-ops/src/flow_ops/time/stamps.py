@@ -1,0 +1,100 @@
+"""`timestamp` and `time_interval`: items with the time at which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from flow_core.clocks import Clock
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.sources import defer
+from flow_ops.time._timed import checked_clock
+
+__all__ = ["TimeInterval", "Timestamped", "time_interval", "timestamp"]
+
+T = TypeVar("T")
+
+
+class Timestamped(NamedTuple, Generic[T]):
+    """An item, and when it came."""
+
+    item: T
+    time_s: float
+    """The time of the operator's clock. That of the process counts from some fixed moment."""
+
+
+class TimeInterval(NamedTuple, Generic[T]):
+    """An item, and how long after the one before it came."""
+
+    item: T
+    interval_s: float
+    """Seconds since the item before, or since the subscription."""
+
+
+def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]]:
+    """Each item with the time at which it came.
+
+    >>> import flow_core as flow
+    >>> from flow_core.testing import VirtualClock
+    >>> from flow_ops import timestamp
+    >>> flow.just("a").pipe(timestamp(clock=VirtualClock(7))).single()
+    Timestamped(item='a', time_s=7.0)
+
+    It is `map`, in demand, threads and fusion, too.
+
+    Args:
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `clock` is none.
+    """
+    now = checked_clock(clock).now
+
+    def stamped(item: T) -> Timestamped[T]:
+        return Timestamped(item, now())
+
+    def apply(flow: Flow[T]) -> Flow[Timestamped[T]]:
+        return flow.map(stamped)
+
+    return Operator("timestamp", apply)
+
+
+def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterval[T]]]:
+    """Each item with the seconds since the one before it, or since the subscription.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import TimeInterval, interval, time_interval
+    >>> clock, seen = VirtualClock(), TestSubscriber[TimeInterval[int]]()
+    >>> interval(2, clock=clock).pipe(time_interval(clock=clock)).subscribe(seen)
+    >>> clock.advance_by(4)
+    >>> [(n, passed_s) for n, passed_s in seen.items]
+    [(0, 2.0), (1, 2.0)]
+
+    It is `map` with a memory for each subscriber, in demand, threads and fusion, too.
+
+    Args:
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `clock` is none.
+    """
+    now = checked_clock(clock).now
+
+    def apply(flow: Flow[T]) -> Flow[TimeInterval[T]]:
+        return defer(lambda: flow.map(_measured(now)))
+
+    return Operator("time_interval", apply)
+
+
+def _measured(now: Callable[[], float]) -> Callable[[T], TimeInterval[T]]:
+    """A mapper for one subscriber, whose time begins now."""
+    before_s = now()
+
+    def measured(item: T) -> TimeInterval[T]:
+        nonlocal before_s
+        time_s = now()
+        passed_s, before_s = time_s - before_s, time_s
+        return TimeInterval(item, passed_s)
+
+    return measured

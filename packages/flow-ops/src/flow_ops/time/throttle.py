@@ -1,0 +1,165 @@
+"""`throttle_first` and `throttle_latest`: at most one item in a period."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar, final
+
+from flow_core.clocks import Clock, check_period
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty
+from flow_core.sources import defer
+from flow_ops.coordination import coordinated
+from flow_ops.time._timed import SLACK_S, Newest, checked_clock, nothing, seconds
+
+__all__ = ["throttle_first", "throttle_latest"]
+
+T = TypeVar("T")
+
+
+def throttle_first(period_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """An item, and then none for `period_s`; what comes meanwhile is left out.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import throttle_first
+    >>> list(flow.range(100).pipe(throttle_first(60)))
+    [0]
+
+    It is `filter` with a look at the clock, and in all that follows just that.
+
+    Demand: passed on; an item that is left out is requested again. Thread: that of the upstream; no
+    timer runs. Fusion: as `filter`.
+    Errors: those of the upstream.
+
+    Args:
+        period_s: seconds from an item that is given to the next one that may be, above 0.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `period_s` is no number, or `clock` no clock.
+        ValueError: if `period_s` is not above 0 and finite.
+    """
+    period = check_period(period_s)
+    now = checked_clock(clock).now
+
+    def apply(flow: Flow[T]) -> Flow[T]:
+        return defer(lambda: flow.filter(_opened(now, period)))
+
+    return Operator("throttle_first", apply, seconds(period))
+
+
+def _opened(now: Callable[[], float], period_s: float) -> Callable[[object], bool]:
+    """A predicate for one subscriber: true once in a period."""
+    opens_s = -math.inf
+
+    def opened(_: object) -> bool:
+        nonlocal opens_s
+        time_s = now()
+        if opens_s - time_s > SLACK_S:
+            return False
+        opens_s = time_s + period_s
+        return True
+
+    return opened
+
+
+def throttle_latest(
+    period_s: float, *, emit_last: bool = False, clock: Clock | None = None
+) -> Operator[T, Flow[T]]:
+    """An item at once, and then the newest of each period, if there was one.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import throttle_latest
+    >>> list(flow.range(100).pipe(throttle_latest(60, emit_last=True)))
+    [0, 99]
+
+    A period begins with each item that is due. If none comes in it, the next one is due at once.
+
+    Demand: everything is requested of the upstream. An item that is due when there is no demand
+    waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
+    The flow completes when the item that waits is given.
+    Thread: that of the upstream or the clock's; an item that waited comes on the thread that
+    requests. Fusion: none.
+    Errors: those of the upstream, at once: they overtake an item that waits.
+
+    Args:
+        period_s: seconds between two items, above 0.
+        emit_last: whether the newest item of a period comes with the end, if that is earlier.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `period_s` is no number, or `clock` no clock.
+        ValueError: if `period_s` is not above 0 and finite.
+    """
+    period = check_period(period_s)
+    telling = checked_clock(clock)
+    return coordinated(
+        "throttle_latest",
+        seconds(period),
+        lambda flow, downstream, label: ThrottleLatest(
+            flow, downstream, label, period_s=period, clock=telling, emit_last=emit_last
+        ),
+    )
+
+
+@final
+class ThrottleLatest(Newest[T, None]):
+    """See `throttle_latest`."""
+
+    __slots__ = ("_emit_last", "_in_period", "_newest", "_period_s", "_source")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        period_s: float,
+        clock: Clock,
+        emit_last: bool,
+    ) -> None:
+        super().__init__(downstream, label, clock, nothing)
+        self._source = source
+        self._period_s = period_s
+        self._emit_last = emit_last
+        self._newest: T | Empty = EMPTY
+        self._in_period = False
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def arrived(self, item: T, made: None) -> None:
+        """See `Newest.arrived`."""
+        if self._in_period:
+            self._newest = item
+        else:
+            self._begin(item)
+
+    def wake(self) -> None:
+        """See `Timed.wake`."""
+        newest, self._newest = self._newest, EMPTY
+        if newest is EMPTY:
+            self._in_period = False
+        else:
+            self._begin(newest)
+
+    def last(self) -> None:
+        """See `Newest.last`."""
+        newest, self._newest = self._newest, EMPTY
+        if self._emit_last and newest is not EMPTY:
+            self.give(newest)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._newest = EMPTY
+
+    def _begin(self, item: T) -> None:
+        self._in_period = True
+        self.wake_in(self._period_s)
+        self.give(item)

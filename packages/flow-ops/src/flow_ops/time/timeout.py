@@ -1,0 +1,306 @@
+"""`timeout`: a flow whose items do not come in time is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.clocks import Clock
+from flow_core.demand import UNBOUNDED, add_demand
+from flow_core.errors import FlowTimeoutError, none_given
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.stages.template import describe
+from flow_ops.coordination import Input, Listener, coordinated
+from flow_ops.time._timed import Timed, checked_clock, checked_delay, seconds
+from flow_ops.transform._inner import Mapper
+
+__all__ = ["timeout"]
+
+T = TypeVar("T")
+
+
+def timeout(
+    item_s: float | None = None,
+    *,
+    first_s: float | None = None,
+    selector: Callable[[T], Flow[object]] | None = None,
+    fallback: Publisher[T] | None = None,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[T]]:
+    """Fail, or go on with another flow, when an item does not come in time.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import timeout
+    >>> list(flow.never().pipe(timeout(0.001, fallback=flow.just("too late"))))
+    ['too late']
+
+    Time runs from the subscription to the first item, and from then on from when the downstream has
+    returned from an item to the next one. The end of the flow has to come in time, too. It runs
+    whether or not there is demand: a downstream that does not request makes its flow late.
+
+    Demand: passed on; what is left of it when the upstream is given up, to `fallback`.
+    Thread: that of the upstream. The error comes on the clock's, or on that of the selector's flow;
+    there `fallback` is subscribed to, which must not block it. `selector` runs in the upstream's
+    thread, before the item is given on. Fusion: none.
+    Errors: those of the upstream, of `selector` and of its flows, and of `fallback`.
+    RejectedExecutionError if the clock takes no task.
+    Source: checklist O34.
+
+    Args:
+        item_s: seconds from the subscription to the first item, and from each one to the next, at
+            least 0. None if only the first item has a time limit, or if `selector` says.
+        first_s: seconds to the first item, if they are others.
+        selector: makes a flow of an item; if that gives an item or completes before the next item
+            comes, that is too late.
+        fallback: goes on in place of the flow that is late; it has no time limit. If None, the flow
+            fails.
+        clock: tells the time; that of the process if None.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with FlowTimeoutError if an item is late and
+        there is no `fallback`.
+
+    Raises:
+        TypeError: if there is no limit at all, or both `item_s` and `selector`; if a time is no
+            number, `selector` no function, `fallback` no flow, `clock` no clock.
+        ValueError: if a time is less than 0, or NaN.
+    """
+    if item_s is not None and selector is not None:
+        raise TypeError("timeout() takes item_s or selector=, not both; first_s= goes with each")
+    if item_s is None and selector is None and first_s is None:
+        raise TypeError("timeout() takes item_s, first_s= or selector=")
+    if selector is not None and not callable(selector):
+        raise TypeError(f"selector= takes a function from an item to a flow, not {selector!r}")
+    if fallback is not None and not hasattr(fallback, "subscribe"):
+        raise TypeError(f"fallback= takes a flow, not {fallback!r}")
+    telling = checked_clock(clock)
+    between_s = None if item_s is None else checked_delay(item_s, "item_s")
+    before_s = between_s if first_s is None else checked_delay(first_s, "first_s")
+    detail = [
+        *([] if between_s is None else [seconds(between_s)]),
+        *([] if first_s is None else [f"first_s={seconds(first_s)}"]),
+        *([] if selector is None else [f"selector={describe(selector)}"]),
+        *([] if fallback is None else [f"fallback={describe(fallback)}"]),
+    ]
+    limit = Limit(before_s, between_s, selector, fallback)
+    return coordinated(
+        "timeout",
+        ", ".join(detail),
+        lambda flow, downstream, label: Timeout(flow, limit, downstream, label, telling),
+    )
+
+
+@final
+class Limit(Generic[T]):
+    """The arguments of `timeout`; its times are None where there is no limit."""
+
+    __slots__ = ("between_s", "fallback", "first_s", "selector")
+
+    def __init__(
+        self,
+        first_s: float | None,
+        between_s: float | None,
+        selector: Callable[[T], Flow[object]] | None,
+        fallback: Publisher[T] | None,
+    ) -> None:
+        self.first_s = first_s
+        self.between_s = between_s
+        self.selector = selector
+        self.fallback = fallback
+
+
+@final
+class Timeout(Timed[T]):
+    """See `timeout`."""
+
+    __slots__ = ("_current", "_limit", "_main", "_passed", "_seen", "_sentinel", "_source")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        limit: Limit[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        clock: Clock,
+    ) -> None:
+        super().__init__(downstream, label, clock)
+        self._source = source
+        self._limit = limit
+        selector = limit.selector
+        self._main: Input[T] | None
+        if selector is None:
+            self._main = Listener(self, self._on_item, self._on_end)
+        else:
+            self._main = _Selecting(self, Mapper(selector, label))
+        self._current: Input[T] | None = self._main
+        """What is requested: the upstream, and later the fallback. Guarded by `_lock`."""
+        self._passed = 0
+        """What was requested of both. Guarded by `_lock`."""
+        self._sentinel: Listener[object] | None = None
+        """Hears of the selector's flow."""
+        self._seen = False
+        """There was an item."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        first_s = self._limit.first_s
+        if first_s is not None:
+            self.post(self.wake_in, first_s)
+        main = self._main
+        if main is not None:
+            self.connect(self._source, main)
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        with self._lock:
+            current = self._current
+            self._passed = add_demand(self._passed, n)
+        if current is not None:
+            current.request(n)
+
+    def wake(self) -> None:
+        """See `Timed.wake`."""
+        limit = self._limit
+        limit_s = limit.between_s if self._seen else limit.first_s
+        self._late(f"within {seconds(limit_s or 0.0)}")
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._main = self._current = self._sentinel = None
+
+    def guarded(self, item: T, made: Publisher[object]) -> bool:
+        """An item has come, and what was made of it ends the time for the next. With the permit."""
+        self.stop_timer()
+        self._leave()
+        self._seen = True
+        used = self.emit(item)
+        if not self.over and self._main is not None:
+            sentinel = self._sentinel = Listener(self, self._on_sentinel, self._on_sentinel_end, 1)
+            self.connect_later(made, sentinel)
+        return used
+
+    def ended(self, error: BaseException | None) -> None:
+        """The upstream has ended. With the permit."""
+        self._on_end(error)
+
+    def _on_item(self, item: T) -> bool:
+        used = self.emit(item)
+        self._seen = True
+        between_s = self._limit.between_s
+        if self.over:
+            return used
+        if between_s is None:
+            self.stop_timer()
+        else:
+            self.wake_in(between_s)
+        return used
+
+    def _on_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self.complete()
+        else:
+            self.fail(error)
+
+    def _on_sentinel(self, _: object) -> None:
+        self._late("before the selector's flow gave one")
+
+    def _on_sentinel_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self._late("before the selector's flow completed")
+        else:
+            self.fail(error)
+
+    def _leave(self) -> None:
+        sentinel, self._sentinel = self._sentinel, None
+        if sentinel is not None:
+            self.disconnect(sentinel)
+
+    def _late(self, limit: str) -> None:
+        """The item that was expected did not come: the upstream is given up."""
+        main, self._main = self._main, None
+        if main is None:
+            return
+        self._leave()
+        self.stop_timer()
+        self.disconnect(main)
+        source = self._limit.fallback
+        if source is None:
+            what = "no other item" if self._seen else "no item"
+            self.fail(FlowTimeoutError(f"{self.label}: {what} came {limit}"))
+            return
+        fallback = Listener[T](self, self.emit, self._on_end)
+        with self._lock:
+            passed = self._passed
+            # What is requested from now on goes to the fallback; what went to the upstream, too.
+            fallback.pending = passed if passed == UNBOUNDED else passed - self._emitted
+            self._current = fallback
+        self.connect_later(source, fallback)
+
+
+@final
+class _Selecting(Input[T]):
+    """The upstream of `timeout` with a selector: calls it in its own thread, without the permit."""
+
+    __slots__ = ("_mapper", "_timeout")
+
+    def __init__(self, owner: Timeout[T], mapper: Mapper[T, object]) -> None:
+        super().__init__(owner, 0)
+        self._timeout = owner
+        self._mapper = mapper
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        owner = self._timeout
+        if self.done or self.gone or owner.over:
+            hooks.drop_item(item)
+            return
+        mapper = self._mapper
+        try:
+            made = mapper.flow_of(mapper.function(item))
+        except BaseException as error:
+            failed = mapper.failed(error)
+            upstream = self.upstream
+            if upstream is not None:
+                upstream.cancel()
+            self.on_error(failed)
+            return
+        owner.post(self._take, (item, made), _drop_taken)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done:
+            hooks.drop_error(error)
+            return
+        self.done = True
+        self.owner.post(self._end, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self.done = True
+            self.owner.post(self._end, None)
+
+    def _take(self, taken: tuple[T, Publisher[object]]) -> None:
+        if self.gone:
+            hooks.drop_item(taken[0])
+        elif not self._timeout.guarded(*taken):
+            self.request(1)
+
+    def _end(self, error: BaseException | None) -> None:
+        self.owner.release(self)
+        if not self.gone:
+            self._timeout.ended(error)
+        elif error is not None:
+            hooks.drop_error(error)
+
+
+def _drop_taken(taken: tuple[T, object]) -> None:
+    hooks.drop_item(taken[0])

@@ -1,0 +1,234 @@
+"""The state of one subscription to `flat_map` or `merge`."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import replenish_limit
+from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.flow import Flow
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_ops.coordination import Input
+from flow_ops.transform._inner import Mapper
+from flow_ops.transform._mapping import Concurrency, Mapping, Outer
+
+__all__ = ["FlatMap", "MergedInput"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@final
+class FlatMap(Mapping[T, R], Generic[T, R]):
+    """Gives the items of inner flows as they come.
+
+    An item goes straight to the downstream if nobody else is at work, nothing waits, and there is
+    demand. Otherwise it waits in one queue for all, which keeps the order in which they came. Each
+    inner flow has no more items there than were requested of it.
+
+    Args:
+        source: the upstream.
+        downstream: gets the signals.
+        mapper: makes the inner flows.
+        concurrency: how they run.
+    """
+
+    __slots__ = ("_waiting",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        mapper: Mapper[T, R],
+        concurrency: Concurrency,
+    ) -> None:
+        super().__init__(source, downstream, mapper, concurrency)
+        self._waiting: deque[tuple[MergedInput[R] | Outer[Any, R], R]] = deque()
+
+    def add(self, flow: Publisher[R]) -> None:
+        """See `Mapping.add`."""
+        self.connect(flow, MergedInput(self, self.prefetch))
+
+    def push(self, item: R) -> bool:
+        """See `Mapping.push`."""
+        permit = self._permit
+        if not permit.pop(0, False):
+            self._keep_waiting(item)
+            self.signal()
+            return False
+        try:
+            if self._emitted < self._requested and not self._waiting:
+                # As self.send(item), which would cost a call.
+                try:
+                    used = self._receive(item)
+                except BaseException as error:
+                    self._raised(error)
+                else:
+                    if used is not False or not self._conditional:
+                        self._emitted += 1
+                return True
+            self._keep_waiting(item)
+            return False
+        finally:
+            permit[0] = True
+            if self._missed or self.over:
+                self.signal()
+
+    def send(self, item: R) -> None:
+        """As `Coordinator.emit`, for what is not None. When the flow is over, it is dropped."""
+        try:
+            used = self._receive(item)
+        except BaseException as error:
+            self._raised(error)
+        else:
+            if used is not False or not self._conditional:
+                self._emitted += 1
+
+    def _keep_waiting(self, item: R) -> None:
+        outer = self._outer
+        if outer is None:  # the flow is over
+            hooks.drop_item(item)
+        else:
+            self._waiting.append((outer, item))
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting = self._waiting
+        while waiting and self._emitted < self._requested and not self.over:
+            source, item = waiting.popleft()
+            self.send(item)
+            source.taken()
+        if self.exhausted and not (waiting or self.active or self.over):
+            self.finish()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        waiting = self._waiting
+        while waiting:
+            _, item = waiting.popleft()
+            hooks.drop_item(item)
+        super().closed()
+
+    @property
+    def buffered(self) -> int:
+        """See `Coordinator.buffered`."""
+        return len(self._waiting)
+
+
+@final
+class MergedInput(Input[R]):
+    """Receives one of the flows that are merged.
+
+    Args:
+        owner: merges.
+        prefetch: items to request ahead, and the most that wait.
+    """
+
+    __slots__ = ("_came", "_ended", "_left", "_limit", "_prefetch", "_taken", "merging")
+
+    def __init__(self, owner: FlatMap[Any, R], prefetch: int) -> None:  # Any: only R matters here
+        super().__init__(owner, prefetch)
+        self.merging = owner
+        self._prefetch = prefetch
+        self._limit = replenish_limit(prefetch)
+        self._came = 0
+        """Items that had to wait. Written by the source's thread."""
+        self._left = 0
+        """How many of these were given on. Written with the permit."""
+        self._taken = 0
+        """Items that were given on since the last request. Written with the permit."""
+        self._ended = False
+        """Its end has been seen, with the permit."""
+
+    def on_next(self, item: R, /) -> None:
+        """See `Subscriber.on_next`. Given on at once if nobody else is at work."""
+        if item is None:
+            raise none_given("on_next")
+        owner = self.merging
+        permit = owner._permit
+        if self.done or not permit.pop(0, False):
+            self._wait(item)
+            owner.signal()
+            return
+        try:
+            if owner._emitted < owner._requested and not owner._waiting:
+                # As owner.emit(item), which would cost a call. When it is over, this drops it.
+                try:
+                    used = owner._receive(item)
+                except BaseException as error:
+                    owner._raised(error)
+                else:
+                    if used is not False or not owner._conditional:
+                        owner._emitted += 1
+                taken = self._taken = self._taken + 1
+                if taken == self._limit:
+                    self._taken = 0
+                    self.request(taken)
+            else:
+                self._wait(item)
+        except BaseException as error:
+            owner._failed(error)
+        finally:
+            permit[0] = True
+            if owner._missed or owner.over:
+                owner.signal()
+
+    def taken(self) -> None:
+        """An item that had to wait was given on. With the permit."""
+        self._left += 1
+        if self._ended:
+            if self._left == self._came:
+                self.merging.slots.freed += 1
+            return
+        self._taken += 1
+        if self._taken == self._limit:
+            self._taken = 0
+            self.request(self._limit)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done:
+            hooks.drop_error(error)
+            return
+        self.done = True
+        self.owner.post(self._end, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self.done = True
+            self.owner.post(self._end, None)
+
+    def _wait(self, item: R) -> None:
+        if self.done:
+            hooks.drop_item(item)
+            return
+        owner = self.merging
+        if self._came - self._left < self._prefetch:
+            self._came += 1
+            owner._waiting.append((self, item))
+            return
+        hooks.drop_item(item)
+        upstream = self.upstream
+        if upstream is not None:
+            upstream.cancel()
+        self.on_error(
+            MissingBackpressureError(
+                f"a source of {owner.label} sent more than the {self._prefetch} items that were "
+                "requested; put a back-pressure operator after a source that ignores demand"
+            )
+        )
+
+    def _end(self, error: BaseException | None) -> None:
+        """The slot stays taken until the last item has left: or more and more items would wait."""
+        merging = self.merging
+        merging.release(self)
+        self._ended = True
+        if self._left == self._came:
+            merging.slots.freed += 1
+        if error is not None:
+            merging.keep(error)

@@ -1,0 +1,448 @@
+"""What `flat_map` and `concat_map_eager` share: an upstream whose items become flows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
+from flow_core.errors import MissingBackpressureError, is_fatal, none_given
+from flow_core.flow import DeferredSource, Flow
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CallableSource, CoreSubscriber, Empty, Publisher, Subscriber
+from flow_core.serial import SerialDrain
+from flow_core.stages.template import describe
+from flow_core.subscribers import core_subscriber
+from flow_ops.coordination import Coordinator, Input, labelled
+from flow_ops.transform._inner import Mapper, combined, no_stop
+from flow_ops.transform.concat_map import DeferredConcatMap, MappedCall
+
+__all__ = [
+    "MAX_CONCURRENCY",
+    "Concurrency",
+    "Mapping",
+    "One",
+    "Outer",
+    "mapped",
+    "mapping_operator",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MAX_CONCURRENCY = 128
+"""How many inner flows run at a time, unless the user says."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """How inner flows run.
+
+    Args:
+        max_concurrency: how many of them at a time.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all have ended.
+
+    Raises:
+        TypeError: if `max_concurrency` or `prefetch` is no int.
+        ValueError: if one of them is less than 1.
+    """
+
+    max_concurrency: int
+    prefetch: int
+    delay_error: bool
+
+    def __post_init__(self) -> None:
+        check_prefetch(self.max_concurrency, "max_concurrency")
+        check_prefetch(self.prefetch)
+
+    def told(self, detail: str) -> str:
+        """`detail` with what is not as usual, for messages."""
+        if self.max_concurrency != MAX_CONCURRENCY:
+            detail += f", max_concurrency={self.max_concurrency}"
+        if self.prefetch != DEFAULT_PREFETCH:
+            detail += f", prefetch={self.prefetch}"
+        if self.delay_error:
+            detail += ", delay_error=True"
+        return detail
+
+
+_Make = Callable[
+    # Any: the type of the items is between the upstream and the mapper.
+    [Flow[Any], CoreSubscriber[R], Mapper[Any, R], Concurrency],
+    Coordinator[R],
+]
+
+
+def mapping_operator(
+    name: str, mapper: Callable[[T], Flow[R]], concurrency: Concurrency, make: _Make[R]
+) -> Operator[T, Flow[R]]:
+    """An operator that runs the flows that `mapper` makes.
+
+    Args:
+        name: what it is called.
+        mapper: the user's.
+        concurrency: how they run.
+        make: makes a coordinator for a subscriber.
+
+    Raises:
+        TypeError: if `mapper` cannot be called.
+    """
+    if not callable(mapper):
+        raise TypeError(f"{name}() takes a function from an item to a Flow, not {mapper!r}")
+    detail = concurrency.told(describe(mapper))
+    mapping = Mapper(mapper, labelled(name, detail))
+
+    def apply(flow: Flow[T]) -> Flow[R]:
+        return mapped(flow, mapping, concurrency, make)
+
+    return Operator(name, apply, detail)
+
+
+def mapped(
+    flow: Flow[Any],  # Any: see _Make
+    mapping: Mapper[Any, R],
+    concurrency: Concurrency,
+    make: _Make[R],
+) -> Flow[R]:
+    """The flows that `mapping` makes of the items of `flow`, as one flow."""
+    source = flow.source
+    if not flow.stages:
+        if isinstance(source, CallableSource):
+            return Flow(MappedCall(source, mapping))
+        if isinstance(source, DeferredSource):
+            return Flow(
+                DeferredConcatMap(
+                    flow,
+                    lambda resolved: mapped(resolved, mapping, concurrency, make),
+                    mapping.label,
+                )
+            )
+
+    return Flow(Mapped(flow, mapping, concurrency, make))
+
+
+@final
+class Mapped(Publisher[R]):
+    """A publisher that makes a `Mapping` for each subscriber.
+
+    Args:
+        upstream: where the items come from.
+        mapping: makes flows of them.
+        concurrency: how these run.
+        make: makes the coordinator.
+    """
+
+    __slots__ = ("_mapping", "concurrency", "make", "prefetch", "upstream")
+
+    # Any: see _Make
+    def __init__(
+        self,
+        upstream: Flow[Any],
+        mapping: Mapper[Any, R],
+        concurrency: Concurrency,
+        make: _Make[R],
+    ) -> None:
+        self.upstream = upstream
+        self._mapping = mapping
+        self.concurrency = concurrency
+        self.make: _Make[R] = make
+        self.prefetch = concurrency.prefetch
+
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
+        self.make(self.upstream, downstream, self._mapping, self.concurrency).start()
+
+    def __repr__(self) -> str:
+        return self._mapping.label
+
+
+class Mapping(Coordinator[R], Generic[T, R]):
+    """Runs the flows that a mapper makes of the upstream's items, up to so many at a time.
+
+    Demand for the upstream is its number of `Slots`, and one more for each that is free again. A
+    subclass says what an inner flow is connected to, and what becomes of their items.
+
+    Args:
+        source: the upstream.
+        downstream: gets the signals.
+        mapper: makes the flows.
+        concurrency: how they run.
+    """
+
+    __slots__ = ("_delay_error", "_errors", "_outer", "_source", "exhausted", "prefetch", "slots")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        mapper: Mapper[T, R],
+        concurrency: Concurrency,
+    ) -> None:
+        super().__init__(downstream, mapper.label)
+        self._source: Flow[T] | None = source
+        self._delay_error = concurrency.delay_error
+        self._errors: list[BaseException] = []
+        self.prefetch = concurrency.prefetch
+        self.slots = Slots(concurrency.max_concurrency)
+        self._outer: Outer[T, R] | None = Outer(self, mapper, concurrency.max_concurrency)
+        self.exhausted = False
+        """No flow will be added any more."""
+
+    # -- for subclasses to say
+
+    @abstractmethod
+    def add(self, flow: Publisher[R]) -> None:
+        """Run an inner flow. In the upstream's thread, without the permit."""
+
+    @abstractmethod
+    def push(self, item: R) -> bool:
+        """Take the only item of an inner flow. In the upstream's thread, without the permit.
+
+        Returns:
+            Whether its slot is free again; if not, it is when the item was given on.
+        """
+
+    # -- running
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        outer, source = self._outer, self._source
+        if outer is not None and source is not None:
+            self.connect(source, outer)
+
+    def signal(self) -> None:
+        """See `Coordinator.signal`. Slots that were freed are filled without the permit."""
+        super().signal()
+        slots = self.slots
+        if slots.freed != slots.seen:
+            slots.signal()
+
+    def outer_ended(self, error: BaseException | None) -> None:
+        """The upstream has ended, or the mapper has failed. With the permit."""
+        self.exhausted = True
+        if error is not None:
+            self.keep(error)
+
+    def keep(self, error: BaseException) -> None:
+        """Something has failed: the flow does, now or when all have ended. With the permit."""
+        self._errors.append(error)
+        if not self._delay_error:
+            self.finish()
+
+    def finish(self) -> None:
+        """All have ended. With the permit."""
+        errors, self._errors = self._errors, []
+        if errors:
+            self.fail(combined(self.label, errors))
+        else:
+            self.complete()
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        self.slots.outer = self._outer = self._source = None
+        errors, self._errors = self._errors, []
+        for error in errors:
+            hooks.drop_error(error)
+
+
+@final
+class Outer(Input[T], Generic[T, R]):
+    """Receives the items of which flows are made. The mapper runs in its thread.
+
+    Args:
+        owner: runs the flows.
+        mapper: makes them.
+        max_concurrency: items to request at first.
+    """
+
+    __slots__ = ("mapper", "mapping", "slots")
+
+    def __init__(self, owner: Mapping[T, R], mapper: Mapper[T, R], max_concurrency: int) -> None:
+        super().__init__(owner, max_concurrency)
+        self.mapping = owner
+        self.mapper = mapper
+        self.slots = owner.slots
+        owner.slots.outer = self
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. Makes a flow of it, and starts that."""
+        if item is None:
+            raise none_given("on_next")
+        owner, slots = self.mapping, self.slots
+        if self.done or owner.over:
+            hooks.drop_item(item)
+            return
+        arrived = slots.arrived + 1
+        if arrived > slots.asked:
+            hooks.drop_item(item)
+            self._stop(
+                MissingBackpressureError(
+                    f"the upstream of {owner.label} sent more than the {slots.asked} items that "
+                    "were requested; put a back-pressure operator after a source that ignores "
+                    "demand"
+                )
+            )
+            return
+        slots.arrived = arrived
+        mapper = self.mapper
+        try:
+            flow = mapper.function(item)
+            if type(flow) is not Flow:
+                flow = mapper.flow_of(flow)
+        except BaseException as error:
+            if is_fatal(error):
+                owner.cancel()
+                raise
+            self._stop(mapper.failed(error))
+            return
+        source = flow.source
+        if isinstance(source, CallableSource) and not flow.stages:
+            try:
+                value: R | None = source.call()
+            except BaseException as error:
+                if is_fatal(error):
+                    owner.cancel()
+                    raise
+                slots.spare += 1
+                owner.post(owner.keep, no_stop(error), hooks.drop_error)
+            else:
+                if value is None or owner.push(value):
+                    slots.spare += 1
+        else:
+            owner.add(flow)
+        if arrived >= slots.look_at:
+            slots.signal()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done:
+            hooks.drop_error(error)
+            return
+        self.done = True
+        self.owner.post(self._end, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self.done = True
+            self.owner.post(self._end, None)
+
+    def taken(self) -> None:
+        """The only item of an inner flow had to wait, and was given on. With the permit."""
+        self.slots.freed += 1
+
+    def _stop(self, error: BaseException) -> None:
+        upstream = self.upstream
+        if upstream is not None:
+            upstream.cancel()
+        self.on_error(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        self.owner.release(self)
+        self.slots.outer = None
+        self.mapping.outer_ended(error)
+
+
+@final
+class Slots(SerialDrain):
+    """Where inner flows run: asks the upstream for as many items as are free.
+
+    It asks without the operator's permit, in one thread at a time, and never within itself: an
+    upstream that sends within ``request`` runs in a loop, whatever its flows do.
+
+    What the upstream's thread frees by itself, by inner flows of one item, is asked for when it
+    comes to 75 %, or when the upstream has sent all that was requested; a slot that an inner flow
+    has held is asked for at once.
+
+    Args:
+        count: how many there are.
+    """
+
+    __slots__ = (
+        "_count",
+        "_limit",
+        "arrived",
+        "asked",
+        "freed",
+        "look_at",
+        "outer",
+        "seen",
+        "spare",
+    )
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+        self._limit = replenish_limit(count)
+        # Any: only requests are made.
+        self.outer: Outer[Any, Any] | None = None
+        self.asked = count
+        """Items that were requested so far. Written here."""
+        self.arrived = 0
+        """Items that came so far. Written by the upstream's thread."""
+        self.spare = 0
+        """Slots that were free again at once. Written by the upstream's thread."""
+        self.freed = 0
+        """Slots that are free again. Written with the operator's permit."""
+        self.seen = 0
+        """`freed`, when this has asked last."""
+        self.look_at = self._limit
+        """The upstream's thread signals from the item of this number on; never above `asked`."""
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        freed, outer = self.freed, self.outer
+        urgent = freed != self.seen
+        self.seen = freed
+        if outer is None:
+            return
+        arrived = self.arrived
+        owed = self._count + freed + self.spare - self.asked
+        if owed and (urgent or owed >= self._limit or arrived >= self.asked):
+            self.asked += owed
+            self.look_at = min(self.asked, arrived + self._limit)
+            outer.request(owed)
+        else:
+            self.look_at = min(self.asked, arrived + self._limit - owed)
+
+
+@final
+class One(Generic[R]):
+    """The only item of an inner flow that was called, as a `BufferedInput`.
+
+    Args:
+        item: waits for its turn.
+    """
+
+    __slots__ = ("_item",)
+
+    def __init__(self, item: R) -> None:
+        self._item: R | Empty = item
+
+    def poll(self) -> R | Empty:
+        """See `BufferedInput.poll`."""
+        item, self._item = self._item, EMPTY
+        return item
+
+    def ended(self) -> bool:
+        """See `BufferedInput.ended`."""
+        return self._item is EMPTY
+
+    def close(self) -> None:
+        """See `BufferedInput.close`."""
+        item = self.poll()
+        if item is not EMPTY:
+            hooks.drop_item(item)
+
+    @property
+    def waiting(self) -> int:
+        """See `BufferedInput.waiting`."""
+        return 0 if self._item is EMPTY else 1

@@ -1,0 +1,65 @@
+"""`flat_map`: each item becomes a flow, and these run at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from flow_core.demand import DEFAULT_PREFETCH
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_ops.transform._flat import FlatMap
+from flow_ops.transform._mapping import MAX_CONCURRENCY, Concurrency, mapping_operator
+
+__all__ = ["flat_map"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def flat_map(
+    mapper: Callable[[T], Flow[R]],
+    *,
+    max_concurrency: int = MAX_CONCURRENCY,
+    prefetch: int = DEFAULT_PREFETCH,
+    delay_error: bool = False,
+) -> Operator[T, Flow[R]]:
+    """Each item becomes a flow; their items come as they come.
+
+    >>> import flow_core as flow
+    >>> from flow_ops import flat_map
+    >>> list(flow.range(3).pipe(flat_map(lambda n: flow.range(n).map(lambda m: (n, m)))))
+    [(1, 0), (2, 0), (2, 1)]
+
+    Demand: exact. `max_concurrency` items are requested of the upstream, and one more for each
+    inner flow that has ended; `prefetch` items of each inner flow, and 75 % of that again whenever
+    as many were taken. What waits for demand is given in the order in which it came.
+    Thread: the mapper runs where the upstream's item comes; nobody waits for it meanwhile. Items
+    come on the threads of the inner flows, one at a time; what waited for demand, or for the item
+    of another thread, on whichever thread is at work.
+    Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
+    a constant or a function is not subscribed to, only called, where the mapper runs. An upstream
+    that is one makes no operator at all: the mapped flow is what is subscribed to (F06).
+    Errors: the first one cancels everything else, and overtakes what waits.
+    Source: checklist F02-F07, F35; X08.
+
+    Args:
+        mapper: makes a flow of an item; not None.
+        max_concurrency: how many inner flows run at a time.
+        prefetch: items to request of each inner flow ahead, and the most of each that wait.
+        delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
+            have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
+            cancelled.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None, and
+        with MissingBackpressureError if the upstream or an inner flow sends more than was
+        requested.
+
+    Raises:
+        TypeError: if `mapper` cannot be called, or a number is no int.
+        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+    """
+    return mapping_operator(
+        "flat_map", mapper, Concurrency(max_concurrency, prefetch, delay_error), FlatMap
+    )

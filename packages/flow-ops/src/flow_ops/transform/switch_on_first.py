@@ -1,0 +1,401 @@
+"""`switch_on_first`: the first signal decides what becomes of the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Generic, TypeVar, cast, final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, add_demand
+from flow_core.errors import (
+    MissingBackpressureError,
+    NoneItemError,
+    ProtocolViolationError,
+    is_fatal,
+    none_given,
+)
+from flow_core.flow import Flow
+from flow_core.notifications import Notification, OnComplete, OnError, OnNext
+from flow_core.operator import Operator
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
+from flow_core.serial import SerialDrain
+from flow_core.sources import from_publisher
+from flow_core.sources.calls import fail
+from flow_core.stages.template import describe
+from flow_core.subscribers import core_subscriber
+from flow_ops.coordination import Coordinator, Input, coordinated
+from flow_ops.threads._passing import Passing
+
+__all__ = ["switch_on_first"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def switch_on_first(
+    transformer: Callable[[Notification[T], Flow[T]], Flow[R]],
+) -> Operator[T, Flow[R]]:
+    """Have the first signal decide what becomes of the whole flow.
+
+    >>> import flow_core as flow
+    >>> from flow_core.notifications import OnNext
+    >>> from flow_ops import switch_on_first
+    >>> def scaled(first, whole):
+    ...     match first:
+    ...         case OnNext(unit):
+    ...             return whole.skip(1).map(lambda n: n * unit)
+    ...     return whole
+    >>> list(flow.just(10, 1, 2).pipe(switch_on_first(scaled)))
+    [10, 20]
+
+    The transformer gets the first signal and a flow of all, the first one included; what it returns
+    is what the downstream gets. The whole flow can be subscribed to once, then or later, or not at
+    all: its source is cancelled when what was returned has ended.
+
+    Demand: one item is requested of the upstream at first, to have something to decide on; what
+    follows is up to the flow that was returned. Where that is the whole one, demand is passed on:
+    no more is requested in all than by the downstream, except that first item.
+    Thread: the transformer runs in that of the upstream, where its flow is subscribed to as well.
+    Fusion: none.
+    Errors: those of the returned flow, and what the transformer raises. An error of the upstream is
+    a first signal like any other, or comes by the whole flow; if nobody listens to that, it goes to
+    the dropped-errors hook.
+
+    Args:
+        transformer: makes a flow of the first signal (`OnNext`, `OnError` or `OnComplete`) and the
+            whole flow; called once for each subscriber.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the transformer gives
+        None.
+
+    Raises:
+        TypeError: if `transformer` cannot be called.
+    """
+    if not callable(transformer):
+        raise TypeError(
+            "switch_on_first() takes a function of the first signal and the whole flow, not "
+            f"{transformer!r}"
+        )
+
+    def make(flow: Flow[T], downstream: CoreSubscriber[R], label: str) -> Coordinator[R]:
+        return SwitchOnFirst(flow, transformer, downstream, label)
+
+    return coordinated("switch_on_first", describe(transformer), make)
+
+
+@final
+class SwitchOnFirst(Passing[R], Generic[T, R]):
+    """See `switch_on_first`. Passes on the flow that the transformer has returned.
+
+    Args:
+        source: the upstream.
+        transformer: the user's.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_head", "_source", "_transformer")
+
+    def __init__(
+        self,
+        source: Flow[T],
+        transformer: Callable[[Notification[T], Flow[T]], Flow[R]],
+        downstream: CoreSubscriber[R],
+        label: str,
+    ) -> None:
+        super().__init__(downstream, label)
+        self._source = source
+        self._transformer = transformer
+        self._head: Head[T] | None = Head(self)
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        head = self._head
+        if head is not None:
+            self.connect(self._source, head)
+
+    def begin(self, first: Notification[T], rest: Rest[T]) -> None:
+        """The first signal has come. In the upstream's thread, without the permit."""
+        try:
+            made: object = self._transformer(first, Flow(Whole(rest, self.label)))
+            if made is None:
+                raise NoneItemError(
+                    "the transformer gave None, not a Flow (§2.13); return empty() for none"
+                )
+            if not hasattr(made, "subscribe"):
+                raise TypeError(f"the transformer gave {made!r}, not a Flow")
+        except BaseException as error:
+            if is_fatal(error):
+                self.cancel()
+                raise
+            self.post(self.fail, self.blame(error), hooks.drop_error)
+            return
+        # What has subscribe is a publisher; of what, the transformer's type says.
+        self.follow(from_publisher(cast("Publisher[R]", made)))
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        head, self._head = self._head, None
+        if head is not None:
+            head.close()
+
+
+@final
+class Head(Input[T]):
+    """Receives the upstream: the first signal for the transformer, all for the whole flow.
+
+    Args:
+        owner: has the transformer.
+    """
+
+    __slots__ = ("_deciding", "_rest")
+
+    def __init__(self, owner: SwitchOnFirst[T, Any]) -> None:  # Any: whatever it returns
+        super().__init__(owner, 1)
+        self._deciding = owner
+        self._rest: Rest[T] | None = None
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        if self.done or self.gone or self.owner.over:
+            hooks.drop_item(item)
+            return
+        rest = self._rest
+        if rest is not None:
+            rest.next(item)
+        else:
+            self._rest = rest = Rest(self, item)
+            self._deciding.begin(OnNext(item), rest)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done or self.gone or self.owner.over:
+            hooks.drop_error(error)
+            return
+        self._end(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not (self.done or self.gone or self.owner.over):
+            self._end(None)
+
+    def _end(self, error: BaseException | None) -> None:
+        self.done = True
+        self.owner.release(self)
+        rest = self._rest
+        if rest is not None:
+            rest.end(error)
+            return
+        self._rest = rest = Rest(self, EMPTY)
+        rest.end(error)
+        self._deciding.begin(OnComplete() if error is None else OnError(error), rest)
+
+    def close(self) -> None:
+        """The flow is over. With the permit."""
+        rest, self._rest = self._rest, None
+        if rest is not None:
+            rest.close()
+
+
+@final
+class Rest(SerialDrain, Generic[T]):
+    """The subscription to the whole flow: the first item, and then what the upstream sends.
+
+    The upstream is requested for more when the first item was delivered: until then it can do
+    nothing but end. What was requested before waits here.
+
+    Args:
+        head: is requested.
+        first: the first item; EMPTY if there is none.
+    """
+
+    __slots__ = (
+        "_end",
+        "_first",
+        "_free",
+        "_has_passed",
+        "_head",
+        "_is_news",
+        "_is_over",
+        "_lock",
+        "_owed",
+        "_target",
+    )
+
+    def __init__(self, head: Head[T], first: T | Empty) -> None:
+        super().__init__()
+        self._head: Head[T] | None = head
+        self._first = first
+        self._free = [True]
+        """Nobody has subscribed: popped by who does."""
+        self._lock = Lock()
+        """Guards the next two. Nothing is called under it."""
+        self._has_passed = first is EMPTY
+        """The first item was delivered: requests are passed on."""
+        self._owed = 0
+        """What was requested before that."""
+        self._end: tuple[BaseException | None] | None = None
+        """What the upstream has ended with."""
+        self._is_news = first is not EMPTY
+        """The end is not what the transformer was told first."""
+        self._is_over = False
+        """Cancelled: nothing is delivered any more."""
+        self._target: CoreSubscriber[T] | None = None
+
+    # -- from the upstream
+
+    def next(self, item: T) -> None:
+        """An item after the first one."""
+        target = self._target
+        if self._has_passed and target is not None:
+            target.on_next(item)
+            return
+        hooks.drop_item(item)
+        head = self._head
+        if head is not None:
+            upstream = head.upstream  # read once: a cancel takes it away
+            if upstream is not None:
+                upstream.cancel()
+            head.on_error(
+                MissingBackpressureError(
+                    f"the upstream of {head.owner.label} sent more than was requested; put a "
+                    "back-pressure operator after a source that ignores demand"
+                )
+            )
+
+    def end(self, error: BaseException | None) -> None:
+        """The upstream has ended."""
+        self._end = (error,)
+        self.signal()
+
+    # -- from the downstream
+
+    def take(self) -> bool:
+        """Whether the caller may subscribe: the first one that asks, as long as the flow runs."""
+        try:
+            return self._free.pop() and not self._is_over
+        except IndexError:
+            return False
+
+    def subscribe(self, target: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`. Once, and with an input that keeps the rules."""
+        self.try_enter()  # so that nothing is delivered before on_subscribe has returned (§1.9)
+        self._target = core_subscriber(target)
+        try:
+            target.on_subscribe(self)
+        finally:
+            self.run_entered()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        with self._lock:
+            if not self._has_passed:
+                self._owed = add_demand(self._owed, n)
+                n = 0
+        head = self._head
+        if not n:
+            self.signal()
+        elif head is not None:
+            head.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        head = self._head
+        self.close()
+        if head is not None:
+            head.owner.disconnect(head)
+
+    def close(self) -> None:
+        """Deliver nothing any more."""
+        self._is_over = True
+        self.signal()
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        if self._is_over:
+            self._target = self._head = None
+            self._first = EMPTY
+            end, self._end = self._end, None
+            if end is not None and end[0] is not None and self._is_news:
+                hooks.drop_error(end[0])
+            return
+        target = self._target
+        if target is None:
+            return
+        if not self._has_passed:
+            first = self._first
+            if first is EMPTY or not self._owed:
+                return
+            self._first = EMPTY
+            target.on_next(first)
+            del first
+            with self._lock:
+                self._has_passed = True
+                more = self._owed if self._owed == UNBOUNDED else self._owed - 1
+            head = self._head
+            if more and head is not None:
+                head.request(more)
+        end = self._end
+        if end is not None and not self._is_over:
+            self._target = self._head = self._end = None
+            self._is_over = True
+            error = end[0]
+            if error is None:
+                target.on_complete()
+            else:
+                target.on_error(error)
+
+
+@final
+class Whole(Publisher[T]):
+    """The whole flow, for one subscriber.
+
+    Args:
+        rest: gives its items.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_label", "_rest")
+
+    def __init__(self, rest: Rest[T], label: str) -> None:
+        self._rest = rest
+        self._label = label
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
+        if self._rest.take():
+            Following(self._rest, downstream, self._label).start()
+        else:
+            fail(
+                downstream,
+                ProtocolViolationError(
+                    f"{self._label}: the whole flow can be subscribed to once, and as long as the "
+                    "flow runs; share it (flow-multicast) if several are to have it"
+                ),
+            )
+
+    def __repr__(self) -> str:
+        return f"the whole flow of {self._label}"
+
+
+@final
+class Following(Passing[T]):
+    """A subscription to the whole flow."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, rest: Rest[T], downstream: CoreSubscriber[T], label: str) -> None:
+        super().__init__(downstream, label)
+        self._rest = rest
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        self.follow(self._rest)

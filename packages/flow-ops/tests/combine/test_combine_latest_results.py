@@ -1,0 +1,293 @@
+"""What `combine_latest` gives, and what it does with demand, errors and cancel."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flow_core as flow
+from flow_core.errors import MissingBackpressureError, NoneItemError
+from flow_core.testing import (
+    TestPublisher,
+    TestSubscriber,
+    Violation,
+    assert_result,
+    recorded_drops,
+)
+from flow_ops import combine_latest
+
+
+def played(count=2, *, request=flow.UNBOUNDED, **more):
+    """A subscription to flows that the test plays."""
+    publishers = [TestPublisher() for _ in range(count)]
+    subscriber = TestSubscriber(request)
+    combine_latest(*map(flow.Flow, publishers), **more).subscribe(subscriber)
+    return *publishers, subscriber
+
+
+def test_synchronous_flows_are_run_one_after_the_other():
+    assert_result(
+        lambda: combine_latest(flow.range(3), flow.range(10, 13)), [(2, 10), (2, 11), (2, 12)]
+    )
+    assert_result(
+        lambda: combine_latest(flow.range(3), flow.range(10, 13), combiner=lambda a, b: a * b),
+        [20, 22, 24],
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])
+def test_any_number_of_flows(count):
+    def sources():
+        return [flow.just(n) for n in range(count)]
+
+    assert_result(lambda: combine_latest(*sources()), [tuple(range(count))])
+    assert_result(
+        lambda: combine_latest(*sources(), combiner=lambda *row: sum(row)), [sum(range(count))]
+    )
+
+
+def test_without_flows_and_with_empty_ones():
+    assert_result(lambda: combine_latest(), [])
+    assert_result(lambda: combine_latest(flow.empty(), flow.never()), [])
+    assert_result(lambda: combine_latest(flow.never(), flow.empty()), [])
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 3, 128])
+def test_every_prefetch_gives_all_items(prefetch):
+    assert_result(
+        lambda: combine_latest(flow.just("x"), flow.range(30).hide(), prefetch=prefetch),
+        [("x", n) for n in range(30)],
+    )
+
+
+def test_each_item_comes_with_the_latest_of_the_others():
+    a, b, c, subscriber = played(3)
+    a.next(1)
+    b.next(2)
+    a.next(3)
+    subscriber.assert_no_items()
+    c.next(4)
+    subscriber.assert_items((3, 2, 4))
+    b.next(5)
+    a.next(6)
+    subscriber.assert_items((3, 2, 4), (3, 5, 4), (6, 5, 4))
+    a.complete()
+    c.complete()
+    b.next(7)
+    subscriber.assert_not_terminated()
+    b.complete()
+    subscriber.assert_result((3, 2, 4), (3, 5, 4), (6, 5, 4), (6, 7, 4))
+
+
+def test_a_flow_that_completes_without_an_item_ends_it():
+    a, b, subscriber = played()
+    a.next(1)
+    b.complete()
+    subscriber.assert_result()
+    a.assert_cancelled()
+
+
+events = st.lists(
+    st.tuples(st.sampled_from(["item", "item", "item", "request", "end"]), st.integers(0, 2)),
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(events, st.integers(1, 3))
+def test_it_agrees_with_a_model(events, prefetch):
+    publishers = [TestPublisher() for _ in range(3)]
+    subscriber = TestSubscriber(0)
+    combine_latest(*map(flow.Flow, publishers), prefetch=prefetch).subscribe(subscriber)
+    latest, rows, requested, done, n = [None] * 3, [], 0, False, 0
+    for event, which in events:
+        if done:
+            break
+        publisher = publishers[which]
+        if event == "request":
+            requested += which + 1
+            subscriber.request(which + 1)
+        elif publisher.terminated:
+            continue
+        elif event == "end":
+            publisher.complete()
+            done = latest[which] is None
+        elif publisher.outstanding:
+            n += 1
+            latest[which] = n
+            publisher.next(n)
+            if None not in latest:
+                rows.append(tuple(latest))
+        done = done or (all(each.terminated for each in publishers) and len(rows) <= requested)
+        subscriber.assert_items(*rows[:requested])
+        assert subscriber.terminated == done
+    subscriber.assert_rules_kept()
+
+
+# -- demand
+
+
+@pytest.mark.parametrize("prefetch", [1, 4, 128])
+def test_it_requests_the_prefetch_and_then_three_quarters_of_it(prefetch):
+    a, b, _ = played(prefetch=prefetch)
+    limit = max(1, prefetch - prefetch // 4)
+    b.next("x")
+    a.assert_requests(prefetch)
+    for n in range(limit):
+        a.next(n)
+    a.assert_requests(prefetch, limit)
+
+
+def test_an_item_that_nobody_waits_for_is_requested_again():
+    a, b, subscriber = played(prefetch=2)
+    a.next(1, 2, 3, 4)
+    assert a.outstanding == 2
+    b.next("x")
+    subscriber.assert_items((4, "x"))
+
+
+def test_combinations_wait_for_demand_and_the_combiner_with_them():
+    called = []
+
+    def combiner(a, b):
+        called.append((a, b))
+        return a + b
+
+    a, b, subscriber = played(request=0, combiner=combiner)
+    a.next(1)
+    b.next(10, 20)
+    a.next(2)
+    a.complete()
+    b.complete()
+    assert called == []
+    subscriber.request(2)
+    subscriber.assert_items(11, 21)
+    assert called == [(1, 10), (1, 20)]
+    subscriber.assert_not_terminated()
+    subscriber.request(1)
+    subscriber.assert_result(11, 21, 22)
+
+
+def test_a_conditional_downstream_gets_the_next_item_at_once():
+    seen = []
+    combine_latest(flow.just(0), flow.range(10), combiner=lambda _, b: b).filter(
+        lambda n: n % 3 == 0
+    ).subscribe(seen.append, prefetch=2)
+    assert seen == [0, 3, 6, 9]
+
+
+def test_many_flows_and_items_take_no_deep_stack():
+    assert list(combine_latest(*[flow.just(1)] * 2_000, combiner=lambda *row: sum(row))) == [2_000]
+    subscriber = TestSubscriber(1, on_item=lambda subscriber, _: subscriber.request(1))
+    combine_latest(flow.just(0), flow.range(20_000).hide()).subscribe(subscriber)
+    assert len(subscriber.items) == 20_000
+
+
+# -- errors
+
+
+def test_an_error_overtakes_what_waits():
+    a, b, subscriber = played(request=1)
+    a.next(1)
+    b.next(1, 2)
+    error = ValueError("a")
+    with recorded_drops() as drops:
+        a.error(error)
+    subscriber.assert_failure(error, (1, 1))
+    b.assert_cancelled()
+    assert drops.items == [(1, 2)]
+
+
+def test_delayed_errors_come_together_at_the_end():
+    a, b, subscriber = played(delay_error=True)
+    a.next(1)
+    a.error(ValueError("a"))
+    b.next(2, 3)
+    subscriber.assert_items((1, 2), (1, 3))
+    b.error(KeyError("b"))
+    subscriber.assert_failure(ExceptionGroup, (1, 2), (1, 3))
+    assert {type(error) for error in subscriber.error.exceptions} == {ValueError, KeyError}
+
+
+def test_a_delayed_error_of_a_flow_without_an_item_does_not_wait():
+    a, b, subscriber = played(delay_error=True)
+    error = ValueError("a")
+    a.error(error)
+    subscriber.assert_failure(error)
+    b.assert_cancelled()
+
+
+def test_what_the_combiner_raises_says_where():
+    error = ZeroDivisionError()
+
+    def combiner(a, b):
+        raise error
+
+    assert_result(lambda: combine_latest(flow.just(1), flow.just(2), combiner=combiner), [], error)
+    assert any("in combine_latest(2 flows, combiner)" in note for note in error.__notes__)
+
+
+def test_a_combiner_must_not_give_none():
+    assert_result(
+        lambda: combine_latest(flow.just(1), flow.just(2), combiner=lambda *_: None),
+        [],
+        NoneItemError,
+    )
+
+
+def test_a_stop_iteration_of_the_combiner_is_no_end():
+    def combiner(a, b):
+        raise StopIteration
+
+    assert_result(
+        lambda: combine_latest(flow.just(1), flow.just(2), combiner=combiner), [], RuntimeError
+    )
+
+
+@pytest.mark.parametrize("fatal", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_a_fatal_error_of_the_combiner_is_no_signal(fatal):
+    def combiner(a, b):
+        raise fatal
+
+    subscriber = TestSubscriber()
+    with pytest.raises(fatal):
+        combine_latest(flow.just(1), flow.just(2), combiner=combiner).subscribe(subscriber)
+    assert not subscriber.terminated
+
+
+def test_a_flow_that_sends_too_much_fails_it():
+    a, b = TestPublisher(violations=Violation.OVERFLOW), TestPublisher()
+    subscriber = TestSubscriber(0)
+    combine_latest(flow.Flow(b), flow.Flow(a), prefetch=2).subscribe(subscriber)
+    b.next(0)
+    with recorded_drops() as drops:
+        a.next(1, 2, 3)
+    subscriber.assert_failure(MissingBackpressureError)
+    a.assert_cancelled()
+    b.assert_cancelled()
+    assert sorted(drops.items) == [(0, 1), (0, 2), (0, 3)]
+
+
+def test_arguments_are_checked_when_it_is_assembled():
+    with pytest.raises(TypeError, match="takes flows"):
+        combine_latest(flow.range(3), [1])
+    with pytest.raises(TypeError, match="'combiner'"):
+        combine_latest(flow.range(3), combiner=3)
+    with pytest.raises(ValueError, match="prefetch"):
+        combine_latest(flow.range(3), prefetch=0)
+
+
+# -- cancel
+
+
+def test_cancel_reaches_all_and_drops_what_waits():
+    a, b, subscriber = played(request=1)
+    a.next(1)
+    b.next(1, 2)
+    with recorded_drops() as drops:
+        subscriber.cancel()
+    a.assert_cancelled()
+    b.assert_cancelled()
+    assert drops.items == [(1, 2)]
+    subscriber.assert_silent_after_cancel()

@@ -1,0 +1,278 @@
+"""What comes out of `merge`, `merge_with` and `merge_all`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.errors import MissingBackpressureError
+from flow_core.testing import (
+    ENDINGS,
+    Payloads,
+    TestPublisher,
+    TestSubscriber,
+    Violation,
+    assert_released,
+    assert_result,
+    check_bad_source,
+)
+from flow_ops import merge, merge_all, merge_sequential, merge_with, observe_on
+
+SOURCES = {
+    "none": ([], []),
+    "one": ([flow.range(3)], [0, 1, 2]),
+    "scalars": ([flow.just(1), flow.empty(), flow.just(2)], [1, 2]),
+    "of all kinds": (
+        [
+            flow.range(3),
+            flow.just("a"),
+            flow.empty(),
+            flow.range(2).hide(),
+            flow.from_callable(lambda: "b"),
+            flow.range(4).filter(lambda n: n > 2),
+            flow.defer(lambda: flow.range(1)),
+        ],
+        [0, 1, 2, "a", 0, 1, "b", 3, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"max_concurrency": 1}, {"delay_error": True}])
+@pytest.mark.parametrize("which", SOURCES)
+def test_synchronous_sources_follow_one_another(which, options):
+    sources, expected = SOURCES[which]
+    assert_result(lambda: merge(*sources, **options), expected)
+    assert_result(lambda: merge(sources, **options), expected)
+    assert_result(lambda: flow.from_iterable(sources).pipe(merge_all(**options)), expected)
+    if sources:
+        assert_result(lambda: sources[0].pipe(merge_with(*sources[1:], **options)), expected)
+
+
+def test_items_come_as_they_come():
+    sources = [TestPublisher() for _ in range(3)]
+    seen = TestSubscriber()
+    merge(*map(flow.Flow, sources)).subscribe(seen)
+    sources[1].next("b1")
+    sources[0].next("a1")
+    sources[2].next("c1").complete()
+    sources[1].next("b2").complete()
+    sources[0].complete()
+    seen.assert_result("b1", "a1", "c1", "b2")
+
+
+def test_publishers_that_are_no_flows_are_merged_too():
+    sources = [TestPublisher(), TestPublisher()]
+    seen = TestSubscriber()
+    merge(*sources).subscribe(seen)
+    sources[1].next(2).complete()
+    sources[0].next(1).complete()
+    seen.assert_result(2, 1)
+
+
+@pytest.mark.parametrize("count", [10, 1000])
+def test_many_sources_run_at_once(count):
+    sources = [TestPublisher() for _ in range(count)]
+    seen = TestSubscriber()
+    merge(map(flow.Flow, sources), max_concurrency=count).subscribe(seen)
+    for source in reversed(sources):
+        source.assert_subscribed().assert_requests(128)
+    for turn in range(2):
+        for number, source in enumerate(sources):
+            source.next((turn, number))
+    for source in sources:
+        seen.assert_not_terminated()
+        source.complete()
+    seen.assert_result(*((turn, number) for turn in range(2) for number in range(count)))
+
+
+def test_others_follow_as_sources_end_and_are_asked_for_then():
+    sources = [TestPublisher() for _ in range(4)]
+    asked = []
+
+    def each():
+        for source in sources:
+            asked.append(source)
+            yield flow.Flow(source)
+
+    seen = TestSubscriber()
+    merge(each(), max_concurrency=2).subscribe(seen)
+    assert len(asked) == 2
+    sources[1].complete()
+    assert len(asked) == 3
+    sources[0].complete()
+    sources[2].complete()
+    seen.assert_not_terminated()
+    sources[3].next(3).complete()
+    seen.assert_result(3)
+
+
+def test_a_list_of_sources_is_asked_anew_for_each_subscriber():
+    sources = [flow.range(2), flow.just(7)]
+    made = merge(sources)
+    for _ in range(2):
+        assert list(made) == [0, 1, 7]
+
+
+@pytest.mark.usefixtures("dropped")
+def test_an_iterable_of_sources_that_fails_fails_the_flow():
+    def sources():
+        yield flow.just(1)
+        raise KeyError("no more")
+
+    assert_result(lambda: merge(sources(), delay_error=True), [1], KeyError)
+    assert_result(lambda: merge([flow.just(1), 3], delay_error=True), [1], TypeError)
+
+
+def test_demand_is_exact_and_what_waits_is_in_order():
+    sources = [TestPublisher(), TestPublisher()]
+    seen = TestSubscriber(1)
+    merge(*map(flow.Flow, sources), prefetch=2).subscribe(seen)
+    sources[0].next(1, 2)
+    sources[1].next(11, 12)
+    seen.assert_items(1)
+    told = seen.subscription.statistics()
+    assert told.operator == "merge(2 flows, prefetch=2)"
+    assert (told.buffered, told.requested, len(told.inners)) == (3, 0, 1)
+    seen.request(2)
+    seen.assert_items(1, 2, 11)
+    sources[0].assert_requests(2, 2)
+    seen.request(1)
+    sources[1].assert_requests(2, 2)
+
+
+def test_a_source_that_sends_too_much_fails(dropped):
+    good, bad = TestPublisher(), TestPublisher(Violation.OVERFLOW)
+    seen = TestSubscriber(0)
+    merge(flow.Flow(good), flow.Flow(bad), prefetch=2).subscribe(seen)
+    bad.next(1, 2, 3, 4)
+    seen.assert_failure(MissingBackpressureError)
+    seen.assert_error_message("a source of merge(2 flows")
+    good.assert_cancelled()
+    bad.assert_cancelled()
+    assert sorted(dropped.items) == [1, 2, 3]
+
+
+def test_the_first_error_cancels_the_others():
+    failure = ValueError("no")
+    sources = [TestPublisher(), TestPublisher()]
+    seen = TestSubscriber()
+    merge(*map(flow.Flow, sources)).subscribe(seen)
+    sources[0].next(1)
+    sources[1].error(failure)
+    seen.assert_failure(failure, 1)
+    sources[0].assert_cancelled()
+
+
+def test_delayed_errors_are_a_group():
+    failures = [ValueError("one"), KeyError("two")]
+    seen = TestSubscriber()
+    merge(
+        flow.error(failures[0]), flow.range(2), flow.error(failures[1]), delay_error=True
+    ).subscribe(seen)
+    seen.assert_failure(ExceptionGroup, 0, 1)
+    assert list(seen.error.exceptions) == failures
+
+
+def test_a_cancel_reaches_all():
+    sources = [TestPublisher() for _ in range(3)]
+    seen = TestSubscriber()
+    merge(*map(flow.Flow, sources)).subscribe(seen)
+    seen.cancel()
+    for source in sources:
+        source.assert_cancelled()
+    seen.assert_not_terminated()
+
+
+def test_threads_that_send_at_once_lose_nothing():
+    with ThreadPoolExecutor(4) as pool:
+        made = merge([flow.range(2_000).pipe(observe_on(pool)) for _ in range(4)], prefetch=16)
+        for prefetch in (1, 64):
+            assert Counter(made.iterate(prefetch=prefetch)) == Counter(
+                dict.fromkeys(range(2000), 4)
+            )
+
+
+def test_a_hundred_thousand_sources_need_no_stack():
+    seen = TestSubscriber()
+    one = flow.just(1)
+    merge((one for _ in range(100_000)), max_concurrency=4).count().subscribe(seen)
+    seen.assert_result(100_000)
+
+
+@pytest.mark.checklist("X08")
+@pytest.mark.parametrize(
+    "combine", [merge, merge_sequential, lambda made, other: made.pipe(merge_with(other))]
+)
+def test_ten_thousand_merges_within_merges_need_no_stack(combine):
+    made = flow.just(0)
+    for n in range(10_000):
+        made = combine(made, flow.just(n))
+    seen = TestSubscriber()
+    made.subscribe(seen)
+    seen.assert_result(0, *range(10_000))
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "running"),
+    [
+        ({}, {}, [1, 1, 1, 1]),
+        ({"max_concurrency": 2}, {"max_concurrency": 3}, [1, 1, 1, 1]),
+        ({}, {"max_concurrency": 2}, [1, 1, 1, 0]),
+        ({"max_concurrency": 1}, {}, [1, 0, 1, 1]),
+    ],
+)
+def test_a_merge_within_a_merge_runs_as_many_as_each_by_itself(inner, outer, running):
+    sources = [TestPublisher() for _ in range(4)]
+    one, two, three, four = map(flow.Flow, sources)
+    seen = TestSubscriber()
+    merge(merge(one, two, **inner), three, four, **outer).subscribe(seen)
+    assert [source.subscribed for source in sources] == running
+    for source in sources:
+        source.complete()
+    seen.assert_result()
+
+
+def test_merges_that_differ_stay_as_they_are():
+    failures = [ValueError("one"), KeyError("two")]
+    seen = TestSubscriber()
+    inner = merge(flow.error(failures[0]), flow.just(1))
+    merge(inner, flow.error(failures[1]), flow.just(2), delay_error=True).subscribe(seen)
+    seen.assert_failure(ExceptionGroup, 2)
+    assert list(seen.error.exceptions) == failures
+
+
+@pytest.mark.usefixtures("dropped")
+def test_it_keeps_the_rules_whatever_a_source_does():
+    check_bad_source(lambda source: merge(source, flow.empty(), prefetch=4), bounded=True)
+    check_bad_source(lambda source: source.pipe(merge_with(flow.empty(), prefetch=4)), bounded=True)
+
+
+@pytest.mark.parametrize("ending", [ending.name for ending in ENDINGS])
+@pytest.mark.parametrize("others", [0, 1])
+def test_it_lets_go_of_everything(others, ending):
+    def make(payloads: Payloads) -> flow.Flow[Any]:
+        return merge(payloads.pushed(), *[flow.range(2).hide()] * others, prefetch=2)
+
+    assert_released(make, only=lambda name: name == ending)
+
+
+@pytest.mark.parametrize("make", [merge, merge_with])
+def test_what_is_no_flow_is_refused_at_once(make):
+    with pytest.raises(TypeError, match=f"{make.__name__}.. takes flows"):
+        make(flow.just(1), 3)
+
+
+def test_one_thing_that_is_neither_a_flow_nor_an_iterable_is_refused():
+    with pytest.raises(TypeError, match="one iterable of flows"):
+        merge(3)
+
+
+@pytest.mark.parametrize("make", [merge, merge_with, lambda *_, **more: merge_all(**more)])
+@pytest.mark.parametrize("options", [{"max_concurrency": 0}, {"prefetch": 0}])
+def test_wrong_numbers_are_refused_at_once(make, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        make(flow.just(1), **options)

@@ -1,0 +1,565 @@
+"""`map_async` in a running loop, in a given one, and in one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import pytest
+
+import flow_core as flow
+from flow_core.errors import FlowError
+from flow_core.testing import (
+    DOWNSTREAMS,
+    ENDINGS,
+    TIMEOUT_S,
+    Ending,
+    Payloads,
+    TestPublisher,
+    TestSubscriber,
+    assert_released,
+    assert_result,
+    observe,
+)
+from flow_ops import map_async, observe_on
+
+T = TypeVar("T")
+
+USER: ContextVar[str] = ContextVar("user", default="nobody")
+
+
+def in_loop(main: Callable[[], Coroutine[Any, Any, T]], *, debug: bool = True) -> T:
+    """What `main` results in, in time; then no task is left, and no thread."""
+
+    async def whole() -> T:
+        result = await asyncio.wait_for(main(), TIMEOUT_S)
+        await turns(5)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return result
+
+    threads = set(threading.enumerate())
+    result = asyncio.run(whole(), debug=debug)
+    assert set(threading.enumerate()) <= threads
+    return result
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def later(item: T) -> T:
+    await asyncio.sleep(0)
+    return item
+
+
+class Desk:
+    """Coroutines that end when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[Any, asyncio.Future[Any]] = {}
+        self.cancelled: list[Any] = []
+        self.most = 0
+
+    async def __call__(self, item: Any) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        self.waiting[item] = future
+        self.most = max(self.most, len(self.waiting))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.cancelled.append(item)
+            raise
+        finally:
+            del self.waiting[item]
+
+    async def answer(self, item: Any, result: Any) -> None:
+        if isinstance(result, BaseException):
+            self.waiting[item].set_exception(result)
+        else:
+            self.waiting[item].set_result(result)
+        await turns(3)
+
+
+# -- results
+
+
+@pytest.mark.parametrize("max_concurrency", [1, 2, 16])
+def test_results_keep_the_order(max_concurrency: int) -> None:
+    async def backwards(n: int) -> int:
+        await turns(10 - n)
+        return n
+
+    async def main() -> list[int]:
+        made = flow.range(9).pipe(map_async(backwards, max_concurrency=max_concurrency))
+        return await made.to_list()
+
+    assert in_loop(main) == list(range(9))
+
+
+def test_results_come_as_they_are_ready_if_order_does_not_matter() -> None:
+    async def main() -> None:
+        desk = Desk()
+        made = flow.range(3).pipe(map_async(desk, max_concurrency=3, ordered=False))
+        subscriber = observe(made)
+        await turns(1)
+        for n in (1, 2, 0):
+            await desk.answer(n, f"<{n}>")
+        subscriber.assert_result("<1>", "<2>", "<0>")
+
+    in_loop(main)
+
+
+@pytest.mark.parametrize("max_concurrency", [1, 3])
+def test_every_form_gives_the_same(max_concurrency: int) -> None:
+    operator: flow.Operator[int, flow.Flow[int]] = map_async(later, max_concurrency=max_concurrency)
+    assert_result(lambda: flow.range(5).pipe(operator), range(5))
+    assert_result(lambda: flow.empty().pipe(operator), [])
+    error = ValueError("upstream")
+    leaving = tuple(form.name for form in DOWNSTREAMS if form.cancels)
+    assert_result(
+        lambda: flow.error(error).pipe(operator),
+        [],
+        error,
+        # Whoever leaves early finds the error in the hook; some time later, in another form.
+        only=lambda name: not name.endswith(leaving),
+    )
+
+
+def test_anything_that_can_be_awaited_will_do() -> None:
+    async def main() -> list[int]:
+        loop = asyncio.get_running_loop()
+
+        def future(n: int) -> asyncio.Future[int]:
+            made = loop.create_future()
+            loop.call_soon(made.set_result, n)
+            return made
+
+        return await flow.range(3).pipe(map_async(future)).to_list()
+
+    assert in_loop(main) == [0, 1, 2]
+
+
+def test_twenty_thousand_items_in_constant_stack() -> None:
+    async def now(n: int) -> int:
+        return n
+
+    async def main() -> int:
+        made = flow.range(20_000).pipe(map_async(now, max_concurrency=64))
+        return await made.count()
+
+    async def plain() -> int:
+        return await asyncio.wait_for(main(), TIMEOUT_S)
+
+    assert asyncio.run(plain()) == 20_000
+
+
+# -- where it runs
+
+
+def test_in_a_running_loop_there_is_no_thread() -> None:
+    async def main() -> set[int]:
+        seen: set[int] = set()
+
+        async def here(n: int) -> int:
+            seen.add(threading.get_ident())
+            return n
+
+        async for _ in flow.range(3).pipe(map_async(here)):
+            seen.add(threading.get_ident())
+        return seen
+
+    assert in_loop(main) == {threading.get_ident()}
+
+
+@pytest.mark.checklist("X12")
+def test_items_of_another_thread_come_on_the_loops() -> None:
+    async def main() -> None:
+        source = TestPublisher[int]()
+        made = flow.Flow(source).pipe(map_async(later, max_concurrency=4))
+        here = threading.current_thread()
+        subscriber = observe(made)
+
+        def send() -> None:
+            source.next(1, 2, 3)
+            source.complete()
+
+        await asyncio.to_thread(send)
+        while not subscriber.terminated:
+            await asyncio.sleep(0)
+        subscriber.assert_on_thread(here).assert_result(1, 2, 3)
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    in_loop(main)
+
+
+def test_without_a_loop_it_has_one_of_its_own_which_ends() -> None:
+    threads = set(threading.enumerate())
+    subscriber = observe(flow.range(3).pipe(map_async(later))).await_terminal()
+    subscriber.assert_on_thread("flow-map-async").assert_result(0, 1, 2)
+    ended(threads)
+    assert list(flow.range(3).pipe(map_async(later, max_concurrency=2))) == [0, 1, 2]
+    ended(threads)
+
+
+def ended(before: set[threading.Thread]) -> None:
+    for thread in set(threading.enumerate()) - before:
+        assert thread.name == "flow-map-async"
+        thread.join(TIMEOUT_S)
+        assert not thread.is_alive()
+
+
+def test_a_cancel_ends_its_own_loop_and_what_runs_there() -> None:
+    threads = set(threading.enumerate())
+    started, finished = threading.Event(), threading.Event()
+
+    async def forever(_: int) -> int:
+        started.set()
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            finished.set()
+
+    subscriber = observe(flow.range(3).pipe(map_async(forever)))
+    assert started.wait(TIMEOUT_S)
+    subscriber.cancel()
+    assert finished.wait(TIMEOUT_S)
+    ended(threads)
+    subscriber.assert_silent_after_cancel()
+
+
+def test_it_runs_in_the_loop_that_was_given() -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="given")
+    thread.start()
+    try:
+        made = flow.range(3).pipe(map_async(later, loop=loop, max_concurrency=2))
+        observe(made).await_terminal().assert_on_thread("given").assert_result(0, 1, 2)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+    observe(made).assert_failure(FlowError).assert_error_message("closed")
+
+
+def test_a_task_has_a_copy_of_the_subscribers_context() -> None:
+    async def user(n: int) -> str:
+        before = USER.get()
+        USER.set(str(n))
+        return before
+
+    async def main() -> list[str]:
+        USER.set("Ada")
+        return await flow.range(2).pipe(map_async(user)).to_list()
+
+    assert in_loop(main) == ["Ada", "Ada"]
+
+
+# -- demand
+
+
+def test_no_more_run_than_allowed_and_results_that_wait_count() -> None:
+    async def main() -> None:
+        desk = Desk()
+        source = TestPublisher[int]()
+        subscriber = TestSubscriber[str](0)
+        made = flow.Flow(source).pipe(map_async(desk, max_concurrency=2))
+        made.subscribe(subscriber)
+        source.assert_requests(2)
+        source.next(0, 1)
+        await turns(2)
+        assert sorted(desk.waiting) == [0, 1]
+        assert source.outstanding == 2
+        source.next(2, 3)
+        await desk.answer(0, "a")
+        await desk.answer(1, "b")
+        assert not desk.waiting
+        subscriber.request(1)
+        await turns(2)
+        assert sorted(desk.waiting) == [2]
+        subscriber.assert_items("a")
+        source.complete()
+        subscriber.request(9)
+        await turns(2)
+        await desk.answer(3, "d")
+        await desk.answer(2, "c")
+        subscriber.assert_result("a", "b", "c", "d")
+        assert desk.most == 2
+
+    in_loop(main)
+
+
+# -- errors and cancellation
+
+
+def test_a_failed_task_fails_the_flow_and_cancels_the_others() -> None:
+    async def main() -> None:
+        desk, error = Desk(), ValueError("task")
+        source = TestPublisher[int]()
+        subscriber = observe(flow.Flow(source).pipe(map_async(desk, max_concurrency=3)))
+        source.next(0, 1, 2)
+        await turns(2)
+        await desk.answer(1, error)
+        subscriber.assert_not_terminated()  # the result before it is not there
+        await desk.answer(0, "a")
+        subscriber.assert_failure(error, "a")
+        assert any("map_async" in note for note in error.__notes__)
+        source.assert_cancelled()
+        await turns(2)
+        assert desk.cancelled == [2]
+
+    in_loop(main)
+
+
+def test_the_consumers_task_gets_the_error() -> None:
+    async def fails(n: int) -> int:
+        await asyncio.sleep(0)
+        raise KeyError(n)
+
+    async def main() -> None:
+        with pytest.raises(KeyError):
+            await flow.just(1).pipe(map_async(fails))
+        with pytest.raises(KeyError):
+            async for _ in flow.just(1).pipe(map_async(fails)):
+                pass
+
+    in_loop(main)
+
+
+@pytest.mark.checklist("O26", "X06")
+@pytest.mark.parametrize("consume", ["async for", "await"])
+def test_a_consumer_that_is_cancelled_cancels_the_tasks(consume: str) -> None:
+    async def main() -> None:
+        desk = Desk()
+        made = flow.range(9).pipe(map_async(desk, max_concurrency=3))
+
+        async def iterate() -> None:
+            if consume == "await":
+                await made.to_list()
+            async for _ in made:
+                pass
+
+        task = asyncio.create_task(iterate())
+        await turns(5)
+        assert sorted(desk.waiting) == [0, 1, 2]
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await turns(3)
+        assert sorted(desk.cancelled) == [0, 1, 2]
+
+    in_loop(main)
+
+
+def test_leaving_the_loop_cancels_the_tasks() -> None:
+    async def main() -> None:
+        desk = Desk()
+        made = flow.range(9).pipe(map_async(desk, max_concurrency=3))
+        first = asyncio.create_task(take_one(made))
+        await turns(5)
+        await desk.answer(0, "a")
+        assert await first == "a"
+        await turns(5)
+        assert not desk.waiting
+
+    in_loop(main)
+
+
+async def take_one(made: flow.Flow[Any]) -> Any:
+    async for item in made:
+        return item
+    return None
+
+
+def test_a_task_that_is_cancelled_from_outside_fails_the_flow() -> None:
+    async def main() -> None:
+        tasks: list[Any] = []
+
+        async def leave(_: int) -> int:
+            tasks.append(asyncio.current_task())
+            tasks[0].cancel()
+            await asyncio.sleep(0)
+            return 1
+
+        subscriber = observe(flow.just(1).pipe(map_async(leave)))
+        await turns(4)
+        subscriber.assert_failure(FlowError).assert_error_message("cancelled from outside")
+
+    in_loop(main)
+
+
+def test_what_a_cancelled_task_raises_or_gives_is_dropped_in_sight(dropped: Any) -> None:
+    async def stubborn(n: int) -> int:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if n:
+                raise ValueError(n) from None
+        return n
+
+    async def main() -> None:
+        subscriber = observe(flow.range(2).pipe(map_async(stubborn, max_concurrency=2)))
+        await turns(2)
+        subscriber.cancel()
+        await turns(3)
+        subscriber.assert_silent_after_cancel()
+
+    in_loop(main)
+    assert dropped.items == [0]
+    assert [error.args for error in dropped.errors] == [(1,)]
+
+
+def test_what_is_no_awaitable_or_no_item_fails_the_flow() -> None:
+    async def nothing(_: int) -> None:
+        pass
+
+    async def main() -> None:
+        wrong: Any = str
+        one = observe(flow.just(1).pipe(map_async(wrong)))
+        none = observe(flow.just(1).pipe(map_async(nothing)))
+        await turns(4)
+        one.assert_failure(TypeError).assert_error_message("map() is for functions")
+        none.assert_failure(flow.NoneItemError)
+
+    in_loop(main)
+
+
+def test_a_fatal_error_goes_through_the_loop_and_is_told() -> None:
+    async def leave(_: int) -> int:
+        raise SystemExit(3)
+
+    seen: list[TestSubscriber[int]] = []
+
+    async def main() -> None:
+        seen.append(observe(flow.just(1).pipe(map_async(leave))))
+        await turns(5)
+
+    with pytest.raises(SystemExit):
+        asyncio.run(main())
+    seen[0].assert_failure(FlowError).assert_error_message("ended by SystemExit")
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(TypeError, match="coroutine function"):
+        map_async(None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_concurrency"):
+        map_async(later, max_concurrency=0)
+    with pytest.raises(TypeError, match="max_concurrency"):
+        map_async(later, max_concurrency="1")  # type: ignore[arg-type]
+
+
+# -- retention
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_it_lets_go_of_everything(ordered: bool, ending: Ending) -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def same(item: Any) -> Any:
+        return item
+
+    def make(payloads: Payloads) -> flow.Flow[Any]:
+        operator: flow.Operator[Any, flow.Flow[Any]] = map_async(
+            same, max_concurrency=2, ordered=ordered, loop=loop
+        )
+        return flow.from_iterable(payloads).pipe(operator)
+
+    def settle() -> None:
+        asyncio.run_coroutine_threadsafe(turns(10), loop).result()
+        asyncio.run_coroutine_threadsafe(turns(1), loop).result()
+
+    try:
+        assert_released(make, settle=settle, only=lambda name: name == ending.name)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+# -- coroutine functions where none belongs
+
+
+async def is_even(n: int) -> bool:
+    return n % 2 == 0
+
+
+@pytest.mark.parametrize(
+    "apply",
+    [
+        lambda made: made.map(is_even),
+        lambda made: made.filter(is_even),
+        lambda made: made.do_on_next(is_even),
+        lambda made: made.take_while(is_even),
+        lambda made: made.reduce(is_even),
+    ],
+)
+def test_a_coroutine_function_is_refused_where_nobody_awaits_it(
+    apply: Callable[[Any], Any],
+) -> None:
+    with pytest.raises(TypeError, match="map_async"):
+        apply(flow.range(3))
+
+
+# -- loops as executors, and wake-ups between threads
+
+
+@pytest.fixture
+def loop_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="loop")
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.mark.checklist("O15", "X12")
+@pytest.mark.parametrize("prefetch", [1, 3, 128])
+def test_a_producing_thread_loses_no_wake_up(prefetch: int) -> None:
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        demand, sent = threading.Semaphore(0), 500
+
+        class Thread(flow.Publisher[int]):
+            def subscribe(self, subscriber: Any, /) -> None:
+                subscriber.on_subscribe(self)
+                self.thread = threading.Thread(target=self.run, args=(subscriber,))
+                self.thread.start()
+
+            def run(self, subscriber: Any) -> None:
+                for n in range(sent):
+                    assert demand.acquire(timeout=TIMEOUT_S)
+                    subscriber.on_next(n)
+                subscriber.on_complete()
+
+            def request(self, n: int, /) -> None:
+                demand.release(min(n, sent))
+
+            def cancel(self) -> None: ...
+
+        source = Thread()
+        observed = flow.Flow(source).pipe(observe_on(loop.call_soon_threadsafe, prefetch=prefetch))
+        made = observed.pipe(map_async(later, max_concurrency=prefetch))
+        expected = 0
+        async for item in made:
+            assert item == expected
+            expected += 1
+        source.thread.join()
+        return expected
+
+    assert in_loop(main, debug=False) == 500
+
+
+def test_requests_of_another_thread_lose_no_wake_up(
+    loop_thread: asyncio.AbstractEventLoop,
+) -> None:
+    made = flow.range(500).pipe(map_async(later, max_concurrency=3, loop=loop_thread))
+    for expected, item in enumerate(made.iterate(prefetch=2)):
+        assert item == expected

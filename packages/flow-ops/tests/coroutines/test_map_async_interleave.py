@@ -1,0 +1,217 @@
+"""`map_async` under every schedule within the bound (two preemptions, or more).
+
+Its loop is played by one of the explorer's threads, which runs callbacks one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Hashable
+from functools import partial
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.testing import TestPublisher, TestSubscriber
+from flow_core.testing.interleave import Body, Report, Scenario, bound, explore, step
+from flow_ops import map_async
+
+pytestmark = [
+    pytest.mark.interleave,
+    pytest.mark.skipif(
+        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
+    ),
+]
+
+
+def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
+    report = explore(
+        body,
+        modules=["flow_core.serial", "flow_ops.coroutines", "flow_core.sources.loops", __name__],
+        expect=expect,
+        timeout_s=100,
+    )
+    # With more preemptions than by default, there may be no time for all of them.
+    assert report.exhausted or bound() > 2
+    assert report.schedules > 1
+    assert not (report.exhausted and report.unseen)
+    return report
+
+
+class Loop:
+    """As much of an event loop as the operator needs."""
+
+    def __init__(self) -> None:
+        self.ready: deque[Callable[[], object]] = deque()
+        self.others = 1
+        """How many threads still have something to do."""
+
+    def call_soon_threadsafe(self, callback: Callable[[], object]) -> None:
+        self.ready.append(callback)
+
+    def create_task(self, work: Coroutine[Any, Any, Any], context: object) -> Task:
+        task = Task(self, work)
+        self.ready.append(task.step)
+        return task
+
+    def run(self) -> None:
+        """Run callbacks until there are none, and nobody is left who could add one."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)  # type: ignore[arg-type]  # it plays one
+        try:
+            while self.others or self.ready:  # in this order: nothing is added later
+                if self.ready:
+                    self.ready.popleft()()
+                else:
+                    time.sleep(1)  # virtual: until nobody else can go on
+        finally:
+            asyncio._set_running_loop(before)
+
+    def beside(self, action: Callable[[], object]) -> Callable[[], None]:
+        """What another thread does."""
+
+        def run() -> None:
+            action()
+            self.others -= 1
+
+        return run
+
+
+class Task:
+    """As much of a task as the operator needs."""
+
+    def __init__(self, loop: Loop, work: Coroutine[Any, Any, Any]) -> None:
+        self._loop = loop
+        self._work = work
+        self._callbacks: list[Callable[[Any], object]] = []
+        self._is_cancelled = self._to_be_cancelled = False
+        self._result: Any = None
+
+    def step(self) -> None:
+        try:
+            if self._to_be_cancelled:
+                self._work.throw(asyncio.CancelledError())
+            self._work.send(None)
+        except StopIteration as stop:
+            self._result = stop.value
+        except asyncio.CancelledError:
+            self._is_cancelled = True
+        else:
+            self._loop.ready.append(self.step)
+            return
+        for callback in self._callbacks:
+            self._loop.ready.append(partial(callback, self))
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        self._callbacks.append(callback)
+
+    def cancel(self) -> None:
+        self._to_be_cancelled = True
+
+    def cancelled(self) -> bool:
+        return self._is_cancelled
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> Any:
+        return self._result
+
+
+async def later(item: int) -> int:
+    await asyncio.sleep(0)
+    return item
+
+
+def mapped(loop: Any, request: int, **more: Any) -> tuple[TestPublisher[int], TestSubscriber[int]]:
+    source = TestPublisher[int]()
+    subscriber = TestSubscriber[int](request, on_item=lambda *_: step())
+    flow.Flow(source).pipe(map_async(later, loop=loop, **more)).subscribe(subscriber)
+    return source, subscriber
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_items_and_the_end_of_another_thread_wake_the_loop(ordered: bool) -> None:
+    def body() -> Scenario:
+        loop = Loop()
+        source, subscriber = mapped(loop, 9, max_concurrency=2, ordered=ordered)
+
+        def send() -> None:
+            source.next(1)
+            source.complete()
+
+        return Scenario(loop.run, loop.beside(send), check=lambda: subscriber.assert_result(1))
+
+    exhaust(body)
+
+
+def test_a_request_of_another_thread_wakes_the_loop() -> None:
+    def body() -> Scenario:
+        loop = Loop()
+        source, subscriber = mapped(loop, 0)
+        source.next(1)
+        source.complete()
+        return Scenario(
+            loop.run,
+            loop.beside(lambda: subscriber.request(1)),
+            check=lambda: subscriber.assert_result(1),
+        )
+
+    exhaust(body)
+
+
+def test_a_cancel_of_another_thread_leaves_nothing_behind() -> None:
+    def body() -> Scenario:
+        loop = Loop()
+        source, subscriber = mapped(loop, 9, max_concurrency=2)
+        source.next(1, 2)
+
+        def check() -> None:
+            subscriber.assert_rules_kept().assert_not_terminated()
+            source.assert_cancelled()
+            subscription: Any = subscriber.subscription
+            assert not subscription._running
+            assert subscription._input is None
+            assert subscription._downstream is None
+            assert subscription._permit, "the permit is lost"
+
+        return Scenario(loop.run, loop.beside(subscriber.cancel), check=check)
+
+    exhaust(body)
+
+
+def test_a_bad_request_of_another_thread_is_told_once() -> None:
+    def body() -> Scenario:
+        loop = Loop()
+        source, subscriber = mapped(loop, 9)
+        source.next(1)
+
+        def check() -> None:
+            subscriber.assert_failure(ValueError, *subscriber.items)
+            source.assert_cancelled()
+
+        return Scenario(
+            loop.run, loop.beside(lambda: subscriber.subscription.request(0)), check=check
+        )
+
+    exhaust(body)
+
+
+def test_an_error_against_an_item_comes_after_its_result() -> None:
+    error = ValueError("upstream")
+
+    def body() -> Scenario:
+        loop = Loop()
+        source, subscriber = mapped(loop, 9)
+        source.next(1)
+        return Scenario(
+            loop.run,
+            loop.beside(lambda: source.error(error)),
+            check=lambda: subscriber.assert_failure(error, 1),
+        )
+
+    exhaust(body)

@@ -1,0 +1,120 @@
+"""Everything is bounded: an operator holds few items, however slow its subscriber is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.testing import TestSubscriber, VirtualClock
+from flow_ops import _plugin
+
+ITEMS = 5_000
+"""Items of a flow whose subscriber takes one at a time."""
+PUSHED = int(os.environ.get("FLOW_SOAK_ITEMS", "100000"))
+"""Items of a source that does not wait; ``nox -s soak`` takes more."""
+
+
+class Item:
+    """An item that is counted as long as it lives."""
+
+    __slots__ = ("n",)
+
+    alive = most = made = 0
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        Item.made += 1
+        Item.alive += 1
+        Item.most = max(Item.most, Item.alive)
+
+    def __del__(self) -> None:
+        Item.alive -= 1
+
+    def __int__(self) -> int:
+        return self.n
+
+    __index__ = __int__
+
+
+@pytest.fixture(autouse=True)
+def _count_anew() -> None:
+    Item.alive = Item.most = Item.made = 0
+
+
+def items(count: int) -> Iterator[Item]:
+    for n in range(count):  # no name here holds an item
+        yield Item(n)
+
+
+def inline(task: Any) -> None:
+    task()
+
+
+@pytest.mark.usefixtures("dropped_unseen")
+@pytest.mark.parametrize("hidden", [False, True], ids=["fused", "hidden"])
+def test_a_subscriber_that_takes_one_at_a_time_makes_nothing_pile_up(
+    pipeline: Any, surroundings: Any, hidden: bool
+) -> None:
+    upstream = flow.from_iterable(items(ITEMS))
+    if hidden:
+        upstream = upstream.hide()
+    made = pipeline.make(upstream, surroundings(inline, VirtualClock()))
+    subscriber = Forgetting(1)
+    made.subscribe(subscriber)
+    for _ in range(ITEMS):
+        if subscriber.ended:
+            break
+        subscriber.subscription.request(1)
+    assert Item.most <= pipeline.holds
+    subscriber.subscription.cancel()
+    del made, upstream, subscriber
+    assert Item.alive <= 1  # the last one, which a frame of the source may hold
+
+
+class Forgetting(TestSubscriber[Any]):
+    """Keeps no item."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, request: int) -> None:
+        super().__init__(request)
+        self.count = 0
+
+    def on_next(self, item: Any, /) -> None:
+        self.count += 1
+
+    @property
+    def ended(self) -> bool:
+        return self.terminated
+
+
+@pytest.mark.usefixtures("dropped_unseen")
+def test_a_subscriber_that_takes_nothing_makes_nothing_pile_up(
+    pipeline: Any, surroundings: Any
+) -> None:
+    upstream = flow.from_iterable(items(PUSHED)).hide()
+    made = pipeline.make(upstream, surroundings(inline, VirtualClock()))
+    subscriber = Forgetting(0)
+    made.subscribe(subscriber)
+    assert Item.most <= pipeline.holds
+    if "endless" in pipeline.kinds and not subscriber.ended:
+        assert Item.made == PUSHED, "it takes all that comes, or should not be called endless"
+    subscriber.subscription.cancel()
+
+
+def test_every_operator_and_source_is_tried_or_says_why_not(
+    pipelines: Any, no_pipeline: dict[str, str]
+) -> None:
+    plugin = _plugin
+    registered = {
+        record.name for record in itertools.chain(plugin.flow_operators(), plugin.flow_sources())
+    }
+    tried = {pipeline.registered for pipeline in pipelines}
+    assert sorted(registered - tried - set(no_pipeline)) == [], "add a pipeline"
+    assert sorted(set(no_pipeline) & tried) == []
+    assert sorted(tried - registered) == [], "not registered"

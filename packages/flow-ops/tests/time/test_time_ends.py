@@ -1,0 +1,303 @@
+"""What is true of everything that has a clock: how it ends, and what is left then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.clocks import AsyncioClock, Clock, system_clock
+from flow_core.errors import RejectedExecutionError
+from flow_core.flow import Flow
+from flow_core.protocols import Disposable
+from flow_core.testing import (
+    BAD_SOURCES,
+    ENDINGS,
+    BadSource,
+    Ending,
+    Payloads,
+    TestPublisher,
+    TestSubscriber,
+    VirtualClock,
+    assert_released,
+    check_bad_source,
+)
+from flow_ops import (
+    debounce,
+    delay,
+    delay_elements,
+    delay_subscription,
+    delay_with_mapper,
+    interval,
+    interval_range,
+    sample,
+    skip_last_with_time,
+    skip_until_with_time,
+    skip_with_time,
+    take_last_with_time,
+    take_until_with_time,
+    take_with_time,
+    throttle_first,
+    throttle_latest,
+    time_interval,
+    timeout,
+    timer,
+    timestamp,
+)
+
+OPERATORS: dict[str, Callable[[Clock], Any]] = {
+    "debounce": lambda clock: debounce(1, clock=clock),
+    "debounce by flows": lambda clock: debounce(lambda _: timer(1, clock=clock)),
+    "delay": lambda clock: delay(1, clock=clock),
+    "delay, errors too": lambda clock: delay(1, delay_error=True, clock=clock),
+    "delay_elements": lambda clock: delay_elements(1, clock=clock),
+    "delay_subscription": lambda clock: delay_subscription(1, clock=clock),
+    "delay_subscription by a flow": lambda clock: delay_subscription(timer(1, clock=clock)),
+    "delay_with_mapper": lambda clock: delay_with_mapper(lambda _: timer(1, clock=clock)),
+    "sample": lambda clock: sample(1, emit_last=True, clock=clock),
+    "sample by a flow": lambda clock: sample(timer(1, clock=clock), emit_last=True),
+    "skip_last_with_time": lambda clock: skip_last_with_time(0, clock=clock),
+    "skip_until_with_time": lambda clock: skip_until_with_time(1, clock=clock),
+    "skip_with_time": lambda clock: skip_with_time(1, clock=clock),
+    "take_last_with_time": lambda clock: take_last_with_time(1, clock=clock),
+    "take_until_with_time": lambda clock: take_until_with_time(1, clock=clock),
+    "take_with_time": lambda clock: take_with_time(1, clock=clock),
+    "throttle_first": lambda clock: throttle_first(1, clock=clock),
+    "throttle_latest": lambda clock: throttle_latest(1, emit_last=True, clock=clock),
+    "time_interval": lambda clock: time_interval(clock=clock),
+    "timeout": lambda clock: timeout(1, clock=clock),
+    "timeout by flows": lambda clock: timeout(selector=lambda _: timer(1, clock=clock)),
+    "timestamp": lambda clock: timestamp(clock=clock),
+}
+
+WITHOUT_TIMER = {
+    "skip_last_with_time",
+    "take_last_with_time",
+    "throttle_first",
+    "time_interval",
+    "timestamp",
+}
+
+SOURCES: dict[str, Callable[[Clock], Flow[int]]] = {
+    "interval": lambda clock: interval(1, clock=clock),
+    "interval_range": lambda clock: interval_range(0, 5, 1, clock=clock),
+    "timer": lambda clock: timer(1, clock=clock),
+}
+
+each_operator = pytest.mark.parametrize("name", OPERATORS)
+each_source = pytest.mark.parametrize("name", SOURCES)
+
+
+# -- no timer is left
+
+
+@each_operator
+@pytest.mark.parametrize("end", ["complete", "error", "cancel", "wrong request", "raise"])
+@pytest.mark.parametrize("items", [0, 1, 3])
+def test_no_timer_is_left_when_it_has_ended(clock, dropped, name, end, items):
+    source = TestPublisher()
+
+    def on_item(subscriber, _):
+        if end == "raise":
+            raise ValueError("no")
+
+    seen = TestSubscriber(on_item=on_item)
+    flow.Flow(source).pipe(OPERATORS[name](clock)).subscribe(seen)
+    if not source.subscribed:
+        clock.advance_by(1)
+    source.next(*range(min(items, source.outstanding)))
+    if end == "complete":
+        source.complete()
+        clock.run()
+        assert seen.assert_rules_kept().completed
+    elif end == "error":
+        source.error(LookupError("no"))
+        clock.run()
+        assert isinstance(seen.assert_rules_kept().error, LookupError)
+    elif end == "cancel":
+        seen.cancel()
+        seen.assert_not_terminated()
+        source.assert_cancelled()
+    elif end == "wrong request":
+        seen.request(0)
+        assert isinstance(seen.error, ValueError)
+        source.assert_cancelled()
+    else:
+        clock.advance_by(1)
+        if seen.items:
+            source.assert_cancelled()
+        else:
+            seen.cancel()
+    assert clock.pending == 0
+
+
+@each_source
+@pytest.mark.parametrize("after_s", [0, 1, 2])
+def test_no_timer_of_a_source_is_left(clock, name, after_s):
+    for end in ("cancel", "wrong request", "cancel in on_next"):
+        seen = TestSubscriber(on_item=lambda self, _, end=end: end[-4:] == "next" and self.cancel())
+        SOURCES[name](clock).subscribe(seen)
+        clock.advance_by(after_s)
+        if end == "wrong request":
+            seen.request(0)
+        else:
+            seen.cancel()
+        seen.assert_rules_kept()
+        assert clock.pending == 0
+
+
+# -- a clock that takes no tasks
+
+
+def _fails_once(made: Flow[Any], dropped: Any) -> TestSubscriber[Any]:
+    seen = TestSubscriber[Any]()
+    made.subscribe(seen)
+    seen.assert_failure(RejectedExecutionError, *seen.items)
+    assert dropped.errors == []
+    return seen
+
+
+@pytest.mark.parametrize("name", [*(OPERATORS.keys() - WITHOUT_TIMER)])
+def test_a_clock_that_refuses_fails_the_flow_once(name, refusing, dropped):
+    clock = refusing()
+    seen = TestSubscriber[Any]()
+    source = TestPublisher()
+    flow.Flow(source).pipe(OPERATORS[name](clock)).subscribe(seen)
+    if source.subscribed and not source.cancelled and not seen.terminated:
+        source.next(1)
+    seen.assert_failure(RejectedExecutionError, *seen.items)
+    assert not source.subscribed or source.cancelled
+    assert dropped.errors == []
+    assert len(getattr(seen.error, "__notes__", ())) >= 1
+
+
+@pytest.mark.parametrize("name", ["delay", "debounce", "sample", "timeout", "throttle_latest"])
+def test_a_clock_that_refuses_later_fails_the_flow_once(name, refusing, dropped):
+    clock = refusing(takes=1)
+    seen = TestSubscriber[Any]()
+    source = TestPublisher()
+    flow.Flow(source).pipe(OPERATORS[name](clock)).subscribe(seen)
+    for n in range(4):
+        if not source.cancelled:
+            source.next(n)
+            clock.time.advance_by(0.7)
+    clock.time.advance_by(1)
+    seen.assert_failure(RejectedExecutionError, *seen.items)
+    source.assert_cancelled()
+    assert clock.time.pending == 0
+    assert dropped.errors == []
+
+
+@each_source
+def test_a_clock_that_refuses_fails_the_source_once(name, refusing, dropped):
+    seen = _fails_once(SOURCES[name](refusing()), dropped)
+    assert any("test_time_ends.py" in note for note in seen.error.__notes__)
+
+
+# -- other clocks
+
+
+def test_the_clock_of_an_event_loop_serves_as_well():
+    async def main() -> tuple[list[int], list[str]]:
+        clock = AsyncioClock(asyncio.get_running_loop())
+        made = interval(0.001, overflow="buffer", clock=clock).take(3)
+        made = made.pipe(delay(0.001, clock=clock)).pipe(timeout(20, clock=clock))
+        late = flow.never().pipe(timeout(0.001, fallback=flow.just("late"), clock=clock))
+        return [n async for n in made], [text async for text in late]
+
+    assert asyncio.run(main()) == ([0, 1, 2], ["late"])
+
+
+def test_the_clock_of_the_process_has_nothing_to_do_afterwards():
+    operators = [make(system_clock()) for name, make in OPERATORS.items() if "skip" not in name]
+    for operator in operators:
+        for made in (flow.range(3).pipe(operator).take(1), flow.empty().pipe(operator)):
+            made.subscribe(lambda _: None, lambda _: None).dispose()
+    assert system_clock().pending == 0
+
+
+# -- nothing is kept
+
+
+class Haste(Clock):
+    """Time has passed whenever somebody looks, and when somebody waits it passes at once."""
+
+    def __init__(self) -> None:
+        self._passed_s = 0.0
+
+    def now(self) -> float:
+        self._passed_s += 2
+        return self._passed_s
+
+    def schedule(self, delay_s: float, task: Callable[[], object], /) -> Disposable:
+        self._passed_s += delay_s
+        task()
+        return VirtualClock().schedule(0, int)
+
+    def schedule_periodically(self, *_: object) -> Disposable:
+        raise NotImplementedError
+
+
+NEEDS_TIME = {name for name in OPERATORS if name.startswith(("delay", "skip_until", "skip_with"))}
+WITHOUT_TIME = {
+    "cancelled at once",
+    "cancelled between items",
+    "cancelled, fused",
+    "a wrong request",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
+@each_operator
+def test_lets_everything_go(name: str, ending: Ending) -> None:
+    clocks: list[Clock] = [Haste()] if name in NEEDS_TIME else [VirtualClock()]
+    if name in NEEDS_TIME and ending.name in WITHOUT_TIME:
+        clocks.append(VirtualClock())
+    for clock in clocks:
+        operator = OPERATORS[name](clock)
+        assert_released(
+            lambda payloads, operator=operator: payloads.pushed().pipe(operator),
+            only=lambda each: each == ending.name,
+        )
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
+def test_timeout_and_its_fallback_let_everything_go(ending: Ending) -> None:
+    def make(payloads: Payloads) -> Flow[Any]:
+        return flow.never().pipe(timeout(1, fallback=payloads.pushed(), clock=Haste()))
+
+    assert_released(make, only=lambda each: each == ending.name)
+
+
+# -- sources that break the rules
+
+
+@pytest.mark.parametrize("bad", BAD_SOURCES, ids=lambda bad: bad.name)
+@pytest.mark.parametrize(
+    "name", ["delay", "sample", "debounce", "throttle_latest", "timeout", "take_last_with_time"]
+)
+def test_keeps_the_rules_behind_a_bad_source(name: str, bad: BadSource, dropped: object) -> None:
+    clock = VirtualClock()
+    if bad.name == "two threads at once" and name != "timeout":
+        return  # the downstream is called by the clock only
+    check_bad_source(
+        lambda source: source.pipe(OPERATORS[name](clock)),
+        bounded=name == "delay",
+        settle=lambda: clock.advance_by(2 if name == "delay" else 0.4),
+        only=lambda each: each == bad.name,
+    )
+
+
+def test_all_that_is_registered_is_here() -> None:
+    from flow_ops._plugin import flow_operators, flow_sources
+
+    def timed(specs: Iterator[Any]) -> set[str]:
+        return {spec.name for spec in specs if spec.target.startswith("flow_ops.time.")}
+
+    assert timed(flow_operators()) - {"throttle_last"} == {
+        name for name in OPERATORS if " " not in name
+    }
+    assert timed(flow_sources()) == set(SOURCES)
