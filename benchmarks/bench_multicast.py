@@ -32,33 +32,48 @@ def ignore(_: object) -> None:
     pass
 
 
+def adding(subscribers: int) -> tuple[list[int], list[Callable[[int], None]]]:
+    """Callbacks that do a little work, and where they do it."""
+    totals = [0] * subscribers
+
+    def callback(index: int) -> Callable[[int], None]:
+        def on_next(n: int) -> None:
+            totals[index] += n
+
+        return on_next
+
+    return totals, [callback(index) for index in range(subscribers)]
+
+
 def by_hand(subscribers: int, items: int) -> int:
-    callbacks = [ignore] * subscribers
+    totals, callbacks = adding(subscribers)
     for item in range(items):
         for callback in callbacks:
             callback(item)
-    return subscribers
+    return sum(totals)
 
 
 def through(make: Callable[[], AnyProcessor], subscribers: int, items: int) -> int:
+    totals, callbacks = adding(subscribers)
     processor = make()
-    for _ in range(subscribers):
-        processor.flow.subscribe(ignore)
+    for callback in callbacks:
+        processor.flow.subscribe(callback)
     flow.range(items).subscribe(processor)
-    return subscribers
+    return sum(totals)
 
 
 def published(subscribers: int, items: int) -> int:
+    totals, callbacks = adding(subscribers)
     numbers = flow.range(items).pipe(publish())
-    for _ in range(subscribers):
-        numbers.flow.subscribe(ignore)
+    for callback in callbacks:
+        numbers.flow.subscribe(callback)
     numbers.connect()
-    return subscribers
+    return sum(totals)
 
 
 def many(subscribers: int) -> None:
     """What one item costs one subscriber; the mark for 16 is 1.5, and it stays flat after that."""
-    items = max(200, ITEMS * 4 // (subscribers + 3))
+    items = max(1_000, ITEMS * 4 // (subscribers + 3))
     compare(
         f"Every item to {subscribers} subscribers",
         Case("a loop over callbacks", lambda: by_hand(subscribers, items)),
@@ -77,10 +92,11 @@ def many(subscribers: int) -> None:
     )
 
 
-def attached(make: Callable[[], AnyProcessor], subscribers: int) -> int:
-    processor = make()
-    for handle in [processor.flow.subscribe(ignore) for _ in range(subscribers)]:
-        handle.dispose()
+def attached(make: Callable[[], AnyProcessor], subscribers: int, times: int = 1) -> int:
+    for _ in range(times):
+        processor = make()
+        for handle in [processor.flow.subscribe(ignore) for _ in range(subscribers)]:
+            handle.dispose()
     return 0
 
 
@@ -92,13 +108,17 @@ def attaching() -> None:
             f"{name}: subscribe, all of them, and leave again, each on its own",
             Case(
                 f"{ATTACHED // 10:,}, ten times",
-                lambda make=make: [attached(make, ATTACHED // 10) for _ in range(10)][0],
+                partial(attached, make, ATTACHED // 10, 10),
             ),
-            Case(f"{ATTACHED:,}", lambda make=make: attached(make, ATTACHED), 1.2),
+            Case(f"{ATTACHED:,}", partial(attached, make, ATTACHED), 1.2),
             items=ATTACHED,
             rounds=3,
             unit="subscriber",
         )
+
+
+def replay_of_16() -> ReplayProcessor[int]:
+    return ReplayProcessor[int](16)
 
 
 def churn() -> None:
@@ -121,7 +141,7 @@ def churn() -> None:
         "One comes, an item comes, it goes",
         *(
             Case(getattr(make, "__name__", ""), lambda make=make: coming_and_going(make))
-            for make in (MulticastProcessor[int], DirectProcessor[int], ReplayProcessor[int])
+            for make in (MulticastProcessor[int], DirectProcessor[int], replay_of_16)
         ),
         items=rounds,
         unit="round",

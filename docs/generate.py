@@ -18,7 +18,7 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
@@ -43,7 +43,7 @@ from flow_core import (
     Subscriber,
     Subscription,
 )
-from flow_core.flow import DeferredSource
+from flow_core.flow import AbsorbingSource, DeferredSource
 from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec
 from flow_core.testing import VirtualClock
 from flow_multicast import MulticastProcessor
@@ -98,6 +98,16 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "lift": [("sample", Through)],
         "slice": [(1, 9, 2), (None, None, 2)],
         "multicast": [(MulticastProcessor,)],
+        "delay_subscription": [(flow.just(0),)],
+        "repeat": [(2,)],  # without a number, of nothing it would have no end
+        "repeat_until": [(lambda: True,)],
+        "timeout": [(3600.0,)],
+        "take_until_other": [(flow.never(),)],
+        "start_with_flows": [(flow.empty(),)],
+        "repeat_when": [(lambda counts: counts.take(1),)],
+        "retry_when": [(lambda errors: errors.take(1),)],
+        "on_backpressure_buffer": [(16,)],
+        "on_processes": [(ProcessPoolExecutor(1),)],  # nothing is submitted
         # -- sources
         "range": [(3,)],
         "just": [(1,)],
@@ -110,6 +120,18 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "using_when": [(nullcontext, flow.just)],
         "defer": [(lambda: flow.just(1),)],
         "generate": [(list, lambda _, sink: sink.complete())],
+        "amb": [(flow.just(1), flow.never())],
+        "combine_latest": [(flow.just(1), flow.never())],
+        "concat": [(flow.just(1), flow.just(2))],
+        "fork_join": [(flow.just(1), flow.never())],
+        "interval": [(3600.0,)],
+        "interval_range": [(1, 3, 3600.0)],
+        "merge": [(flow.just(1), flow.just(2))],
+        "merge_sequential": [(flow.just(1), flow.just(2))],
+        "ordered_merge": [(flow.just(1), flow.just(2))],
+        "sequence_equal": [(flow.just(1), flow.just(2))],
+        "timer": [(3600.0,)],
+        "zip": [(flow.just(1), flow.just(2)), (flow.just(1), flow.never())],
     }
 )
 """The arguments of what the types of the parameters do not tell; each a way to use it."""
@@ -434,7 +456,8 @@ def _applying(
     def apply(upstream: _AnyFlow) -> _AnyFlow:
         made: Any = upstream.pipe(factory(*args, **named))  # Any: not all make a Flow
         if isinstance(made, Flow):
-            return made
+            # What runs stages elsewhere needs one to run.
+            return made.map(str) if isinstance(made.source, AbsorbingSource) else made
         # A connectable, or parallel rails: what they come to when they are a flow again.
         return made.auto_connect() if hasattr(made, "auto_connect") else made.sequential()
 

@@ -19,13 +19,15 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="This flow or another one, whichever is the first to give an item or to end.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "and_then",
         "flow_ops.sequence.concat:and_then",
         summary="Only the items of another flow, when this one has completed.",
         kind=Kind.BOUNDARY,
-        backpressure=Backpressure.PASS,
+        backpressure=Backpressure.UNBOUNDED_IN,
+        conditional=True,
     )
     yield OperatorSpec(
         "buffer_boundary",
@@ -58,6 +60,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
     )
     yield OperatorSpec(
         "buffer_with_time_or_count",
@@ -66,6 +69,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
     )
     yield OperatorSpec(
         "cancel_on",
@@ -73,6 +77,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The upstream is cancelled on an executor.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "concat_map",
@@ -95,6 +100,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The items of this flow, then those of others.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "debounce",
@@ -124,6 +130,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The upstream is subscribed to later.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "delay_until",
@@ -146,6 +153,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item becomes a flow, and so does each item of that: a tree, walked.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
+        conditional=True,
     )
     yield OperatorSpec(
         "filter_when",
@@ -169,6 +177,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
     )
     yield OperatorSpec(
         "map_async",
@@ -251,6 +260,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Another flow goes on where this one has failed.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "on_processes",
@@ -282,6 +292,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow several times, or for ever.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "repeat_until",
@@ -289,6 +300,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again, until a function says stop.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "repeat_when",
@@ -296,6 +308,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again, whenever another flow says so.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "retry",
@@ -303,6 +316,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again when it has failed.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "retry_when",
@@ -310,6 +324,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again when it has failed, later or when another flow says so.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "sample",
@@ -324,13 +339,15 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="All items but those of the last while.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
-        "skip_until",
-        "flow_ops.combine.until:skip_until",
+        "skip_until_other",
+        "flow_ops.combine.until:skip_until_other",
         summary="Items from when another flow gives its first one.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "skip_until_with_time",
@@ -338,6 +355,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items from a time on.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "skip_with_time",
@@ -345,6 +363,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items after the first while.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "start_with_flows",
@@ -352,6 +371,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The items of others, then those of this flow.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "subscribe_on",
@@ -359,6 +379,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The upstream is subscribed to, and requested, on an executor.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "switch_if_empty",
@@ -366,6 +387,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Another flow in the place of one without items.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "switch_latest",
@@ -394,13 +416,15 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items of the last while.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
+        conditional=True,
     )
     yield OperatorSpec(
-        "take_until",
-        "flow_ops.combine.until:take_until",
+        "take_until_other",
+        "flow_ops.combine.until:take_until_other",
         summary="Items until another flow gives one, or completes.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "take_until_with_time",
@@ -408,6 +432,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items up to a time.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "take_with_time",
@@ -415,6 +440,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items of the first while.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "throttle_first",
@@ -456,6 +482,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Fails, or goes on with another flow, when an item is late.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "timestamp",
@@ -498,6 +525,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
     )
     yield OperatorSpec(
         "window_with_time",
@@ -506,6 +534,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
     )
     yield OperatorSpec(
         "window_with_time_or_count",
@@ -514,6 +543,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
     )
     yield OperatorSpec(
         "with_latest_from",
@@ -521,6 +551,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item with the latest ones of other flows.",
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
+        conditional=True,
     )
     yield OperatorSpec(
         "zip_with",
@@ -529,7 +560,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
-        answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
+        answers=Fusion.SYNC,
     )
 
 
