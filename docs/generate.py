@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from operator import or_
 from pathlib import Path
@@ -701,6 +701,8 @@ def _processors() -> Iterator[tuple[str, ...]]:
             kind = getattr(module, name)
             if not all(hasattr(kind, part) for part in ("flow", "on_subscribe", "on_next")):
                 continue
+            if "processor" in inspect.signature(kind).parameters:  # it wraps one of the others
+                kind = partial(kind, MulticastProcessor())
             asked = Fusion.NONE
             for mode in (Fusion.SYNC, Fusion.ASYNC):
                 upstream = Fusable(mode)

@@ -118,7 +118,7 @@ OPERATORS: Final[Mapping[str, tuple[_Apply, int | None]]] = {
         lambda f, _: f.pipe(ops.skip_last_with_time(0, clock=_STILL)),
         None,
     ),
-    "skip_until": (lambda f, _: f.pipe(ops.skip_until(flow.just(0))), None),
+    "skip_until_other": (lambda f, _: f.pipe(ops.skip_until_other(flow.just(0))), None),
     "skip_until_with_time": (
         lambda f, _: f.pipe(ops.skip_until_with_time(1, clock=_HASTY)),
         None,
@@ -134,7 +134,7 @@ OPERATORS: Final[Mapping[str, tuple[_Apply, int | None]]] = {
         lambda f, _: f.pipe(ops.take_last_with_time(_LONG_S, clock=_STILL)),
         None,
     ),
-    "take_until": (lambda f, _: f.pipe(ops.take_until(flow.never())), None),
+    "take_until_other": (lambda f, _: f.pipe(ops.take_until_other(flow.never())), None),
     "take_until_with_time": (
         lambda f, _: f.pipe(ops.take_until_with_time(_LONG_S, clock=_STILL)),
         None,

@@ -1,8 +1,10 @@
-"""What a processor keeps alive when its flow is over, or when a subscriber has left: nothing."""
+"""What a processor keeps alive when its flow is over, or when a subscriber has left."""
 
 from __future__ import annotations
 
-import sys
+import gc
+import tracemalloc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +13,16 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.protocols import Subscriber
-from flow_core.testing import ENDINGS, Ending, Payloads, assert_released
-from flow_multicast import MulticastProcessor
+from flow_core.testing import ENDINGS, Ending, Payloads, TestSubscriber, assert_released
+from flow_core.testing.retention import Payload
+from flow_multicast import (
+    AsyncProcessor,
+    BehaviorProcessor,
+    DirectProcessor,
+    MulticastProcessor,
+    ReplayProcessor,
+    serialized,
+)
 
 UPSTREAMS: dict[str, Callable[[Payloads], Flow[Any]]] = {
     "iterable": flow.from_iterable,
@@ -37,25 +47,9 @@ class Multicast:
         self.upstream.subscribe(processor)
 
 
-KEEPS_FRAMES = pytest.mark.xfail(
-    reason="the traceback that is kept with the error has frames that were running, and with them "
-    "what they refer to"
-)
-
-
-def keeps_frames(upstream: str) -> bool:
-    """Without fusion, there are none on Python 3.11."""
-    return upstream != "hidden" or sys.version_info >= (3, 12)
-
-
 def each_ending() -> list[Any]:
     return [
-        pytest.param(
-            upstream,
-            ending,
-            id=f"{upstream}-{ending.name}",
-            marks=KEEPS_FRAMES if ending.fails and keeps_frames(upstream) else (),
-        )
+        pytest.param(upstream, ending, id=f"{upstream}-{ending.name}")
         for upstream in UPSTREAMS
         for ending in ENDINGS
     ]
@@ -71,3 +65,108 @@ def test_a_multicast_processor_lets_go_of_everything(
         return Flow(Multicast(UPSTREAMS[upstream](payloads), others, ref_count))
 
     assert_released(make, keeps_error=True, only=lambda name: name == ending.name)
+
+
+HOT: dict[str, Callable[[], Any]] = {
+    "async": AsyncProcessor,
+    "behavior": BehaviorProcessor,
+    "direct": DirectProcessor,
+    "replay": ReplayProcessor,
+    "replay, 2": lambda: ReplayProcessor(2),
+    "serialized": lambda: serialized(DirectProcessor()),
+}
+
+
+class Feeding:
+    """A new processor for each subscriber, which is then fed by the upstream."""
+
+    def __init__(self, upstream: Flow[Any], make: Callable[[], Any], others: int) -> None:
+        self.upstream = upstream
+        self.make = make
+        self.others = others
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        processor = self.make()
+        processor.subscribe(subscriber)
+        for _ in range(self.others):
+            processor.flow.subscribe(lambda _: None, lambda _: None)
+        self.upstream.subscribe(processor)
+
+
+@pytest.mark.parametrize("name", ["direct", "serialized"])
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_processor_that_keeps_no_items_lets_go_of_everything(
+    name: str, upstream: str, others: int
+) -> None:
+    assert_released(
+        lambda payloads: Flow(Feeding(UPSTREAMS[upstream](payloads), HOT[name], others)),
+        keeps_error=True,
+    )
+
+
+@pytest.mark.parametrize("make", list(HOT.values()), ids=list(HOT))
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("fails", [False, True])
+def test_items_and_errors_that_are_kept_go_with_the_processor(
+    make: Callable[[], Any], upstream: str, fails: bool
+) -> None:
+    gc.disable()
+    try:
+        payloads = Payloads(6, fails)
+        processor = make()
+        early, late = TestSubscriber[Any](), TestSubscriber[Any]()
+        processor.subscribe(early)
+        UPSTREAMS[upstream](payloads).subscribe(processor)
+        processor.subscribe(late)
+        assert early.terminated
+        assert late.terminated
+        watched = [weakref.ref(thing) for thing in (processor, early, late)]
+        del processor, early, late
+        kept = [*payloads.items, *payloads.chains, *payloads.errors]
+        assert [what for what, alive in kept if alive() is not None] == []
+        assert [alive() for alive in watched] == [None] * 3
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("make", [*HOT.values(), MulticastProcessor], ids=[*HOT, "multicast"])
+def test_who_leaves_is_forgotten_at_once(make: Callable[[], Any]) -> None:
+    gc.disable()
+    try:
+        processor = make()
+        for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
+            subscribers = [TestSubscriber[Any](10) for _ in range(3)]
+            for subscriber in subscribers:
+                processor.subscribe(subscriber)
+            processor.on_next(Payload(1))
+            alive = [weakref.ref(subscriber) for subscriber in subscribers]
+            for index in order:
+                subscribers[index].cancel()
+            subscriptions = [subscriber.subscription for subscriber in subscribers]
+            del subscriber, subscribers
+            assert [each() for each in alive] == [None] * 3
+            del subscriptions
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("make", [*HOT.values(), MulticastProcessor], ids=[*HOT, "multicast"])
+def test_memory_comes_back_when_many_leave(make: Callable[[], Any]) -> None:
+    processor = make()
+    staying = processor.flow.subscribe(lambda _: None)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        handles = [processor.flow.subscribe(lambda _: None) for _ in range(2_000)]
+        processor.on_next(1)
+        during = tracemalloc.get_traced_memory()[0] - before
+        for handle in handles:
+            handle.dispose()
+        del handle, handles
+        processor.on_next(2)
+        after = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert after < during / 8
+    staying.dispose()

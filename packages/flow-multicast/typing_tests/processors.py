@@ -8,10 +8,19 @@ import flow_core as flow
 from flow_core import Empty, Flow, Processor, Publisher, QueueSubscription, Subscriber
 from flow_core.subscribers import CallbackSubscriber
 from flow_multicast import (
+    AsyncProcessor,
+    BehaviorProcessor,
+    DirectProcessor,
+    EmitResult,
     MulticastProcessor,
     MulticastStatistics,
+    ProcessorStatistics,
+    ReplayProcessor,
+    SerializedProcessor,
+    Sink,
     UnicastProcessor,
     UnicastStatistics,
+    serialized,
 )
 
 
@@ -94,3 +103,30 @@ def unicast(processor: UnicastProcessor[Cat]) -> None:
     takes_queue(UnicastProcessor[int]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     UnicastProcessor[int]("128")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     UnicastProcessor[int](128, False)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def hot(level: BehaviorProcessor[int]) -> None:
+    takes_processor(DirectProcessor[int]())
+    takes_processor(AsyncProcessor())
+    takes_processor(ReplayProcessor[int](16, ttl_s=2.5))
+    takes_publisher(DirectProcessor[Cat]())
+    takes_subscriber(ReplayProcessor[Animal]())
+    assert_type(BehaviorProcessor(1), BehaviorProcessor[int])
+    assert_type(level.value, int | None)
+    assert_type(level.flow, Flow[int])
+    assert_type(level.offer(1), bool)
+    assert_type(level.statistics(), ProcessorStatistics[int])
+    level.on_next("high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    takes_processor(DirectProcessor[str]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ReplayProcessor[int](ttl_s="1 s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def fronts() -> None:
+    processor = serialized(DirectProcessor[int](), capacity=16)
+    assert_type(processor, SerializedProcessor[int])
+    assert_type(serialized(MulticastProcessor[str]()), SerializedProcessor[str])
+    assert_type(serialized(UnicastProcessor[str]()).flow, Flow[str])
+    takes_processor(processor)
+    assert_type(processor.offer(1), bool)
+    assert_type(Sink(ReplayProcessor[int]()).try_next(1), EmitResult)
+    processor.on_next("one")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -77,7 +77,7 @@ from flow_ops import (
     sample,
     sequence_equal,
     skip_last_with_time,
-    skip_until,
+    skip_until_other,
     skip_until_with_time,
     skip_with_time,
     start_with_flows,
@@ -87,7 +87,7 @@ from flow_ops import (
     switch_map,
     switch_on_first,
     take_last_with_time,
-    take_until,
+    take_until_other,
     take_until_with_time,
     take_with_time,
     throttle_first,
@@ -175,8 +175,12 @@ RECIPES = (
     OperatorRecipe("map_when", lambda upstream: upstream.pipe(map_when(flow.just))),
     OperatorRecipe("merge_with", lambda upstream: upstream.pipe(merge_with(flow.empty()))),
     OperatorRecipe("merge_all", lambda upstream: upstream.map(flow.just).pipe(merge_all())),
-    OperatorRecipe("skip_until", lambda upstream: upstream.pipe(skip_until(flow.just("go")))),
-    OperatorRecipe("take_until", lambda upstream: upstream.pipe(take_until(flow.never()))),
+    OperatorRecipe(
+        "skip_until_other", lambda upstream: upstream.pipe(skip_until_other(flow.just("go")))
+    ),
+    OperatorRecipe(
+        "take_until_other", lambda upstream: upstream.pipe(take_until_other(flow.never()))
+    ),
     OperatorRecipe("parallel", lambda upstream: upstream.pipe(parallel(1)).sequential()),
     OperatorRecipe(
         "parallel, two rails",

@@ -14,8 +14,8 @@ from flow_ops import (
     fork_join,
     ordered_merge,
     sequence_equal,
-    skip_until,
-    take_until,
+    skip_until_other,
+    take_until_other,
     with_latest_from,
     zip_with,
 )
@@ -86,8 +86,8 @@ assert_type(
 )
 assert_type(numbers.pipe(amb_with(words)), Flow[int | str])
 assert_type(numbers.pipe(amb_with(numbers)), Flow[int])
-assert_type(numbers.pipe(take_until(words)), Flow[int])
-assert_type(numbers.pipe(skip_until(words)).map(lambda n: n + 0.5), Flow[float])
+assert_type(numbers.pipe(take_until_other(words)), Flow[int])
+assert_type(numbers.pipe(skip_until_other(words)).map(lambda n: n + 0.5), Flow[float])
 
 
 def numbered() -> Operator[str, Flow[tuple[str, int]]]:
@@ -114,4 +114,4 @@ ordered_merge(flow.just(object()))  # type: ignore[type-var]  # pyright: ignore[
 ordered_merge(words, executor=3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 amb(numbers, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 sequence_equal(words, words, key=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-take_until(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+take_until_other(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

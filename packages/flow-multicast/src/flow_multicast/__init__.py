@@ -26,8 +26,10 @@ from flow_multicast.processors import (
     MulticastStatistics,
     ProcessorStatistics,
     ReplayProcessor,
+    SerializedProcessor,
     UnicastProcessor,
     UnicastStatistics,
+    serialized,
 )
 from flow_multicast.sink import EmitError, EmitResult, Sink
 
@@ -44,6 +46,7 @@ __all__ = [
     "MulticastStatistics",
     "ProcessorStatistics",
     "ReplayProcessor",
+    "SerializedProcessor",
     "Sink",
     "UnicastProcessor",
     "UnicastStatistics",
@@ -52,5 +55,6 @@ __all__ = [
     "publish",
     "publish_value",
     "replay",
+    "serialized",
     "share",
 ]

@@ -2,37 +2,63 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Generator
+from types import CodeType, FunctionType, TracebackType
+from typing import Final, cast
 
 __all__ = ["release_frames"]
 
 
-def release_frames(error: BaseException) -> None:
+def release_frames(error: BaseException) -> TracebackType | None:
     """Let go of what the tracebacks of `error`, and of its causes, hold on to.
 
-    A traceback keeps its frames and these keep their variables, the items among them (§3.13). The
-    variables of the frames that have ended are cleared; frames that still run are left out of the
-    traceback, since nobody could clear them later. The lines that raised stay readable.
+    A traceback keeps its frames; these keep their variables, the items among them (§3.13), and the
+    frames that called them, which may still run, so that clearing does not help. So the tracebacks
+    are replaced by others that show the same files, lines and functions, and hold nothing.
+
+    Returns:
+        The new traceback of `error`. Whoever raises the error adds to it (X14): set it again before
+        the error is given to somebody else.
     """
     seen: set[int] = set()
     waiting: list[BaseException] = [error]
     while waiting:
-        error = waiting.pop()
-        if id(error) in seen:
+        each = waiting.pop()
+        if id(each) in seen:
             continue
-        seen.add(id(error))
-        kept = trace = error.__traceback__
-        while trace is not None:
-            try:
-                trace.tb_frame.clear()
-            except RuntimeError:
-                kept = trace.tb_next
-            trace = trace.tb_next
-        error.__traceback__ = kept
-        if error.__cause__ is not None:
-            waiting.append(error.__cause__)
-        if error.__context__ is not None:
-            waiting.append(error.__context__)
-        if isinstance(error, BaseExceptionGroup):
+        seen.add(id(each))
+        each.__traceback__ = _imitated(each.__traceback__)
+        if each.__cause__ is not None:
+            waiting.append(each.__cause__)
+        if each.__context__ is not None:
+            waiting.append(each.__context__)
+        if isinstance(each, BaseExceptionGroup):
             # isinstance knows the class, but not what it is a group of.
-            waiting.extend(cast("BaseExceptionGroup[BaseException]", error).exceptions)
+            waiting.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)
+    return error.__traceback__
+
+
+def _nothing() -> Generator[None]:
+    yield
+
+
+_NOTHING: Final[CodeType] = _nothing.__code__
+
+
+def _imitated(trace: TracebackType | None) -> TracebackType | None:
+    entries: list[tuple[CodeType, int]] = []
+    while trace is not None:
+        entries.append((trace.tb_frame.f_code, trace.tb_lineno))
+        trace = trace.tb_next
+    made: TracebackType | None = None
+    for code, line in reversed(entries):
+        imitation = _NOTHING.replace(
+            co_filename=code.co_filename,
+            co_name=code.co_name,
+            co_qualname=code.co_qualname,
+            co_firstlineno=code.co_firstlineno,
+        )
+        # A generator that was not started has a frame without variables and without a caller.
+        frame = FunctionType(imitation, {})().gi_frame
+        made = TracebackType(made, frame, -1, line)
+    return made

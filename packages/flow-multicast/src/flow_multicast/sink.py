@@ -134,10 +134,11 @@ class Sink(Generic[T]):
 
     def _next(self, item: T) -> EmitResult:
         processor = self._processor
-        over = self._over()
-        if over is not None:
-            return over
-        if isinstance(processor, DirectProcessor) and not processor.has_subscribers:
+        if (
+            isinstance(processor, DirectProcessor)
+            and not processor.has_subscribers
+            and not processor.terminated
+        ):
             return EmitResult.ZERO_SUBSCRIBER
         return EmitResult.OK if processor.offer(item) else self._over() or EmitResult.OVERFLOW
 

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import flow_core as flow
 from flow_core.protocols import Disposable
-from flow_core.testing import TestSubscriber
-from flow_core.testing.interleave import Body, Scenario, bound, explore, step
-from flow_multicast import Connectable, DisconnectedError, MulticastProcessor, multicast, publish
+from flow_core.testing import TestSubscriber, VirtualClock
+from flow_core.testing.interleave import Body, Exhaustive, Scenario, bound, explore, step
+from flow_multicast import (
+    Connectable,
+    DirectProcessor,
+    DisconnectedError,
+    MulticastProcessor,
+    cache,
+    multicast,
+    publish,
+    replay,
+    share,
+)
+from flow_multicast.connectables import auto_connect, ref_count
+from flow_multicast.connectables.connection import Feeder
 from flow_multicast.connectables.multicast import MulticastConnectable
+from flow_multicast.connectables.socket import Socket
 
 pytestmark = [
     pytest.mark.interleave,
@@ -62,10 +76,20 @@ class Link:
         self.over = True
 
 
-def exhaust(body: Body) -> None:
+COUNTING = (ref_count, auto_connect, MulticastConnectable.__module__)
+"""The modules that count and connect, where the others only make more steps."""
+
+
+def exhaust(
+    body: Body,
+    preemptions: int | None = None,
+    only: tuple[ModuleType | str, ...] = ("flow_multicast.connectables",),
+) -> None:
+    # Processors are explored by their own tests: a call of one is one step here.
     report = explore(
         body,
-        modules=["flow_core.serial", "flow_multicast", __name__],
+        modules=["flow_core.serial", *only, __name__],
+        strategy=Exhaustive(preemptions),
         timeout_s=100,
     )
     assert report.exhausted or bound() > 2
@@ -76,6 +100,7 @@ def published(source: Source) -> Connectable[int]:
     return flow.Flow(source).pipe(publish())
 
 
+@pytest.mark.checklist("C08", "C11", "C27")
 def test_of_two_that_connect_one_does_and_both_get_the_same_connection() -> None:
     def body() -> Scenario:
         source = Source()
@@ -110,7 +135,7 @@ def test_who_subscribes_while_another_connects_is_served_or_told() -> None:
         def check() -> None:
             subscriber.assert_rules_kept()
             if not subscriber.terminated:  # it waits for the next run
-                assert numbers.statistics().waiting == 1
+                assert len(numbers.statistics().waiting) == 1
                 numbers.connect()
                 source.complete()
                 assert subscriber.terminated
@@ -246,7 +271,7 @@ def test_two_who_subscribe_at_once_share_one_run(name: str) -> None:
             lambda: shared.subscribe(first), lambda: shared.subscribe(second), check=check
         )
 
-    exhaust(body)
+    exhaust(body, only=COUNTING)
 
 
 def test_who_comes_as_the_last_one_leaves_is_served() -> None:
@@ -265,7 +290,7 @@ def test_who_comes_as_the_last_one_leaves_is_served() -> None:
 
         return Scenario(first.cancel, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body)
+    exhaust(body, only=COUNTING)
 
 
 def test_who_comes_as_the_source_ends_gets_an_end_or_a_new_run() -> None:
@@ -283,21 +308,426 @@ def test_who_comes_as_the_source_ends_gets_an_end_or_a_new_run() -> None:
 
         return Scenario(source.complete, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body)
+    exhaust(body, only=COUNTING)
 
 
+@pytest.mark.checklist("C11", "C27")
 def test_no_factory_is_called_twice_for_one_connection() -> None:
     def body() -> Scenario:
-        made: list[Any] = []
+        made: list[MulticastProcessor[int]] = []
 
         def factory() -> MulticastProcessor[int]:
-            made.append(step())
-            return MulticastProcessor[int]()
+            step()
+            made.append(MulticastProcessor[int]())
+            return made[-1]
 
         numbers = flow.never().pipe(multicast(factory))
         assert isinstance(numbers, MulticastConnectable)
+
+        def check() -> None:
+            assert len(made) == 1
+
+        return Scenario(lambda: numbers.connect(), lambda: numbers.connect(), check=check)
+
+    exhaust(body)
+
+
+KINDS: dict[str, Callable[[flow.Flow[int]], Connectable[int]]] = {
+    "publish": lambda source: source.pipe(publish()),
+    "replay": lambda source: source.pipe(replay()),
+    "fixed": lambda source: source.pipe(multicast(DirectProcessor[int]())),
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def nobody_is_forgotten(
+    source: Source, numbers: Connectable[int], *subscribers: TestSubscriber[int]
+) -> None:
+    """Who has no end yet is served, by this run or by the next one; and there is one at a time."""
+    for subscriber in subscribers:
+        subscriber.assert_rules_kept()
+    assert sum(not link.over for link in source.links) <= 1
+    left = [one for one in subscribers if not one.terminated]
+    numbers.connect()
+    source.next(99)
+    for subscriber in left:
+        assert 99 in subscriber.items
+    source.complete()
+    for subscriber in left:
+        assert subscriber.terminated
+        subscriber.assert_rules_kept()
+
+
+@pytest.mark.checklist("C09", "C15", "C33")
+@each_kind
+def test_a_disconnect_an_end_and_a_new_connection_at_once(kind: str) -> None:
+    def body() -> Scenario:
+        source = Source()
+        numbers = KINDS[kind](flow.Flow(source))
+        subscriber = TestSubscriber[int](10)
+        numbers.subscribe(subscriber)
+        old = numbers.connect()
+
         return Scenario(
-            lambda: numbers.connect(), lambda: numbers.connect(), check=lambda: len(made) == 1
+            old.dispose,
+            source.complete,
+            lambda: numbers.connect(),
+            check=lambda: nobody_is_forgotten(source, numbers, subscriber),
         )
+
+    exhaust(body, preemptions=1)  # of three threads
+
+
+@pytest.mark.checklist("C04", "C34")
+@each_kind
+def test_who_subscribes_while_another_disconnects_is_told_or_served_later(kind: str) -> None:
+    def body() -> Scenario:
+        source = Source()
+        numbers = KINDS[kind](flow.Flow(source))
+        connection = numbers.connect()
+        subscriber = TestSubscriber[int](10)
+
+        return Scenario(
+            connection.dispose,
+            lambda: numbers.subscribe(subscriber),
+            check=lambda: nobody_is_forgotten(source, numbers, subscriber),
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("C04", "C31", "C34")
+@each_kind
+def test_who_subscribes_as_the_source_ends_is_told_or_served_later(kind: str) -> None:
+    def body() -> Scenario:
+        source = Source()
+        numbers = KINDS[kind](flow.Flow(source))
+        early = TestSubscriber[int](10)
+        numbers.subscribe(early)
+        numbers.connect()
+        subscriber = TestSubscriber[int](10)
+
+        def check() -> None:
+            assert early.terminated
+            if kind != "publish":  # their newcomers are told of the end
+                assert subscriber.terminated
+            nobody_is_forgotten(source, numbers, subscriber)
+
+        return Scenario(source.complete, lambda: numbers.subscribe(subscriber), check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("C23")
+@each_kind
+def test_who_leaves_while_another_connects_gets_nothing_after_that(kind: str) -> None:
+    def body() -> Scenario:
+        source = Source()
+        numbers = KINDS[kind](flow.Flow(source))
+        leaving, staying = TestSubscriber[int](10), TestSubscriber[int](10)
+        numbers.subscribe(leaving)
+        numbers.subscribe(staying)
+        missed: list[int] = []
+
+        def leave() -> None:
+            leaving.cancel()
+
+        def check() -> None:
+            missed.extend(leaving.items)
+            source.next(1)
+            assert leaving.items == missed
+            staying.assert_items(1)
+            assert not numbers.statistics().waiting
+            leaving.assert_rules_kept()
+            nobody_is_forgotten(source, numbers, staying)
+
+        return Scenario(lambda: numbers.connect(), leave, check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("C24")
+def test_a_bad_request_while_a_replay_begins_is_an_error_for_one_only() -> None:
+    def body() -> Scenario:
+        source = Source()
+        numbers = flow.Flow(source).pipe(replay())
+        bad, good = TestSubscriber[int](0), TestSubscriber[int](10)
+        numbers.subscribe(bad)
+        numbers.subscribe(good)
+
+        def check() -> None:
+            bad.assert_failure(ValueError)
+            nobody_is_forgotten(source, numbers, good)
+
+        return Scenario(
+            lambda: numbers.connect(), lambda: bad.subscription.request(-1), check=check
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("C10")
+def test_two_connections_never_feed_a_processor_at_once_or_beyond_its_demand() -> None:
+    """An item of the old one is on its way as the new one begins."""
+
+    def body() -> Scenario:
+        source = Source()
+        numbers = flow.Flow(source).pipe(multicast(MulticastProcessor[int](2)))
+        subscriber = TestSubscriber[int](10, on_item=lambda *_: step())
+        numbers.subscribe(subscriber)
+        old = numbers.connect()
+
+        link = source.links[0]
+
+        def item() -> None:
+            if not link.over:
+                link.subscriber.on_next(1)
+
+        def again() -> None:
+            old.dispose()
+            numbers.connect()
+            source.next(2)
+            source.next(3)
+
+        def check() -> None:
+            subscriber.assert_rules_kept().assert_not_terminated()
+            for n in (4, 5, 6):
+                source.next(n)
+            assert subscriber.items[-3:] == [4, 5, 6]
+
+        return Scenario(item, again, check=check)
+
+    exhaust(body, only=(Socket.__module__, Feeder.__module__))
+
+
+def test_the_time_of_grace_ends_as_another_subscriber_comes() -> None:
+    def body() -> Scenario:
+        source = Source()
+        clock = VirtualClock()
+        shared = published(source).ref_count(grace_s=5, clock=clock)
+        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
+        shared.subscribe(first)
+        first.cancel()
+
+        def check() -> None:
+            second.assert_rules_kept().assert_not_terminated()
+            source.next(1)
+            second.assert_items(1)
+            second.cancel()
+            clock.advance_by(10)
+            assert all(link.over for link in source.links)
+
+        return Scenario(lambda: clock.advance_by(5), lambda: shared.subscribe(second), check=check)
+
+    exhaust(body, only=COUNTING)
+
+
+def test_the_time_of_grace_begins_and_ends_as_another_comes_and_goes() -> None:
+    def body() -> Scenario:
+        source = Source()
+        clock = VirtualClock()
+        shared = published(source).ref_count(grace_s=5, clock=clock)
+        first, second = TestSubscriber[int](10), TestSubscriber[int](-1)
+        shared.subscribe(first)
+
+        def check() -> None:
+            clock.advance_by(10)
+            assert len(source.links) <= 2
+            assert all(link.over for link in source.links)
+
+        return Scenario(
+            first.cancel,
+            lambda: clock.advance_by(5),
+            lambda: shared.subscribe(second),
+            check=check,
+        )
+
+    exhaust(body, preemptions=1)  # of three threads
+
+
+def test_of_two_that_it_takes_one_leaves_as_another_comes() -> None:
+    def body() -> Scenario:
+        source = Source()
+        shared = published(source).ref_count(2)
+        first, second, third = (TestSubscriber[int](10) for _ in range(3))
+        shared.subscribe(first)
+
+        def check() -> None:
+            assert len(source.links) <= 1
+            shared.subscribe(third)
+            source.next(1)
+            second.assert_items(1)
+            third.assert_items(1)
+            second.cancel()
+            third.cancel()
+            assert all(link.over for link in source.links)
+
+        return Scenario(first.cancel, lambda: shared.subscribe(second), check=check)
+
+    exhaust(body, only=COUNTING)
+
+
+def test_nothing_runs_for_one_who_is_cancelled_while_it_connects() -> None:
+    def body() -> Scenario:
+        source = Source()
+        shared = published(source).ref_count()
+        subscriber = TestSubscriber[int](10)
+        entered: list[int] = []
+
+        def leave() -> None:
+            if subscriber.signals:
+                subscriber.cancel()
+                entered.append(1)
+
+        def check() -> None:
+            if entered:
+                assert all(link.over for link in source.links)
+                source.next(1)
+                subscriber.assert_no_items()
+            else:
+                source.next(1)
+                subscriber.assert_items(1)
+
+        return Scenario(lambda: shared.subscribe(subscriber), leave, check=check)
+
+    exhaust(body, only=COUNTING)
+
+
+def test_two_who_are_waited_for_come_at_once_and_are_both_served() -> None:
+    def body() -> Scenario:
+        source = Source()
+        both = published(source).auto_connect(2)
+        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
+
+        def check() -> None:
+            assert len(source.links) == 1
+            source.next(1)
+            source.complete()
+            first.assert_result(1)
+            second.assert_result(1)
+
+        return Scenario(lambda: both.subscribe(first), lambda: both.subscribe(second), check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.parametrize("ends", ["completes", "is disposed of"])
+def test_who_comes_as_the_only_run_ends_hears_of_it(ends: str) -> None:
+    def body() -> Scenario:
+        source = Source()
+        connections: list[Disposable] = []
+        once = published(source).auto_connect(1, connections.append)
+        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
+        once.subscribe(first)
+
+        def check() -> None:
+            assert len(source.links) == 1
+            for subscriber in (first, second):
+                if ends == "completes":
+                    subscriber.assert_result()
+                else:
+                    subscriber.assert_failure(DisconnectedError)
+
+        return Scenario(
+            source.complete if ends == "completes" else connections[0].dispose,
+            lambda: once.subscribe(second),
+            check=check,
+        )
+
+    exhaust(body)
+
+
+def test_two_who_come_first_to_a_cache_get_the_same() -> None:
+    def body() -> Scenario:
+        source = Source()
+        cached = flow.Flow(source).pipe(cache())
+        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
+
+        def subscribe_and_feed() -> None:
+            cached.subscribe(first)
+            source.next(1)
+
+        def check() -> None:
+            assert len(source.links) == 1
+            source.next(2)
+            source.complete()
+            assert first.items[-1:] == second.items[-1:] == [2]
+            second.assert_result(*first.items)
+
+        return Scenario(subscribe_and_feed, lambda: cached.subscribe(second), check=check)
+
+    exhaust(body, only=COUNTING)
+
+
+def test_who_comes_as_a_shared_source_ends_is_told_or_starts_it_again() -> None:
+    def body() -> Scenario:
+        source = Source()
+        shared = flow.Flow(source).pipe(share())
+        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
+        shared.subscribe(first)
+        third = TestSubscriber[int](10)
+
+        def check() -> None:
+            first.assert_result()
+            shared.subscribe(third)
+            assert sum(not link.over for link in source.links) == 1
+            source.next(1)
+            source.complete()
+            third.assert_result(1)
+            assert second.terminated
+            second.assert_rules_kept()
+
+        return Scenario(source.complete, lambda: shared.subscribe(second), check=check)
+
+    exhaust(body, only=COUNTING)
+
+
+@pytest.mark.checklist("C07")
+@pytest.mark.parametrize("name", ["publish", "replay"])
+def test_a_selected_flow_has_enough_as_an_item_comes(name: str) -> None:
+    def body() -> Scenario:
+        source = Source()
+        side = TestSubscriber[int](10, on_item=lambda *_: step())
+
+        def selector(shared: flow.Flow[int]) -> flow.Flow[int]:
+            shared.subscribe(side)
+            return shared
+
+        made = flow.Flow(source).pipe(publish(selector) if name == "publish" else replay(selector))
+        subscriber = TestSubscriber[int](10)
+        made.subscribe(subscriber)
+
+        def check() -> None:
+            subscriber.assert_rules_kept().assert_not_terminated()
+            side.assert_failure(DisconnectedError, *side.items)
+            assert all(link.over for link in source.links)
+
+        return Scenario(lambda: source.next(1), subscriber.cancel, check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("C07")
+@pytest.mark.parametrize("name", ["publish", "replay"])
+def test_a_selected_flow_is_cancelled_as_the_source_ends(name: str) -> None:
+    def body() -> Scenario:
+        source = Source()
+        side = TestSubscriber[int](10)
+
+        def selector(shared: flow.Flow[int]) -> flow.Flow[int]:
+            shared.subscribe(side)
+            return shared
+
+        made = flow.Flow(source).pipe(publish(selector) if name == "publish" else replay(selector))
+        subscriber = TestSubscriber[int](10)
+        made.subscribe(subscriber)
+
+        def check() -> None:
+            subscriber.assert_rules_kept()
+            side.assert_rules_kept()
+            assert side.terminated
+            assert all(link.over for link in source.links)
+
+        return Scenario(source.complete, subscriber.cancel, check=check)
 
     exhaust(body)

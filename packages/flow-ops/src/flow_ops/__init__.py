@@ -1,6 +1,11 @@
 """Flow operators that cross threads, time or several sources.
 
-Each is an argument of `flow_core.Flow.pipe`:
+By theme: `transform` (items become flows), `combine` (several flows), `sequence` (one after
+another, again, on error), `group` (parts of a flow), `time`, `demand` (back-pressure), `threads`,
+`parallel`, `coroutines`. What they are built on, for operators of your own: `coordination` (one
+permit, several inputs) and `arbiters` (a source that changes).
+
+Each operator is an argument of `flow_core.Flow.pipe`:
 
 >>> from concurrent.futures import ThreadPoolExecutor
 >>> import flow_core as flow
@@ -17,7 +22,7 @@ from flow_ops.combine.fork_join import fork_join
 from flow_ops.combine.merge import merge, merge_all, merge_sequential, merge_with
 from flow_ops.combine.ordered_merge import ordered_merge
 from flow_ops.combine.sequence_equal import sequence_equal
-from flow_ops.combine.until import skip_until, take_until
+from flow_ops.combine.until import skip_until_other, take_until_other
 from flow_ops.combine.with_latest_from import with_latest_from
 from flow_ops.combine.zipping import zip, zip_with
 from flow_ops.coroutines.map_async import map_async
@@ -143,7 +148,7 @@ __all__ = [
     "sample",
     "sequence_equal",
     "skip_last_with_time",
-    "skip_until",
+    "skip_until_other",
     "skip_until_with_time",
     "skip_with_time",
     "start_with_flows",
@@ -153,7 +158,7 @@ __all__ = [
     "switch_map",
     "switch_on_first",
     "take_last_with_time",
-    "take_until",
+    "take_until_other",
     "take_until_with_time",
     "take_with_time",
     "throttle_first",

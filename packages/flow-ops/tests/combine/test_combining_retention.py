@@ -16,8 +16,8 @@ from flow_ops import (
     fork_join,
     ordered_merge,
     sequence_equal,
-    skip_until,
-    take_until,
+    skip_until_other,
+    take_until_other,
     with_latest_from,
     zip_with,
 )
@@ -46,10 +46,14 @@ OPERATORS: dict[str, Any] = {
     "sequence_equal": lambda source: sequence_equal(source, flow.range(99), prefetch=2),
     "ordered_merge": lambda source: ordered_merge(source, source, prefetch=2),
     "ordered_merge inline": lambda source: ordered_merge(source, source, executor=inline),
-    "take_until": lambda source: source.pipe(take_until(flow.never())),
-    "take_until the items": lambda source: flow.range(3).hide().pipe(take_until(source)),
-    "skip_until": lambda source: source.pipe(skip_until(flow.just(0))),
-    "skip_until the items": lambda source: flow.range(3).hide().pipe(skip_until(source)),
+    "take_until_other": lambda source: source.pipe(take_until_other(flow.never())),
+    "take_until_other the items": lambda source: (
+        flow.range(3).hide().pipe(take_until_other(source))
+    ),
+    "skip_until_other": lambda source: source.pipe(skip_until_other(flow.just(0))),
+    "skip_until_other the items": lambda source: (
+        flow.range(3).hide().pipe(skip_until_other(source))
+    ),
 }
 
 SOURCES: dict[str, Any] = {

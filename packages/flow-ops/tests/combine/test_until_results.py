@@ -1,4 +1,4 @@
-"""What `take_until` and `skip_until` give, and what they do with demand, errors and cancel."""
+"""What `take_until_other` and `skip_until_other` give; their demand, errors and cancel."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from flow_core.testing import (
     assert_result,
     recorded_drops,
 )
-from flow_ops import skip_until, take_until
+from flow_ops import skip_until_other, take_until_other
 
-BOTH = pytest.mark.parametrize("operator", [take_until, skip_until])
+BOTH = pytest.mark.parametrize("operator", [take_until_other, skip_until_other])
 
 
 def played(operator, *, request=flow.UNBOUNDED):
@@ -28,14 +28,14 @@ def played(operator, *, request=flow.UNBOUNDED):
     return main, other, subscriber
 
 
-# -- take_until
+# -- take_until_other
 
 
 def test_items_come_until_the_other_flow_gives_one():
-    assert_result(lambda: flow.range(5).pipe(take_until(flow.never())), [0, 1, 2, 3, 4])
-    assert_result(lambda: flow.range(5).pipe(take_until(flow.just("stop"))), [])
-    assert_result(lambda: flow.range(5).pipe(take_until(flow.empty())), [])
-    main, other, subscriber = played(take_until)
+    assert_result(lambda: flow.range(5).pipe(take_until_other(flow.never())), [0, 1, 2, 3, 4])
+    assert_result(lambda: flow.range(5).pipe(take_until_other(flow.just("stop"))), [])
+    assert_result(lambda: flow.range(5).pipe(take_until_other(flow.empty())), [])
+    main, other, subscriber = played(take_until_other)
     main.next(1, 2)
     other.next("stop")
     subscriber.assert_result(1, 2)
@@ -45,13 +45,13 @@ def test_items_come_until_the_other_flow_gives_one():
 
 def test_a_flow_that_is_over_before_it_begins_is_not_subscribed():
     probe = PublisherProbe(flow.range(5))
-    assert list(probe.flow.pipe(take_until(flow.just("stop")))) == []
+    assert list(probe.flow.pipe(take_until_other(flow.just("stop")))) == []
     probe.assert_not_subscribed()
 
 
 @pytest.mark.parametrize("request_", [0, 1])
 def test_completion_of_the_other_flow_ends_it_without_demand(request_):
-    main, other, subscriber = played(take_until, request=request_)
+    main, other, subscriber = played(take_until_other, request=request_)
     other.complete()
     subscriber.assert_result()
     main.assert_cancelled()
@@ -59,20 +59,20 @@ def test_completion_of_the_other_flow_ends_it_without_demand(request_):
 
 
 def test_the_end_of_the_main_flow_cancels_the_other():
-    main, other, subscriber = played(take_until)
+    main, other, subscriber = played(take_until_other)
     main.next(1)
     main.complete()
     subscriber.assert_result(1)
     other.assert_cancelled()
 
 
-# -- skip_until
+# -- skip_until_other
 
 
 def test_items_come_from_when_the_other_flow_gives_one():
-    assert_result(lambda: flow.range(5).pipe(skip_until(flow.just("go"))), [0, 1, 2, 3, 4])
-    assert_result(lambda: flow.range(5).pipe(skip_until(flow.never())), [])
-    main, other, subscriber = played(skip_until)
+    assert_result(lambda: flow.range(5).pipe(skip_until_other(flow.just("go"))), [0, 1, 2, 3, 4])
+    assert_result(lambda: flow.range(5).pipe(skip_until_other(flow.never())), [])
+    main, other, subscriber = played(skip_until_other)
     main.next(1, 2)
     other.next("go")
     main.next(3, 4)
@@ -82,8 +82,8 @@ def test_items_come_from_when_the_other_flow_gives_one():
 
 
 def test_without_an_item_of_the_other_flow_only_the_end_comes():
-    assert_result(lambda: flow.range(5).pipe(skip_until(flow.empty())), [])
-    main, other, subscriber = played(skip_until)
+    assert_result(lambda: flow.range(5).pipe(skip_until_other(flow.empty())), [])
+    main, other, subscriber = played(skip_until_other)
     other.complete()
     main.next(1)
     subscriber.assert_not_terminated()
@@ -92,7 +92,7 @@ def test_without_an_item_of_the_other_flow_only_the_end_comes():
 
 
 def test_an_item_that_is_dropped_is_requested_again():
-    main, other, subscriber = played(skip_until, request=2)
+    main, other, subscriber = played(skip_until_other, request=2)
     main.assert_requests(2)
     main.next(1, 2, 3)
     assert main.outstanding == 2
@@ -106,7 +106,9 @@ def test_an_item_that_is_dropped_is_requested_again():
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.sampled_from([take_until, skip_until]), st.lists(st.integers(0, 4), max_size=30))
+@given(
+    st.sampled_from([take_until_other, skip_until_other]), st.lists(st.integers(0, 4), max_size=30)
+)
 def test_they_agree_with_a_model(operator, events):
     main, other, subscriber = played(operator, request=0)
     requested, signalled, expected = 0, False, []
@@ -121,12 +123,12 @@ def test_they_agree_with_a_model(operator, events):
             subscriber.request(event + 1)
         elif main.outstanding:
             main.next(n)
-            if signalled == (operator is skip_until):
+            if signalled == (operator is skip_until_other):
                 expected.append(n)
         subscriber.assert_items(*expected)
         if not subscriber.terminated:
             assert main.outstanding == requested - len(expected)
-    assert subscriber.terminated == (signalled and operator is take_until)
+    assert subscriber.terminated == (signalled and operator is take_until_other)
 
 
 @BOTH
@@ -188,7 +190,7 @@ def test_what_comes_after_the_end_is_dropped(operator):
 
 @BOTH
 def test_many_items_take_no_deep_stack(operator):
-    other = flow.never() if operator is take_until else flow.just("go")
+    other = flow.never() if operator is take_until_other else flow.just("go")
     subscriber = TestSubscriber(1, on_item=lambda subscriber, _: subscriber.request(1))
     flow.range(20_000).pipe(operator(other)).subscribe(subscriber)
     assert len(subscriber.items) == 20_000
@@ -200,5 +202,5 @@ def test_many_items_take_no_deep_stack(operator):
 
 def test_cancel_in_on_next_stops_at_once():
     subscriber = TestSubscriber(on_item=lambda subscriber, _: subscriber.cancel())
-    flow.range(5).pipe(take_until(flow.never())).subscribe(subscriber)
+    flow.range(5).pipe(take_until_other(flow.never())).subscribe(subscriber)
     subscriber.assert_items(0).assert_not_terminated()

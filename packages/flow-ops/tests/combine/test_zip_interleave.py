@@ -26,8 +26,8 @@ from flow_ops import (
     fork_join,
     ordered_merge,
     sequence_equal,
-    skip_until,
-    take_until,
+    skip_until_other,
+    take_until_other,
     with_latest_from,
 )
 from flow_ops import zip as zip_flows
@@ -304,8 +304,8 @@ OPERATORS: dict[str, Callable[..., flow.Flow[Any]]] = {
     "sequence_equal": sequence_equal,
     "ordered_merge": ordered_merge,
     "ordered_merge on an executor": executed,
-    "take_until": lambda a, b: a.pipe(take_until(b)),
-    "skip_until": lambda a, b: a.pipe(skip_until(b)),
+    "take_until_other": lambda a, b: a.pipe(take_until_other(b)),
+    "skip_until_other": lambda a, b: a.pipe(skip_until_other(b)),
 }
 
 KEEPING = {"zip", "sequence_equal", "ordered_merge", "ordered_merge on an executor"}
@@ -454,12 +454,12 @@ def test_what_waits_is_given_once_to_two_requests() -> None:
     exhaust(body)
 
 
-# -- take_until and skip_until
+# -- take_until_other and skip_until_other
 
 
 def test_take_until_ends_once_between_items() -> None:
     def body() -> Scenario:
-        a, b, subscriber = two(lambda a, b: a.pipe(take_until(b)))
+        a, b, subscriber = two(lambda a, b: a.pipe(take_until_other(b)))
 
         def outcome() -> Hashable:
             subscriber.assert_result(*subscriber.items)
@@ -473,7 +473,7 @@ def test_take_until_ends_once_between_items() -> None:
 
 def test_skip_until_opens_between_items() -> None:
     def body() -> Scenario:
-        a, b, subscriber = two(lambda a, b: a.pipe(skip_until(b)), request=2)
+        a, b, subscriber = two(lambda a, b: a.pipe(skip_until_other(b)), request=2)
 
         def outcome() -> Hashable:
             subscriber.assert_rules_kept()

@@ -164,7 +164,7 @@ PIPELINES = (
     _plain("sample", lambda at: ops.sample(at.period_s, clock=at.clock), kinds="endless selective"),
     _plain("sample, by a flow", lambda at: ops.sample(flow.never()), kinds="endless selective"),
     _plain("skip_last_with_time", lambda at: ops.skip_last_with_time(0, clock=at.clock)),
-    _plain("skip_until", lambda at: ops.skip_until(flow.just("go"))),
+    _plain("skip_until_other", lambda at: ops.skip_until_other(flow.just("go"))),
     _plain(
         "skip_until_with_time",
         lambda at: ops.skip_until_with_time(at.period_s, clock=at.clock),
@@ -191,7 +191,7 @@ PIPELINES = (
         lambda at: ops.take_last_with_time(at.period_s, max_items=10, clock=at.clock),
         kinds="endless selective",
     ),
-    _plain("take_until", lambda at: ops.take_until(flow.never())),
+    _plain("take_until_other", lambda at: ops.take_until_other(flow.never())),
     _plain(
         "take_until_with_time", lambda at: ops.take_until_with_time(at.period_s, clock=at.clock)
     ),

@@ -340,7 +340,10 @@ def _called(bound: Bound) -> object:
 
 def _flow(made: object, place: Place, problem: str) -> Flow[object]:
     if not isinstance(made, Flow):
-        raise PipelineError([f"{place}: it made no Flow, but {made!r}; it {problem}"])
+        # What is no flow may say what to do about it.
+        advice: object = getattr(made, "advice", None)
+        problem = advice if isinstance(advice, str) else f"it {problem}"
+        raise PipelineError([f"{place}: it made no Flow, but {made!r}; {problem}"])
     return cast("Flow[object]", made)  # of whatever items
 
 

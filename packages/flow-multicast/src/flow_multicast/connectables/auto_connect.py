@@ -7,9 +7,12 @@ from threading import Lock
 from typing import TypeVar, final
 
 from flow_core import Flow
-from flow_core.protocols import Disposable, Publisher, Subscriber
+from flow_core.errors import throw_if_fatal
+from flow_core.protocols import ConditionalSubscriber, Disposable, Publisher, Subscriber
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.connectable import Connectable
+from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
+from flow_multicast.connectables.connection import DisconnectedError
+from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
 __all__ = ["auto_connected"]
 
@@ -26,10 +29,10 @@ def auto_connected(
         raise TypeError(f"auto_connect() takes a number of subscribers, not {subscribers!r}")
     if subscribers < 0:
         raise ValueError(f"auto_connect() takes 0 subscribers or more, not {subscribers}")
+    made = AutoConnected(connectable, subscribers, on_connect)
     if subscribers == 0:
-        connectable.connect(on_connect)
-        return connectable.flow
-    return Flow(AutoConnected(connectable, subscribers, on_connect))
+        made.connect()
+    return Flow(made)
 
 
 @final
@@ -42,7 +45,7 @@ class AutoConnected(Publisher[T]):
         on_connect: gets the connection.
     """
 
-    __slots__ = ("_connectable", "_left", "_lock", "_on_connect", "_subscribers")
+    __slots__ = ("_connectable", "_connection", "_left", "_lock", "_on_connect", "_subscribers")
 
     def __init__(
         self,
@@ -53,18 +56,75 @@ class AutoConnected(Publisher[T]):
         self._connectable = connectable
         self._subscribers = subscribers
         self._left = subscribers
+        """How many are missing; below 0 if more have come."""
         self._on_connect = on_connect
+        self._connection: Disposable | None = None
         self._lock = Lock()
+        """Guards `_left`. Nothing is called under it."""
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
-        self._connectable.subscribe(core_subscriber(subscriber))
-        if self._left > 0:
-            with self._lock:
-                self._left -= 1
-                last = self._left == 0
-            if last:
-                self._connectable.connect(self._on_connect)
+        downstream = core_subscriber(subscriber)
+        if self._left <= 0:
+            self._connectable.join(downstream, self._last)
+            return
+        # It may be the one that connects, and has to hear when that fails.
+        waiting = (
+            _ConditionalWaiting(downstream)
+            if isinstance(downstream, ConditionalSubscriber)
+            else _Waiting(downstream)
+        )
+        self._connectable.join(waiting, self._last)
+        with self._lock:
+            self._left -= 1
+            last = self._left == 0
+        if last:
+            try:
+                self.connect()
+            except BaseException as error:
+                with self._lock:
+                    self._left = 1  # the next subscriber tries again
+                throw_if_fatal(error)
+                waiting.fail(error)
+
+    def connect(self) -> None:
+        """Connect, and remember that run."""
+        self._connectable.connect(self._connected)
+
+    def _last(self) -> Disposable | None:
+        return self._connection
+
+    def _connected(self, connection: Disposable) -> None:
+        if self._on_connect is not None:
+            self._on_connect(connection)
+            if connection.disposed:
+                raise DisconnectedError(f"{self!r}: on_connect has disposed of the connection")
+        self._connection = connection
+
+    def statistics(self) -> ConnectableStatistics[T]:
+        """See `Connectable.statistics`."""
+        return self._connectable.statistics()
 
     def __repr__(self) -> str:
         return f"{self._connectable!r}.auto_connect({self._subscribers})"
+
+
+class _Waiting(Relay[T]):
+    """One of those who are waited for."""
+
+    __slots__ = ()
+
+    @property
+    def label(self) -> str:
+        """See `Relay.label`."""
+        return "auto_connect"
+
+    def over(self, *, cancelled: bool) -> None:
+        """See `Relay.over`. Who has left counts as well."""
+
+
+@final
+class _ConditionalWaiting(_Waiting[T], ConditionalRelay[T]):
+    """A `_Waiting` for a conditional subscriber."""
+
+    __slots__ = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar, final
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, final
 
 from flow_core import Flow
 from flow_core.clocks import Clock
@@ -18,19 +18,34 @@ T = TypeVar("T")
 
 @final
 @dataclass(frozen=True, slots=True)
-class ConnectableStatistics:
+class ConnectableStatistics(Generic[T]):
     """A look at a connectable at one moment.
 
     Args:
         connected: whether it runs.
-        waiting: subscribers that wait for the next connection.
-        processor: what serves the others, whose own ``statistics()`` tells more; None if nothing
-            runs.
+        waiting: the subscribers that wait for the next connection.
+        served: how many subscribers the connection has.
+        held_back_by: those of them that have no demand: who the others, or the source, wait for.
+        buffered: items that the processor keeps.
+        capacity: how many it can keep; 0 if it does not say.
+        demand: the smallest demand among those who are served.
+        terminated: whether the source of the last run has ended, and that run is still there for
+            newcomers, as that of `replay` is.
+        processor: what serves the subscribers, whose own ``statistics()`` tells more; None if
+            nothing runs.
+        upstream: the link to the source, for `flow_core.introspection.links`.
     """
 
     connected: bool
-    waiting: int
+    waiting: tuple[Subscriber[T], ...]
+    served: int
+    held_back_by: tuple[Subscriber[T], ...]
+    buffered: int
+    capacity: int
+    demand: int
+    terminated: bool
     processor: object | None
+    upstream: object | None
 
 
 class Connectable(Publisher[T], Generic[T]):
@@ -52,9 +67,38 @@ class Connectable(Publisher[T], Generic[T]):
 
     __slots__ = ()
 
+    advice: ClassVar = (
+        "such a Connectable waits for connect(): use share, cache, or publish or replay with a "
+        "selector"
+    )
+    """What to do where a flow is needed; pipelines say it."""
+
+    if not TYPE_CHECKING:  # for whom anything would be an attribute then
+
+        def __getattr__(self, name: str) -> object:
+            """What is missing, and where operators are found."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_") and hasattr(Flow, name):
+                message += (
+                    "; it waits for connect(), and is no flow: go on with "
+                    f".ref_count().{name}, .auto_connect().{name} or .flow.{name}"
+                )
+            raise AttributeError(message, name=name, obj=self)
+
     @abstractmethod
-    def join(self, subscriber: Subscriber[T], /) -> Disposable:
+    def join(
+        self,
+        subscriber: Subscriber[T],
+        /,
+        last: Callable[[], Disposable | None] = lambda: None,
+    ) -> Disposable:
         """Subscribe; before, during or after a run (C04).
+
+        Args:
+            subscriber: who subscribes.
+            last: gives the last run that there is to be, if there is one: when that is over and
+                no other one has begun, the subscriber hears its end, and does not wait for the
+                next. Called under a lock: it must not call out.
 
         Returns:
             The connection that serves the subscriber, now or when `connect` is called.
@@ -81,6 +125,10 @@ class Connectable(Publisher[T], Generic[T]):
     def reset(self) -> None:
         """Forget how the last run has ended, so that who subscribes now waits for the next one."""
 
+    def current(self, connection: Disposable) -> Disposable:
+        """What those wait for now who have waited for `connection`, if that never began."""
+        return connection
+
     def detach(self, connection: Disposable) -> Callable[[], object]:
         """Keep newcomers from joining a connection that is about to be disposed of.
 
@@ -92,8 +140,8 @@ class Connectable(Publisher[T], Generic[T]):
         return connection.dispose
 
     @abstractmethod
-    def statistics(self) -> ConnectableStatistics:
-        """Who waits, and whether it runs. Any thread."""
+    def statistics(self) -> ConnectableStatistics[T]:
+        """Who waits, who is served, and who holds the others back. Any thread."""
 
     @property
     def flow(self) -> Flow[T]:
@@ -105,6 +153,9 @@ class Connectable(Publisher[T], Generic[T]):
         self, subscribers: int = 1, on_connect: Callable[[Disposable], object] | None = None
     ) -> Flow[T]:
         """A flow that connects when so many have subscribed, and never again.
+
+        Who subscribes when that run is over hears how it has ended; from `replay` he gets the items
+        as well.
 
         >>> import flow_core as flow
         >>> from flow_multicast import publish

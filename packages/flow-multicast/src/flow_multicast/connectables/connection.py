@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import enum
+import weakref
 from collections import deque
-from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import add_demand, bad_request
 from flow_core.errors import FlowError, none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
     Disposable,
     Processor,
+    Subscriber,
     Subscription,
 )
 from flow_core.serial import SerialDrain
+from flow_multicast._stored import release_frames
+from flow_multicast.connectables.socket import Plug
 
 if TYPE_CHECKING:
     from flow_multicast.connectables.multicast import MulticastConnectable
 
-__all__ = ["ConditionalSeat", "Connection", "DisconnectedError", "Feeder", "Seat", "State"]
+__all__ = [
+    "COMPLETED",
+    "Completed",
+    "ConditionalSeat",
+    "Connection",
+    "DisconnectedError",
+    "Feeder",
+    "Seat",
+    "State",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,6 +44,16 @@ R = TypeVar("R")
 
 class DisconnectedError(FlowError):
     """The connection that a subscriber was served by was disposed of, while its source ran."""
+
+
+@final
+class Completed:
+    """The end of a run that was no error."""
+
+    __slots__ = ()
+
+
+COMPLETED: Final = Completed()
 
 
 class State(enum.Enum):
@@ -53,17 +76,31 @@ class Connection(Disposable, Generic[T, R]):
         processor: what serves subscribers from the beginning; None if that is made by `connect`.
     """
 
-    __slots__ = ("__weakref__", "_owner", "feeder", "processor", "seats", "state")
+    __slots__ = (
+        "__weakref__",
+        "_owner",
+        "feeder",
+        "outcome",
+        "processor",
+        "seats",
+        "state",
+        "successor",
+    )
 
     def __init__(
         self, owner: MulticastConnectable[T, R], processor: Processor[T, R] | None = None
     ) -> None:
-        self._owner = owner
+        self._owner = weakref.ref(owner)  # which has this; as long as this runs, its feeder has it
         self.state = State.GATHERING
         self.processor = processor
+        """Let go of when no newcomer goes to it any more: a handle that is kept keeps no items."""
         self.seats: dict[Seat[R], None] = {}
         """Those who have subscribed before there was a processor."""
         self.feeder: Feeder[T, R] | None = None
+        self.outcome: BaseException | Completed | None = None
+        """How it has ended, for those who come too late and have no run to wait for."""
+        self.successor: Connection[T, R] | None = None
+        """What those wait for now who have waited for this one."""
 
     @property
     def disposed(self) -> bool:
@@ -72,7 +109,24 @@ class Connection(Disposable, Generic[T, R]):
 
     def dispose(self) -> None:
         """Cancel the source. What that means for subscribers, the connectable says."""
-        self._owner.detach(self)()
+        owner = self._owner()
+        if owner is not None:
+            owner.detach(self)()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        owner = self._owner()
+        if owner is None:
+            return Statistics(operator="connection", terminated=True)
+        found = owner.statistics_of(self)
+        return Statistics(
+            operator=owner.name,
+            requested=found.demand,
+            buffered=found.buffered,
+            capacity=found.capacity,
+            terminated=found.terminated,
+            upstream=found.upstream,
+        )
 
     def __enter__(self) -> Connection[T, R]:
         return self
@@ -88,7 +142,8 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     Args:
         downstream: the subscriber.
-        leave: takes this off the list.
+        owner: the connectable, with the list that this is on.
+        subscriber: who subscribed, for statistics.
     """
 
     __slots__ = (
@@ -96,15 +151,22 @@ class Seat(CoreSubscriber[R], Generic[R]):
         "_bad",
         "_downstream",
         "_introduced",
-        "_leave",
         "_lock",
+        "_owner",
         "_pending",
         "_upstream",
+        "connection",
+        "subscriber",
     )
 
-    def __init__(self, downstream: CoreSubscriber[R], leave: Callable[[Seat[R]], object]) -> None:
+    def __init__(
+        self,
+        downstream: CoreSubscriber[R],
+        owner: MulticastConnectable[Any, R],  # Any: the source's items, which do not pass here
+        subscriber: Subscriber[R],
+    ) -> None:
         self._downstream: CoreSubscriber[R] | None = downstream
-        self._leave = leave
+        self._owner = weakref.ref(owner)
         self._lock = Lock()
         """Guards all that follows. Nothing is called under it."""
         self._introduced = False
@@ -112,6 +174,9 @@ class Seat(CoreSubscriber[R], Generic[R]):
         self._pending = 0
         self._upstream: Subscription | None = None
         self._bad: ValueError | None = None
+        self.subscriber: Subscriber[R] | None = subscriber
+        self.connection: weakref.ref[Connection[Any, R]] | None = None
+        """What serves it, or will; written under the owner's lock, for statistics."""
 
     @property
     def gone(self) -> bool:
@@ -133,7 +198,37 @@ class Seat(CoreSubscriber[R], Generic[R]):
     def _taken(self) -> CoreSubscriber[R] | None:
         """The subscriber, to the first one who asks; it is let go of (§3.13)."""
         downstream, self._downstream = self._downstream, None
+        self.subscriber = None
         return downstream
+
+    def turn_away(self, end: BaseException | Completed) -> None:
+        """Tell the end of a run that is over, since no other one is to come."""
+        downstream = self._ended()
+        if downstream is None:
+            return
+        if isinstance(end, DisconnectedError):
+            downstream.on_error(DisconnectedError(*end.args))
+        elif isinstance(end, BaseException):
+            downstream.on_error(end)
+            release_frames(end)
+        else:
+            downstream.on_complete()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        upstream, connection = self._upstream, self.connection
+        return Statistics(
+            operator="waits for connect()" if upstream is None else "served",
+            requested=self._pending if upstream is None else None,
+            terminated=self._downstream is None,
+            upstream=None if upstream is ENDED or connection is None else connection(),
+        )
+
+    def _leave(self) -> None:
+        """Take this off the list."""
+        owner = self._owner()
+        if owner is not None:
+            owner.leave(self)
 
     # -- towards the downstream
 
@@ -152,7 +247,7 @@ class Seat(CoreSubscriber[R], Generic[R]):
         if upstream is not None:
             upstream.request(n)  # which answers a bad one, too
         elif bad is not None:
-            self._leave(self)
+            self._leave()
             if failed is not None:
                 failed.on_error(bad)
 
@@ -160,8 +255,9 @@ class Seat(CoreSubscriber[R], Generic[R]):
         """See `Subscription.cancel`."""
         with self._lock:
             self._taken()
-            upstream = self._upstream
-        self._leave(self)
+            upstream, self._upstream = self._upstream, ENDED
+            self.connection = None
+        self._leave()
         if upstream is not None:
             upstream.cancel()
 
@@ -191,7 +287,7 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
-        downstream, self._downstream = self._downstream, None
+        downstream = self._ended()
         if downstream is None:
             hooks.drop_error(error)
         else:
@@ -199,14 +295,37 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
-        downstream, self._downstream = self._downstream, None
+        downstream = self._ended()
         if downstream is not None:
             downstream.on_complete()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`."""
-        downstream, self._downstream = self._downstream, None
+        downstream = self._ended()
         return downstream is not None and downstream.on_next_raised(error)
+
+    def _ended(self) -> CoreSubscriber[R] | None:
+        """The processor is done with this one: nothing of it is kept, whoever keeps this."""
+        with self._lock:
+            self._upstream = ENDED
+            self.connection = None
+            return self._taken()
+
+
+@final
+class _Ended:
+    """A subscription that is over."""
+
+    __slots__ = ()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`: nothing happens (§3.6)."""
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`: nothing happens (§3.7)."""
+
+
+ENDED: Final = _Ended()
 
 
 @final
@@ -229,7 +348,8 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
     """Between the source and the processor of one connection: knows when it is over.
 
     The connection is given up before the processor hears of the end (C16, C31): whoever subscribes
-    or connects because of the end is part of the next run.
+    or connects because of the end is part of the next run. The processor is called by one thread at
+    a time, also when the connection is disposed of while it takes an item.
 
     Args:
         owner: the connectable.
@@ -240,31 +360,42 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
     __slots__ = (
         "__weakref__",
         "_connection",
-        "_cut",
+        "_end",
         "_inbox",
         "_lock",
         "_over",
         "_owner",
         "_processor",
-        "_upstream",
+        "_stopped",
+        "upstream",
     )
 
     def __init__(
         self,
         owner: MulticastConnectable[T, R],
         connection: Connection[T, R],
-        processor: Processor[T, R],
+        processor: CoreSubscriber[T] | Processor[T, R],
     ) -> None:
         super().__init__()
         self._owner = owner
         self._connection = connection
-        self._processor: Processor[T, R] | None = processor
+        self._processor: CoreSubscriber[T] | Processor[T, R] | None = processor
         self._lock = Lock()
-        self._upstream: Subscription | None = None
+        """Guards `upstream`, `_over`, `_stopped` and `_end`. Nothing is called under it."""
+        self.upstream: Subscription | None = None
         self._inbox: deque[T] = deque()
         """Items of a source that answers a request within its on_next; at most as many as that."""
         self._over = False
-        self._cut: BaseException | None = None
+        """Nothing more is taken from the source."""
+        self._stopped = False
+        """Not by the source's end, so that what is in the inbox is not wanted either."""
+        self._end: BaseException | Completed | None = None
+        """What is to be told to the processor, after the inbox."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the source has ended, or is not wanted any more."""
+        return self._over
 
     # -- from the source
 
@@ -273,9 +404,9 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         if subscription is None:
             raise none_given("on_subscribe")
         with self._lock:
-            taken = self._upstream is None and not self._over
+            taken = self.upstream is None and not self._over
             if taken:
-                self._upstream = subscription
+                self.upstream = subscription
         processor = self._processor
         if not taken or processor is None:
             subscription.cancel()  # §2.5, or it was disposed of before it began (C13)
@@ -286,6 +417,9 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
+        if self._over:
+            hooks.drop_item(item)
+            return
         permit = self._permit
         if self._inbox or not permit.pop(0, False):
             self._inbox.append(item)
@@ -302,37 +436,32 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
-        processor = self._finish()
-        if processor is None:
+        if not self._finish(error):
             hooks.drop_error(error)
-        else:
-            processor.on_error(error)
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
-        processor = self._finish()
-        if processor is not None:
-            processor.on_complete()
+        self._finish(COMPLETED)
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`."""
         self.on_error(error)
         return True
 
-    def _finish(self) -> Processor[T, R] | None:
-        """The source has ended; what is to be told so, to the first caller only."""
+    def _finish(self, end: BaseException | Completed) -> bool:
+        """The source has ended: tell the processor, when it has taken what is in the inbox."""
         with self._lock:
             if self._over:
-                return None
+                return False
             self._over = True
-            self._upstream = None
-        self._owner.ended(self._connection)
-        processor, self._processor = self._processor, None
-        return processor
+            self.upstream = None
+            self._end = end
+        self.signal()
+        return True
 
     def _feed(self, item: T) -> None:
         processor = self._processor
-        if processor is None or self._over:
+        if processor is None or self._stopped:
             hooks.drop_item(item)
         else:
             processor.on_next(item)
@@ -341,19 +470,19 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
-        upstream = self._upstream
+        upstream = self.upstream
         if upstream is not None:
             upstream.request(n)
 
     def cancel(self) -> None:
         """See `Subscription.cancel`: the processor wants no more, so that this run is over."""
         with self._lock:
-            self._over = True
-            upstream, self._upstream = self._upstream, None
+            self._over = self._stopped = True
+            upstream, self.upstream = self.upstream, None
         self._processor = None
         if upstream is not None:
             upstream.cancel()
-        self._owner.ended(self._connection)
+        self._owner.ended(self._connection, None)
 
     # -- from the connection
 
@@ -362,13 +491,16 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         with self._lock:
             if self._over:
                 return  # the source has ended, and its end is on the way
-            self._over = True
-            upstream, self._upstream = self._upstream, None
-        if upstream is not None:
-            upstream.cancel()
+            self._over = self._stopped = True
+            upstream, self.upstream = self.upstream, None
+            self._end = error
+        processor = self._processor
         if error is None:
             self._processor = None
-        self._cut = error
+            if isinstance(processor, Plug):
+                processor.pull()
+        if upstream is not None:
+            upstream.cancel()
         self.signal()
 
     def drain(self) -> None:
@@ -376,8 +508,16 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         inbox = self._inbox
         while inbox:
             self._feed(inbox.popleft())
-        cut, self._cut = self._cut, None
-        if cut is not None:
-            processor, self._processor = self._processor, None
-            if processor is not None:
-                processor.on_error(cut)
+        with self._lock:
+            end, self._end = self._end, None
+        if end is None:
+            return
+        processor, self._processor = self._processor, None
+        self._owner.ended(self._connection, end)
+        if processor is None:  # it has had enough just before
+            if isinstance(end, BaseException) and not self._stopped:
+                hooks.drop_error(end)
+        elif isinstance(end, BaseException):
+            processor.on_error(end)
+        else:
+            processor.on_complete()

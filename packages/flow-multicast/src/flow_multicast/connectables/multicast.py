@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic, TypeVar, cast, final
+from typing import Final, Generic, TypeVar, cast, final
 
 from flow_core.errors import is_fatal
+from flow_core.introspection import Scannable
 from flow_core.protocols import (
     ConditionalSubscriber,
     Disposable,
@@ -17,6 +19,7 @@ from flow_core.protocols import (
 from flow_core.subscribers import core_subscriber
 from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
 from flow_multicast.connectables.connection import (
+    Completed,
     ConditionalSeat,
     Connection,
     DisconnectedError,
@@ -24,11 +27,16 @@ from flow_multicast.connectables.connection import (
     Seat,
     State,
 )
+from flow_multicast.connectables.socket import Plug, Socket
 
 __all__ = ["MulticastConnectable"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def _no_run() -> None:
+    """Nothing has run before."""
 
 
 @final
@@ -44,6 +52,7 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         keeps: whether who subscribes after the end still goes to the processor of the last run, up
             to `reset` or the next `connect`; otherwise he waits for the next run.
         label: for messages.
+        name: for statistics.
     """
 
     __slots__ = (
@@ -54,7 +63,9 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         "_keeps",
         "_label",
         "_lock",
+        "_socket",
         "_source",
+        "name",
     )
 
     def __init__(
@@ -64,20 +75,33 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         *,
         processor: Processor[T, R] | None = None,
         keeps: bool = False,
-        label: str = "multicast",
+        label: str = "multicast()",
+        name: str = "multicast()",
     ) -> None:
         self._source = source
         self._factory = factory
         self._fixed = processor
+        self._socket: Socket[T, R] | None = None if processor is None else Socket(processor)
         self._keeps = keeps
         self._label = label
+        self.name: Final = name
+        """The operator with its arguments, for statistics."""
         self._lock = Lock()
         """Guards `_current` and what is in it. Nothing is called under it."""
         self._current: Connection[T, R] = Connection(self, processor)
 
-    def join(self, subscriber: Subscriber[R], /) -> Connection[T, R]:
+    def join(
+        self,
+        subscriber: Subscriber[R],
+        /,
+        last: Callable[[], Disposable | None] = _no_run,
+    ) -> Connection[T, R]:
         """See `Connectable.join`."""
         downstream = core_subscriber(subscriber)
+        connection = self._current
+        # Items may wait in a run whose source has ended; without those, there is a next run.
+        if connection.state is State.OVER and not self._keeps and not _waits(connection.processor):
+            self.reset()
         with self._lock:
             connection = self._current
             processor = connection.processor
@@ -85,22 +109,32 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             processor.subscribe(downstream)
             return connection
         seat: Seat[R] = (
-            ConditionalSeat(downstream, self._leave)
+            ConditionalSeat(downstream, self, subscriber)
             if isinstance(downstream, ConditionalSubscriber)
-            else Seat(downstream, self._leave)
+            else Seat(downstream, self, subscriber)
         )
         seat.introduce()
+        end: BaseException | Completed | None = None
         with self._lock:
             # Who has connected meanwhile has done so without this one.
             connection = self._current
             processor = connection.processor
-            if processor is None and not seat.gone:  # who leaves later finds it on the list
-                connection.seats[seat] = None
+            if processor is None and connection.state is State.GATHERING:
+                before = last()
+                if isinstance(before, Connection):
+                    # The run was handed out by this object.
+                    end = cast("Connection[T, R]", before).outcome
+            if processor is None and end is None and not seat.gone:
+                connection.seats[seat] = None  # who leaves later finds it on the list
+            seat.connection = weakref.ref(connection)
         if processor is not None:
             processor.subscribe(seat)
+        elif end is not None:
+            seat.turn_away(end)
         return connection
 
-    def _leave(self, seat: Seat[R]) -> None:
+    def leave(self, seat: Seat[R]) -> None:
+        """Who waits has had enough."""
         with self._lock:
             self._current.seats.pop(seat, None)
 
@@ -109,7 +143,8 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         with self._lock:
             connection = self._current
             if connection.state is State.OVER:  # kept for those who come late
-                connection = self._current = Connection(self, self._fixed)
+                self._replace(connection)
+                connection = self._current
             first = connection.state is State.GATHERING
             if first:
                 connection.state = State.STARTING
@@ -118,6 +153,16 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         elif callback is not None:
             callback(connection)
         return connection
+
+    def _replace(self, connection: Connection[T, R]) -> None:
+        """What is over makes room; those who still wait in it go on waiting. Under the lock."""
+        connection.processor = None
+        if self._current is connection:
+            self._current = later = Connection(self, self._fixed)
+            later.seats, connection.seats = connection.seats, later.seats
+            for seat in later.seats:
+                seat.connection = weakref.ref(later)
+                connection.successor = later
 
     def _start(
         self, connection: Connection[T, R], callback: Callable[[Disposable], object] | None
@@ -129,9 +174,16 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         except BaseException:
             with self._lock:
                 if connection.state is State.STARTING:
-                    connection.state = State.GATHERING  # the next connect() tries again (C35, C36)
+                    # The next connect() tries again (C35, C36), and whoever was given this one
+                    # cannot stop that (C09).
+                    connection.state = State.OVER
+                    self._replace(connection)
             raise
-        feeder = Feeder(self, connection, processor)
+        feeder: Feeder[T, R] = Feeder(
+            self,
+            connection,
+            processor if self._socket is None else Plug(self._socket),
+        )
         with self._lock:
             if connection.state is not State.STARTING:
                 return  # disposed of meanwhile; those who wait were moved on (C13, C32)
@@ -142,6 +194,8 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             connection.seats.clear()
         for seat in seats:
             processor.subscribe(seat)
+        if feeder.over:
+            return  # disposed of by one of those
         try:
             self._source.subscribe(feeder)
         except BaseException as error:
@@ -156,15 +210,17 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             raise TypeError(f"{self._label}: its factory gave {processor!r}, not a Processor")
         return processor
 
-    def ended(self, connection: Connection[T, R]) -> None:
-        """The run has ended by itself."""
+    def ended(self, connection: Connection[T, R], end: BaseException | Completed | None) -> None:
+        """The run has ended; `end` is None if its processor has stopped it."""
+        kept = self._keeps or (end is not None and _waits(connection.processor))
         with self._lock:
             if connection.state is not State.RUNNING:
                 return
             connection.state = State.OVER
             connection.feeder = None
-            if self._current is connection and not self._keeps:
-                self._current = Connection(self, self._fixed)
+            connection.outcome = end or DisconnectedError(f"{self._label}: its processor stopped")
+            if not kept:
+                self._replace(connection)
 
     def detach(self, connection: Disposable) -> Callable[[], object]:
         """See `Connectable.detach`."""
@@ -176,38 +232,73 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         with self._lock:
             if connection.state in {State.OVER, State.GATHERING}:
                 return _nothing
-            connection.state = State.OVER
-            feeder, connection.feeder = connection.feeder, None
-            if self._current is connection:
-                self._current = later = Connection(self, self._fixed)
-                later.seats, connection.seats = connection.seats, later.seats
-        if feeder is None:
-            return _nothing
-        error = None
-        if self._fixed is None and tell:
             error = DisconnectedError(
                 f"{self._label}: its connection was disposed of while the source ran"
             )
-        return lambda: feeder.disconnect(error)
+            connection.state = State.OVER
+            connection.outcome = error
+            feeder, connection.feeder = connection.feeder, None
+            self._replace(connection)
+        if feeder is None:
+            return _nothing
+        told = error if tell and self._fixed is None else None
+        return lambda: feeder.disconnect(told)
+
+    def current(self, connection: Disposable) -> Disposable:
+        """See `Connectable.current`."""
+        if not isinstance(connection, Connection):
+            return connection
+        later = cast("Connection[T, R]", connection)  # handed out by this object
+        while later.successor is not None:
+            later = later.successor
+        return later
 
     def reset(self) -> None:
         """See `Connectable.reset`."""
         with self._lock:
             if self._current.state is State.OVER:
-                self._current = Connection(self, self._fixed)
+                self._replace(self._current)
 
-    def statistics(self) -> ConnectableStatistics:
+    def statistics(self) -> ConnectableStatistics[R]:
         """See `Connectable.statistics`."""
-        with self._lock:
-            current = self._current
-            return ConnectableStatistics(
-                connected=current.state is State.RUNNING,
-                waiting=len(current.seats),
-                processor=current.processor,
-            )
+        return self.statistics_of(self._current)
+
+    def statistics_of(self, connection: Connection[T, R]) -> ConnectableStatistics[R]:
+        """See `Connectable.statistics`; of one connection."""
+        state, processor, feeder = connection.state, connection.processor, connection.feeder
+        seats = connection.seats.copy()
+        waiting = [seat.subscriber for seat in seats]
+        found: object = processor.statistics() if isinstance(processor, Scannable) else None
+        # Processors of others need not tell anything: whatever they do not have is left out.
+        held_back: tuple[Subscriber[R], ...] = getattr(
+            found, "held_back_by", getattr(found, "held_back", ())
+        )
+        return ConnectableStatistics(
+            connected=state is State.RUNNING,
+            waiting=tuple(one for one in waiting if one is not None),
+            served=_number(found, "subscribers"),
+            held_back_by=held_back,
+            buffered=_number(found, "buffered"),
+            capacity=_number(found, "capacity"),
+            demand=_number(found, "demand"),
+            terminated=state is State.OVER,
+            processor=processor,
+            upstream=None if feeder is None else feeder.upstream,
+        )
 
     def __repr__(self) -> str:
         return self._label
+
+
+def _number(found: object, name: str) -> int:
+    value: object = getattr(found, name, 0)
+    return value if isinstance(value, int) else 0
+
+
+def _waits(processor: object) -> bool:
+    """Whether items wait in a processor for subscribers to get them (C06)."""
+    found: object = processor.statistics() if isinstance(processor, Scannable) else None
+    return _number(found, "buffered") > 0 and not getattr(found, "terminated", True)
 
 
 def _nothing() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, get_origin, overload
+from typing import Any, Final, TypeVar, get_origin, overload
 
 from flow_core import Flow, Operator
-from flow_core.clocks import Clock
+from flow_core.clocks import Clock, check_delay
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.protocols import Processor, Publisher
 from flow_core.stages.template import describe
@@ -21,11 +21,13 @@ __all__ = ["cache", "labelled", "multicast", "publish", "publish_value", "replay
 T = TypeVar("T")
 R = TypeVar("R")
 
+_LIBRARY: Final = ("flow_multicast.", "flow_core.")
+
 
 def labelled(name: str, detail: str) -> str:
     """An operator and the line of the user's code that makes it, for messages."""
     frame = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith("flow_multicast.") and frame.f_back:
+    while frame.f_globals.get("__name__", "").startswith(_LIBRARY) and frame.f_back:
         frame = frame.f_back
     return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -56,7 +58,7 @@ def multicast(
     With a processor itself, all connections share it, and subscribers go straight to it. When it
     has ended, later subscribers and connections get nothing but its end, since a processor ends
     once; if a connection is disposed of, its subscribers hear nothing, and go on with the next
-    connection, if the processor takes a second source.
+    connection.
 
     Demand: the processor's affair; `publish` has one that coordinates it.
     Thread: that of the source. Fusion: none.
@@ -69,6 +71,7 @@ def multicast(
         TypeError: if it is neither.
     """
     detail = describe(processor)
+    name = f"multicast({detail})"
     # A class with its type argument is no class any more, but has its attributes.
     if isinstance(get_origin(processor) or processor, type) or not hasattr(processor, "on_next"):
         if not callable(processor):
@@ -77,14 +80,14 @@ def multicast(
         label = labelled("multicast", detail)
         return Operator(
             "multicast",
-            lambda flow: MulticastConnectable(flow, factory, label=label),
+            lambda flow: MulticastConnectable(flow, factory, label=label, name=name),
             detail,
         )
     label = labelled("multicast", detail)
     fixed: Any = processor  # Any: not callable, so a processor
     return Operator(
         "multicast",
-        lambda flow: MulticastConnectable(flow, None, processor=fixed, label=label),
+        lambda flow: MulticastConnectable(flow, None, processor=fixed, label=label, name=name),
         detail,
     )
 
@@ -115,7 +118,8 @@ def publish(
     an item goes out when every subscriber has asked for it. With a selector, each subscriber has a
     run of its own, and `selector` may use the flow that it is given several times.
 
-    Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait.
+    Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait
+    for the next one, also when the source has ended with these (C06).
     Thread: that of the source, or of whoever requests. Fusion: none.
     Errors: those of the source go to all. A subscriber that raises is out; the others go on.
     Source: C01-C09, C39.
@@ -137,7 +141,7 @@ def publish(
         label = labelled("publish", "")
 
         def connectable(flow: Flow[T]) -> Connectable[T]:
-            return MulticastConnectable(flow, processor, label=label)
+            return MulticastConnectable(flow, processor, label=label, name="publish()")
 
         return Operator("publish", connectable)
     if not callable(selector):
@@ -160,9 +164,12 @@ def share(
         grace_s: see `Connectable.ref_count`.
         clock: see `Connectable.ref_count`.
     """
+    check_delay(grace_s)
     published: Operator[T, Connectable[T]] = publish(prefetch=prefetch)
     return Operator(
-        "share", lambda flow: flow.pipe(published).ref_count(grace_s=grace_s, clock=clock)
+        "share",
+        lambda flow: flow.pipe(published).ref_count(grace_s=grace_s, clock=clock),
+        f"grace_s={grace_s:g}" if grace_s else "",
     )
 
 
@@ -188,7 +195,9 @@ def publish_value(value: T) -> Operator[T, Connectable[T]]:
     label = labelled("publish_value", detail)
 
     def connectable(flow: Flow[T]) -> Connectable[T]:
-        return MulticastConnectable(flow, lambda: BehaviorProcessor(value), label=label)
+        return MulticastConnectable(
+            flow, lambda: BehaviorProcessor(value), label=label, name=f"publish_value({detail})"
+        )
 
     return Operator("publish_value", connectable, detail)
 
@@ -251,7 +260,9 @@ def replay(
         label = labelled("replay", limits)
 
         def connectable(flow: Flow[T]) -> Connectable[T]:
-            return MulticastConnectable(flow, processor, keeps=True, label=label)
+            return MulticastConnectable(
+                flow, processor, keeps=True, label=label, name=f"replay({limits})"
+            )
 
         return Operator("replay", connectable, limits)
     if not callable(selector):
@@ -284,4 +295,4 @@ def cache(
         clock: see `replay`.
     """
     replayed: Operator[T, Connectable[T]] = replay(size=size, ttl_s=ttl_s, clock=clock)
-    return Operator("cache", lambda flow: flow.pipe(replayed).auto_connect())
+    return Operator("cache", lambda flow: flow.pipe(replayed).auto_connect(), replayed.detail)

@@ -9,6 +9,7 @@ from typing import TypeVar, final
 from flow_core import Flow
 from flow_core.clocks import Clock, check_delay, system_clock
 from flow_core.demand import check_prefetch
+from flow_core.errors import throw_if_fatal
 from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
@@ -17,7 +18,7 @@ from flow_core.protocols import (
     Subscriber,
 )
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.connectable import Connectable
+from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
 __all__ = ["ref_counted"]
@@ -39,14 +40,41 @@ def ref_counted(
 class _Run:
     """What is known of one connection. Guarded by the lock of its `RefCounted`."""
 
-    __slots__ = ("__weakref__", "connected", "subscribers", "timer")
+    __slots__ = ("__weakref__", "connected", "grace", "subscribers")
 
     def __init__(self) -> None:
         self.subscribers = 0
         self.connected = False
         """Somebody has connected, or is about to."""
-        self.timer: Disposable | None = None
+        self.grace: _Grace | None = None
         """Measures how long there have been no subscribers."""
+
+
+@final
+class _Grace:
+    """A timer that may be stopped before the clock has given it."""
+
+    __slots__ = ("_lock", "_stopped", "_timer")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._stopped = False
+        self._timer: Disposable | None = None
+
+    def set(self, timer: Disposable) -> None:
+        with self._lock:
+            stopped = self._stopped
+            if not stopped:
+                self._timer = timer
+        if stopped:
+            timer.dispose()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
 
 
 @final
@@ -106,7 +134,7 @@ class RefCounted(Publisher[T]):
             with self._lock:
                 self._joining -= 1
             if connects and connection is not None:
-                self._connect(connection)
+                self._connect(connection, counted)
             self._settle()
 
     def _count(self, counted: _Counted[T], connection: Disposable) -> bool:
@@ -114,27 +142,37 @@ class RefCounted(Publisher[T]):
         if counted.left:  # before it was counted
             return False
         counted.connection = connection
-        run = self._runs.setdefault(connection, _Run())
+        run = self._run(connection)
         run.subscribers += 1
         if run.connected or run.subscribers < self._min_subscribers:
             return False
         run.connected = True
         return True
 
-    def _connect(self, connection: Disposable) -> None:
+    def _run(self, connection: Disposable) -> _Run:
+        """What is known of the connection, or of that which its subscribers wait for now."""
+        later = self._connectable.current(connection)
+        run = self._runs.setdefault(later, _Run())
+        if later is not connection:
+            before = self._runs.pop(connection, None)
+            if before is not None:
+                run.subscribers += before.subscribers
+        return run
+
+    def _connect(self, connection: Disposable, counted: _Counted[T]) -> None:
         def connected(made: Disposable) -> None:
             # It is another one if that has ended meanwhile; nobody belongs to it then.
             with self._lock:
-                self._runs.setdefault(made, _Run()).connected = True
+                self._run(made).connected = True
+            self._settle()  # all may have left by now, and the source need not be run
 
         try:
             self._connectable.connect(connected)
-        except BaseException:
+        except BaseException as error:
             with self._lock:
-                run = self._runs.get(connection)
-                if run is not None:
-                    run.connected = False
-            raise
+                self._run(connection).connected = False  # the next subscriber tries again
+            throw_if_fatal(error)
+            counted.fail(error)
 
     def leave(self, counted: _Counted[T]) -> None:
         """A subscriber has cancelled, or heard of the end."""
@@ -143,60 +181,69 @@ class RefCounted(Publisher[T]):
             connection, counted.connection = counted.connection, None
             if connection is None:
                 return  # it is not counted yet
-            self._runs[connection].subscribers -= 1
+            self._run(connection).subscribers -= 1
         self._settle()
 
     def _settle(self) -> None:
         """Stop what runs without subscribers."""
-        timers: list[Disposable] = []
+        ended: list[_Grace] = []
         stops: list[Callable[[], object]] = []
-        late: list[tuple[Disposable, _Run]] = []
+        begun: list[tuple[Disposable, _Run, _Grace]] = []
         with self._lock:
             if self._joining:
-                return
-            for connection, run in [*self._runs.items()]:
+                return  # who joins looks again after that
+            for known in [*self._runs]:
+                run = self._run(known)
+                connection = self._connectable.current(known)
+                grace = run.grace
                 if run.subscribers:
-                    if run.timer is not None:
-                        timers.append(run.timer)
-                        run.timer = None
-                elif not run.connected or connection.disposed or not self._grace_s:
-                    self._forget(connection, timers)
-                    if run.connected:
+                    run.grace = None
+                elif not run.connected or connection.disposed or self._grace_s <= 0:
+                    self._runs.pop(connection, None)
+                    if connection.disposed:
+                        stops.append(self._connectable.reset)  # what is kept is for nobody
+                    elif run.connected:
                         stops.append(self._connectable.detach(connection))
-                elif run.timer is None:
-                    late.append((connection, run))
-        for timer in timers:
-            timer.dispose()
+                elif grace is None:
+                    run.grace = _Grace()
+                    begun.append((connection, run, run.grace))
+                    continue
+                else:
+                    continue
+                if grace is not None:
+                    ended.append(grace)
+        for grace in ended:
+            grace.stop()
         for stop in stops:
             stop()
-        for connection, run in late:
-            self._wait(connection, run)
+        for connection, run, grace in begun:
+            self._begin(connection, run, grace)
 
-    def _forget(self, connection: Disposable, timers: list[Disposable]) -> None:
-        run = self._runs.pop(connection)
-        if run.timer is not None:
-            timers.append(run.timer)
+    def _begin(self, connection: Disposable, run: _Run, grace: _Grace) -> None:
+        def expired() -> None:
+            with self._lock:
+                if run.grace is not grace:
+                    return
+                run.grace = None
+                if self._joining or run.subscribers:
+                    return  # who joins looks again after that, and begins anew
+                self._runs.pop(connection, None)
+                stop = self._connectable.detach(connection)
+            stop()
 
-    def _wait(self, connection: Disposable, run: _Run) -> None:
-        timer = self._clock.schedule(self._grace_s, lambda: self._expired(connection, run))
-        with self._lock:
-            waits = not run.subscribers and run.timer is None
-            if waits:
-                run.timer = timer
-        if not waits:
-            timer.dispose()
+        grace.set(self._clock.schedule(self._grace_s, expired))
 
-    def _expired(self, connection: Disposable, run: _Run) -> None:
-        with self._lock:
-            run.timer = None
-            if run.subscribers or self._joining or self._runs.get(connection) is not run:
-                return  # who joins looks again after that
-            self._runs.pop(connection)
-            stop = self._connectable.detach(connection)
-        stop()
+    @property
+    def name(self) -> str:
+        """The operator, for statistics."""
+        return f"ref_count({self._min_subscribers})"
+
+    def statistics(self) -> ConnectableStatistics[T]:
+        """See `Connectable.statistics`."""
+        return self._connectable.statistics()
 
     def __repr__(self) -> str:
-        return f"{self._connectable!r}.ref_count({self._min_subscribers})"
+        return f"{self._connectable!r}.{self.name}"
 
 
 class _Counted(Relay[T]):
@@ -210,6 +257,16 @@ class _Counted(Relay[T]):
         self.connection: Disposable | None = None
         """What serves it, from when it is counted until it leaves."""
         self.left = False
+
+    @property
+    def label(self) -> str:
+        """See `Relay.label`."""
+        return self._counter.name
+
+    @property
+    def served_by(self) -> object | None:
+        """See `Relay.served_by`."""
+        return self.connection
 
     def over(self, *, cancelled: bool) -> None:
         """See `Relay.over`. After an end, even a subscriber from within it starts a new run."""

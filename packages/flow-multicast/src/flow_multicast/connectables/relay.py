@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from flow_core import hooks
 from flow_core.errors import none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscription
 
 __all__ = ["ConditionalRelay", "Relay"]
@@ -33,6 +34,29 @@ class Relay(CoreSubscriber[T], Generic[T]):
     @abstractmethod
     def over(self, *, cancelled: bool) -> None:
         """It has ended, or was cancelled; called once, before the downstream hears of an end."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The operator, for statistics."""
+
+    @property
+    def served_by(self) -> object | None:
+        """The next link upstream, where that is not the subscription."""
+        return None
+
+    def fail(self, error: BaseException) -> None:
+        """Tell the downstream of an error that is not the upstream's."""
+        upstream = self._upstream
+        if upstream is not None:
+            upstream.cancel()
+        self.on_error(error)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return Statistics(
+            operator=self.label, terminated=self._over, upstream=self.served_by or self._upstream
+        )
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
@@ -90,6 +114,7 @@ class Relay(CoreSubscriber[T], Generic[T]):
     def _release(self, *, cancelled: bool) -> CoreSubscriber[T] | None:
         """Let go of the subscriber (§3.13), and return it to the first caller."""
         with self._lock:
+            self._upstream = None  # which may keep items
             first, self._over = not self._over, True
             downstream, self._downstream = self._downstream, None
         if first:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.errors import is_fatal, none_given, throw_if_fatal
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
@@ -18,6 +19,7 @@ from flow_core.protocols import (
 )
 from flow_core.sources.idle import fail
 from flow_core.subscribers import core_subscriber
+from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
 __all__ = ["Selected"]
@@ -64,11 +66,11 @@ class Selected(Publisher[R], Generic[T, R]):
             error.add_note(f"in {self._label}")
             fail(downstream, error)
             return
-        feed: _Feed[T] = _Feed(processor)
+        feed: _Feed[T] = _Feed(processor, self._label)
         outer = (
-            _ConditionalOuter(downstream, feed.stop)
+            _ConditionalOuter(downstream, feed)
             if isinstance(downstream, ConditionalSubscriber)
-            else _Outer(downstream, feed.stop)
+            else _Outer(downstream, feed)
         )
         chosen.subscribe(outer)
         if feed.over:
@@ -77,7 +79,7 @@ class Selected(Publisher[R], Generic[T, R]):
             self._source.subscribe(feed)
         except BaseException as error:
             if is_fatal(error):
-                feed.stop()
+                feed.cancel()
                 raise
             feed.on_error(error)
 
@@ -89,9 +91,10 @@ class Selected(Publisher[R], Generic[T, R]):
 class _Feed(CoreSubscriber[T], Generic[T]):
     """Between the source and the processor: what the selected flow's end or cancel stops."""
 
-    __slots__ = ("__weakref__", "_lock", "_processor", "_upstream", "over")
+    __slots__ = ("__weakref__", "_label", "_lock", "_processor", "_upstream", "over")
 
-    def __init__(self, processor: Processor[T, T]) -> None:
+    def __init__(self, processor: Processor[T, T], label: str) -> None:
+        self._label = label
         self._processor: Processor[T, T] | None = processor
         self._lock = Lock()
         self._upstream: Subscription | None = None
@@ -157,11 +160,7 @@ class _Feed(CoreSubscriber[T], Generic[T]):
             upstream.request(n)
 
     def cancel(self) -> None:
-        """See `Subscription.cancel`: the processor has nobody to serve any more."""
-        self.stop()
-
-    def stop(self) -> None:
-        """Cancel the source. Any thread; idempotent."""
+        """See `Subscription.cancel`: the processor wants no more."""
         with self._lock:
             self.over = True
             self._processor = None
@@ -169,19 +168,45 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         if upstream is not None:
             upstream.cancel()
 
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return Statistics(
+            operator=self._label.partition(", assembled")[0],
+            terminated=self.over,
+            upstream=self._upstream,
+        )
+
+    def stop(self) -> None:
+        """Cancel the source, and tell those who are still subscribed. Any thread; idempotent."""
+        with self._lock:
+            self.over = True
+            processor, self._processor = self._processor, None
+            upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.cancel()
+        if processor is not None:
+            processor.on_error(DisconnectedError(f"{self._label}: its selected flow is over"))
+
 
 class _Outer(Relay[R]):
     """Passes the selected flow on; when it is over, so is the source."""
 
-    __slots__ = ("_stop",)
+    __slots__ = ("_feed",)
 
-    def __init__(self, downstream: CoreSubscriber[R], stop: Callable[[], object]) -> None:
+    def __init__(self, downstream: CoreSubscriber[R], feed: _Feed[Any]) -> None:
         super().__init__(downstream)
-        self._stop = stop
+        self._feed: _Feed[Any] | None = feed  # Any: the source's items, which do not pass here
+
+    @property
+    def label(self) -> str:
+        """See `Relay.label`."""
+        return "selected"
 
     def over(self, *, cancelled: bool) -> None:
         """See `Relay.over`."""
-        self._stop()
+        feed, self._feed = self._feed, None
+        if feed is not None:
+            feed.stop()
 
 
 @final

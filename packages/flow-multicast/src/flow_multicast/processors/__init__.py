@@ -6,6 +6,7 @@ from flow_multicast.processors.behavior import BehaviorProcessor
 from flow_multicast.processors.direct import DirectProcessor
 from flow_multicast.processors.multicast import MulticastProcessor, MulticastStatistics
 from flow_multicast.processors.replay import ReplayProcessor
+from flow_multicast.processors.serialized import SerializedProcessor, serialized
 from flow_multicast.processors.unicast import UnicastProcessor, UnicastStatistics
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "MulticastStatistics",
     "ProcessorStatistics",
     "ReplayProcessor",
+    "SerializedProcessor",
     "UnicastProcessor",
     "UnicastStatistics",
+    "serialized",
 ]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import length_hint
 from threading import Lock
-from typing import Generic, TypeVar, final
+from types import TracebackType
+from typing import Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
-from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import none_given, throw_if_fatal
+from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request
+from flow_core.errors import MissingBackpressureError, is_fatal, none_given
 from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
@@ -22,9 +26,12 @@ from flow_core.serial import SerialDrain
 from flow_core.subscribers import core_subscriber
 from flow_multicast._stored import release_frames
 
-__all__ = ["HotProcessor", "Line", "ProcessorStatistics"]
+__all__ = ["NEVER", "HotProcessor", "Line", "ProcessorStatistics"]
 
 T = TypeVar("T")
+
+NEVER: Final = 3 * UNBOUNDED
+"""A position in the sequence of items that is never reached."""
 
 
 @final
@@ -47,8 +54,19 @@ class ProcessorStatistics(Generic[T]):
     terminated: bool
 
 
+def _ignore(item: object) -> None:
+    """What an item is given to when its subscriber has left."""
+
+
 class Line(SerialDrain, Generic[T]):
     """One subscriber of a `HotProcessor`. Made with the permit taken.
+
+    It is in one of two states, and changes between them under the lock of the processor:
+
+    * `live`: it has got all that it is to get so far, and wants more. Whoever feeds the processor
+      sends it each item as it comes; its own drain does nothing.
+    * on its own: its drain sends what there is for it, in the thread of whoever asks, and makes it
+      live when it has caught up. One without demand stays on its own.
 
     Args:
         owner: the processor.
@@ -58,14 +76,16 @@ class Line(SerialDrain, Generic[T]):
 
     __slots__ = (
         "__weakref__",
-        "_bad",
-        "_conditional",
-        "_lock",
-        "_receive",
+        "_place",
+        "bad",
+        "conditional",
         "downstream",
-        "emitted",
+        "live",
         "owner",
+        "position",
+        "receive",
         "requested",
+        "start",
         "subscriber",
     )
 
@@ -79,54 +99,86 @@ class Line(SerialDrain, Generic[T]):
         self.owner = owner
         self.subscriber: Subscriber[T] | None = subscriber
         self.downstream: CoreSubscriber[T] | None = downstream
-        self._conditional = isinstance(downstream, ConditionalSubscriber)
-        self._receive: Callable[[T], object] = (
+        self.conditional = isinstance(downstream, ConditionalSubscriber)
+        self.receive: Callable[[T], object] = (
             downstream.try_on_next
             if isinstance(downstream, ConditionalSubscriber)
             else downstream.on_next
         )
-        self._lock = Lock()
-        """Guards `requested`, `downstream` and `_receive`. No signal is sent under it."""
+        self._place: tuple[list[Callable[[T], object]], int] | None = None
+        self.live = False
+        """Written under the processor's lock."""
         self.requested = 0
-        self.emitted = 0
-        """Written with the permit."""
-        self._bad: ValueError | None = None
+        """All that was ever requested; raised under the processor's lock."""
+        self.position = 0
+        """The item that it gets next; not kept up to date while it is live."""
+        self.start = 0
+        """It may get items up to the position ``start + requested``."""
+        self.bad: ValueError | None = None
 
     def introduced(self) -> None:
         """The subscriber has its subscription: ask what to call with items."""
-        with self._lock:
-            downstream = self.downstream
-            if downstream is not None and self._bad is None and not self._conditional:
-                self._receive = downstream.receiver()
+        downstream = self.downstream
+        if downstream is not None and self.bad is None and not self.conditional:
+            self.receive = downstream.receiver()
+            if self.downstream is None or self.bad is not None:
+                self.mute()
 
     # -- from the subscriber
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
-        bad = bad_request(n)
-        if self.downstream is None:
+        bad = None if n.__class__ is int and n > 0 else bad_request(n)
+        if self.downstream is None or self.bad is not None:
             return
-        with self._lock:
-            if bad is not None:
-                self._bad = bad
-                self._receive = hooks.drop_item
-            else:
+        if bad is not None:
+            self.bad = bad
+            self.mute()
+            self.owner.refuse(self)
+        elif self.requested != UNBOUNDED:
+            with self.owner.lock:
                 self.requested = add_demand(self.requested, n)
-        self.signal()
+            self.signal()
 
     def cancel(self) -> None:
         """See `Subscription.cancel`."""
-        self.release()
-        self.owner.leave(self)
-        self.signal()
+        if self.release() is not None:
+            self.owner.forget(self)
 
     def release(self) -> CoreSubscriber[T] | None:
         """Let go of the subscriber (§3.13), and return it to the first caller."""
-        with self._lock:
+        if self.downstream is None:
+            return None
+        with self.owner.lock:
             downstream, self.downstream = self.downstream, None
-            self.subscriber = None
-            self._receive = hooks.drop_item
+        self.mute()
+        self.subscriber = None
         return downstream
+
+    def place(self, calls: list[Callable[[T], object]], index: int) -> None:
+        """Say where `receive` stands among the functions that are called with each item."""
+        # `mute` does the same the other way round: it finds this place, or is seen here.
+        self._place = (calls, index)
+        if self.receive is _ignore:
+            self.mute()
+
+    def displace(self) -> None:
+        """It is no longer among them."""
+        self._place = None
+
+    def mute(self) -> None:
+        """Send no items any more; one that is being sent to others now skips it."""
+        self.receive = _ignore
+        place, self._place = self._place, None
+        if place is not None:
+            calls, index = place
+            calls[index] = _ignore
+
+    # -- with the processor's lock
+
+    @abstractmethod
+    def joins(self, late: bool) -> None:
+        """Its subscriber gets what comes from now on; `late` if all is over."""
 
     # -- with the permit
 
@@ -134,106 +186,157 @@ class Line(SerialDrain, Generic[T]):
     def deliver(self) -> None:
         """Send what there is, as far as the demand goes; `finish` when that was all."""
 
-    def released(self) -> None:
-        """The subscriber is gone: let go of what was kept for it."""
-
     def send(self, item: T) -> bool:
-        """Send an item, if there is demand for it. With the permit.
-
-        Returns:
-            Whether the subscriber is still there.
-        """
+        """Send an item, for which there is demand; False if the subscriber is gone then."""
+        fatal: BaseException | None = None
         try:
-            if self._receive(item) is not False or not self._conditional:
-                self.emitted += 1
+            if self.receive(item) is False and self.conditional:
+                self.start += 1
         except BaseException as error:
-            self._raised(error)
+            fatal = self.raised(error)
+        if fatal is not None:
+            raise fatal
         return self.downstream is not None
 
-    def _raised(self, error: BaseException) -> None:
-        """The subscriber let `error` escape from its on_next (§2.13): it is out."""
-        downstream = self.release()
-        self.owner.leave(self)
-        throw_if_fatal(error)
-        if downstream is None or not downstream.on_next_raised(error):
-            hooks.drop_error(error)
-
-    def send_all(self, items: list[T]) -> int:
-        """Send items, for which there is demand. With the permit.
-
-        Returns:
-            How many were sent, before the subscriber left if it has.
-        """
-        if self._conditional:
-            sent = 0
+    def send_all(self, items: Sequence[T]) -> None:
+        """Send items from `position` on, as far as the subscriber wants them."""
+        if self.conditional:
             for item in items:
-                sent += 1
-                if not self.send(item) or not self.wanted:
+                self.position += 1
+                if not self.send(item) or self.bad is not None:
                     break
-            return sent
-        receive, sent = self._receive, 0
+            return
+        receive, position = self.receive, self.position
+        rest = iter(items)
+        fatal: BaseException | None = None
         try:
-            for item in items:
-                sent += 1
+            for item in rest:
                 receive(item)
-                if self.downstream is None or self._bad is not None:
+                if self.downstream is None or self.bad is not None:
                     break
         except BaseException as error:
-            self._raised(error)
-        self.emitted += sent
-        return sent
+            fatal = self.raised(error)
+        finally:
+            self.position = position + len(items) - length_hint(rest)
+        if fatal is not None:
+            raise fatal
+
+    def raised(self, error: BaseException) -> BaseException | None:
+        """The subscriber let `error` escape (§2.13): it is out. Returns what is to be raised."""
+        downstream = self.release()
+        self.owner.forget(self)
+        if is_fatal(error):
+            return error
+        try:
+            handled = downstream is not None and downstream.on_next_raised(error)
+        except BaseException as raised:
+            if is_fatal(raised):
+                return raised
+            hooks.drop_error(raised)
+            handled = False
+        if not handled:
+            hooks.drop_error(error)
+        return None
 
     def finish(self, error: BaseException | None) -> None:
-        """Send the terminal. With the permit."""
+        """Send the terminal."""
         downstream = self.release()
-        self.owner.leave(self)
+        self.owner.forget(self)
         if downstream is None:
             return
-        if error is None:
-            downstream.on_complete()
-        else:
-            downstream.on_error(error)
+        try:
+            if error is None:
+                downstream.on_complete()
+            else:
+                downstream.on_error(error)
+        except BaseException as raised:
+            if is_fatal(raised):
+                raise
+            hooks.drop_error(raised)
 
     @final
     def drain(self) -> None:
         """See `SerialDrain.drain`."""
-        if self.downstream is not None:
-            bad = self._bad
-            if bad is None:
-                self.deliver()
-            else:
-                self.finish(bad)
-        if self.downstream is None:
-            self.released()
+        if self.live or self.downstream is None:
+            return
+        if self.bad is None:
+            self.deliver()
+        if self.bad is not None and not self.live:
+            self.finish(self.bad)  # §3.9
 
     @property
     def wanted(self) -> bool:
         """Whether the subscriber is there, and has not requested what cannot be (§3.9)."""
-        return self.downstream is not None and self._bad is None
+        return self.downstream is not None and self.bad is None
 
     @property
     def demand(self) -> int:
         """How many items may be sent."""
         requested = self.requested
-        return requested if requested == UNBOUNDED else requested - self.emitted
+        if requested == UNBOUNDED:
+            return requested
+        position = self.owner.position if self.live else self.position
+        return self.start + requested - position
 
 
-class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
+class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     """Takes all that its upstream has, and gives it to each subscriber on its own.
 
-    A subclass makes the `Line` of a subscriber, and says what becomes of an item (`accept`).
+    A subclass makes the `Line` of a subscriber, and says what is kept of an item (`keep`). Items
+    have positions, counted from the first. The permit is held while an item is sent to the lines
+    that are live; one that comes meanwhile, from within an on_next, waits for that.
     """
 
-    __slots__ = ("__weakref__", "_done", "_error", "_lines", "_lock", "_snapshot", "_upstream")
+    __slots__ = (
+        "__weakref__",
+        "_calls",
+        "_changes",
+        "_conditional",
+        "_done",
+        "_error",
+        "_lines",
+        "_live",
+        "_over",
+        "_serving",
+        "_stale",
+        "_trace",
+        "_upstream",
+        "_waiting",
+        "common",
+        "lock",
+        "position",
+        "refill",
+    )
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        """Guards all that follows. Nothing is called under it."""
+        super().__init__()
+        self.lock: Final = Lock()
+        """Guards what follows. Nothing is called under it."""
         self._lines: dict[Line[T], None] = {}
-        self._snapshot: tuple[Line[T], ...] | None = ()
-        """The lines; None if some have joined or left since it was taken."""
+        self._live: dict[Line[T], None] = {}
+        """Those of the lines that are live."""
+        self._serving: tuple[Line[T], ...] = ()
+        """The live lines as of the last item; `_stale` if some have joined or left since."""
+        self._calls: list[Callable[[T], object]] = []
+        """Their functions. One who leaves puts a function that does nothing in its place."""
+        self._conditional = False
+        self._stale = False
+        self.common = NEVER
+        """All live lines want the items before this position, as far as is known."""
+        self.position = 0
+        """The position of the next item: how many were accepted."""
+        self.refill = NEVER
+        """The position from which on `ask` has something to do."""
+        self._waiting: deque[T] = deque()
+        """Items that came while another one was sent."""
+        self._changes: deque[Line[T]] = deque()
+        """Live lines with a bad request."""
         self._done = False
+        """Nothing more is accepted."""
+        self._over = False
+        """Nothing more is sent to those who are live: the lines tell the end."""
         self._error: BaseException | None = None
+        self._trace: TracebackType | None = None
         self._upstream: Subscription | None = None
 
     # -- for subclasses
@@ -242,35 +345,62 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
         """The line of a new subscriber."""
 
-    @abstractmethod
-    def accept(self, item: T) -> None:
-        """An item has come."""
+    def tick(self) -> None:
+        """An item is about to come."""
+
+    def keep(self, item: T) -> None:
+        """An item comes, as the one at `position`. Under the lock."""
 
     def begin(self, upstream: Subscription) -> None:
         """There is an upstream: request of it."""
         upstream.request(UNBOUNDED)
 
-    def joins(self, line: Line[T]) -> None:
-        """A line joins now, and gets what comes from now on. Under the lock."""
+    def ask(self) -> None:
+        """Request more of the upstream."""
+
+    def counts(self, line: Line[T], on_its_own: bool) -> None:
+        """A line begins or ceases to be on its own. Under the lock."""
+
+    def left(self) -> None:
+        """Some line has left. Without the lock."""
+
+    def room(self) -> int:
+        """How many items may come before one is too much for a subscriber."""
+        return UNBOUNDED
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be accepted."""
-        return self._done
+        """Whether all items are there."""
+        return self._over
 
     @property
     def error(self) -> BaseException | None:
         """What it has ended with."""
-        return self._error
+        error = self._error
+        if error is not None and self._trace is not None:
+            error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
+        return error
 
-    @property
     def lines(self) -> tuple[Line[T], ...]:
         """The lines of all subscribers at this moment."""
-        snapshot = self._snapshot
-        if snapshot is None:
-            with self._lock:
-                snapshot = self._snapshot = tuple(self._lines)
-        return snapshot
+        with self.lock:
+            return tuple(self._lines)
+
+    def enter_live(self, line: Line[T]) -> bool:
+        """Make a line live that has demand; False if it has to look again. Called by its drain."""
+        with self.lock:
+            if line.position != self.position or self._over or not line.wanted:
+                return False
+            self.make_live(line)
+            self.counts(line, on_its_own=False)
+            return True
+
+    def make_live(self, line: Line[T]) -> None:
+        """From the next item on, it is sent to `line` by whoever feeds. Under the lock."""
+        line.live = True
+        self._live[line] = None
+        self._stale = True
+        self.common = -1
 
     # -- towards the subscribers
 
@@ -284,8 +414,10 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Whether somebody is subscribed now."""
         return bool(self._lines)
 
-    def left(self) -> None:
-        """Some line has left. Without the lock."""
+    @property
+    def terminated(self) -> bool:
+        """Whether it has ended, and accepts nothing more."""
+        return self._done
 
     @final
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
@@ -298,29 +430,68 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
             downstream.on_subscribe(line)
         except BaseException:
             line.release()
-            line.run_entered()
+            line.leave()
             raise
         line.introduced()
-        with self._lock:
-            if line.downstream is not None and not self._done:  # who leaves later is found here
-                self._lines[line] = None
-                self._snapshot = None
-            self.joins(line)
+        with self.lock:
+            if line.downstream is not None:  # who leaves later is found here
+                line.joins(self._over)
+                if not self._over:
+                    self._lines[line] = None
+                    self.counts(line, on_its_own=not line.live)
         line.run_entered()
 
-    def leave(self, line: Line[T]) -> None:
-        """A subscriber has cancelled, or has got its terminal."""
-        with self._lock:
+    @final
+    def forget(self, line: Line[T]) -> None:
+        """A subscriber has cancelled, or gets its terminal."""
+        with self.lock:
             known = self._lines.pop(line, line) is None
-            if known:
-                self._snapshot = None
-        if known:
-            self.left()
+            if not known:
+                return
+            if line.live:
+                self._retire(line)
+                if not self._live:  # there may be no next item to find out
+                    self._serving, self._calls = (), []
+            else:
+                self.counts(line, on_its_own=False)
+        self.left()
+
+    @final
+    def refuse(self, line: Line[T]) -> None:
+        """A line, muted already, has made a bad request: it fails, serial with its on_next."""
+        with self.lock:
+            live = line.live
+        if not live:
+            line.signal()
+            return
+        # An item that is sent from here on skips the line. If one is being sent, whoever does that
+        # finds the line in `_changes` when he has given the permit back, or is seen here.
+        self._changes.append(line)
+        self._missed = True
+        if 0 in self._permit:
+            with suppress(ValueError):
+                self._changes.remove(line)
+            self._withdraw(line)
+
+    def _withdraw(self, line: Line[T]) -> None:
+        """No item is being sent to `line`: let it tell what it has to tell."""
+        with self.lock:
+            if line.live:
+                self._retire(line)
+        line.signal()
+
+    def _retire(self, line: Line[T]) -> None:
+        """A line is live no longer. Under the lock."""
+        del self._live[line]
+        line.position = self.position  # before its drain, in whatever thread, may use it
+        line.live = False
+        self._stale = True
+        self.common = -1
 
     def statistics(self) -> ProcessorStatistics[T]:
         """Who is served, and what waits. Any thread."""
         demand, held_back = UNBOUNDED, list[Subscriber[T]]()
-        lines = self.lines
+        lines = self.lines()
         for line in lines:
             subscriber, left = line.subscriber, max(line.demand, 0)
             demand = min(demand, left)
@@ -341,10 +512,6 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     # -- from whoever feeds it
 
-    def full(self) -> bool:
-        """Whether an item that came now would be too much for a subscriber."""
-        return False
-
     @final
     def offer(self, item: T) -> bool:
         """Take `item`, unless it would be too much for a subscriber. One call at a time (§1.3).
@@ -355,7 +522,7 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
         Raises:
             NoneItemError: if it is None (§2.13).
         """
-        if item is not None and (self._done or self.full()):
+        if item is not None and (self._done or self.room() <= len(self._waiting)):
             return False
         self.on_next(item)
         return True
@@ -365,7 +532,7 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
         """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
         if subscription is None:
             raise none_given("on_subscribe")
-        with self._lock:
+        with self.lock:
             taken = self._upstream is None and not self._done
             if taken:
                 self._upstream = subscription
@@ -381,8 +548,22 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
             raise none_given("on_next")
         if self._done:
             hooks.drop_item(item)
+            return
+        permit = self._permit
+        if permit.pop(0, False):
+            try:
+                self._accept(item)
+            finally:
+                permit[0] = True
+                if self._missed:
+                    self.signal()
+        elif len(self._waiting) < DEFAULT_PREFETCH:
+            self._waiting.append(item)
+            self.signal()
         else:
-            self.accept(item)
+            self._overflow(item)
+        if self.position >= self.refill:
+            self.ask()
 
     @final
     def on_error(self, error: BaseException, /) -> None:
@@ -403,23 +584,129 @@ class HotProcessor(CoreSubscriber[T], Processor[T, T], Generic[T]):
         self.on_error(error)
         return True
 
+    def _overflow(self, item: T) -> None:
+        hooks.drop_item(item)
+        upstream = self._upstream
+        ended = self._end(
+            MissingBackpressureError(
+                f"{self!r} was given more than {DEFAULT_PREFETCH} items while it sent another one; "
+                "do not feed it from within its own subscribers, or use serialized()"
+            )
+        )
+        if ended and upstream is not None:
+            upstream.cancel()
+
     def _end(self, error: BaseException | None) -> bool:
-        """Tell all subscribers; False if that was done before."""
-        with self._lock:
+        """Accept no more, and tell all subscribers; False if that was done before."""
+        with self.lock:
             if self._done:
                 return False
             self._error = error
             self._done = True
             self._upstream = None
-            lines = tuple(self._lines)
-        raised: BaseException | None = None
-        for line in lines:
-            try:
-                line.signal()
-            except BaseException as fatal:
-                raised = raised or fatal
-        if error is not None:
-            release_frames(error)
-        if raised is not None:
-            raise raised
+            self.refill = NEVER
+        self.signal()
         return True
+
+    # -- with the permit
+
+    @final
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        waiting = self._waiting
+        while waiting:
+            item = waiting.popleft()
+            if self._over:
+                hooks.drop_item(item)
+            else:
+                self._accept(item)
+        while self._changes:
+            with suppress(IndexError):  # another thread was faster
+                self._withdraw(self._changes.popleft())
+        if self._done and not self._over and not waiting:
+            self._tell()
+
+    def _accept(self, item: T) -> None:
+        """Keep an item, and send it to all who are live."""
+        self.tick()
+        behind: list[Line[T]] = []
+        with self.lock:
+            position = self.position
+            if position >= self.common:
+                behind = self._look(position)
+            self.keep(item)
+            self.position = position + 1
+            calls, lines = self._calls, self._serving
+        fatal: BaseException | None = None
+        if behind:
+            fatal = _signal_each(behind)
+        if self._conditional:
+            for line in lines:
+                try:
+                    if line.receive(item) is False and line.conditional:
+                        line.start += 1
+                except BaseException as error:
+                    fatal = line.raised(error) or fatal
+        else:
+            serving = iter(calls)
+            for receive in serving:
+                try:
+                    receive(item)
+                except BaseException as error:
+                    fatal = lines[~length_hint(serving)].raised(error) or fatal
+        if fatal is not None:
+            raise fatal
+
+    def _look(self, position: int) -> list[Line[T]]:
+        """Find out how far all live lines want items. Under the lock.
+
+        Returns:
+            Those that do not want the next one: they are live no longer.
+        """
+        live = self._live
+        wanted = [line.start + line.requested for line in live]
+        common = min(wanted, default=NEVER)
+        behind: list[Line[T]] = []
+        if common <= position:
+            behind = [line for line in live if line.start + line.requested <= position]
+            for line in behind:
+                self._retire(line)
+                line.displace()
+                self.counts(line, on_its_own=True)
+            common = min([line.start + line.requested for line in live], default=NEVER)
+        if self._stale:
+            self._stale = False
+            self._serving = lines = tuple(live)
+            self._live = dict.fromkeys(lines)  # a dict does not shrink
+            self._calls = calls = [line.receive for line in lines]
+            self._conditional = any(line.conditional for line in lines)
+            for index, line in enumerate(lines):
+                line.place(calls, index)
+        self.common = common
+        return behind
+
+    def _tell(self) -> None:
+        """All lines are on their own now, and find the end when they have sent what there is."""
+        with self.lock:
+            self._over = True
+            lines = tuple(self._lines)
+            for line in tuple(self._live):
+                self._retire(line)
+                line.displace()
+            self._serving, self._calls = (), []
+        fatal = _signal_each(lines)
+        if self._error is not None:
+            self._trace = release_frames(self._error)
+        if fatal is not None:
+            raise fatal
+
+
+def _signal_each(lines: Sequence[Line[T]]) -> BaseException | None:
+    """Signal all of them, whatever one raises; returns the first of that."""
+    fatal: BaseException | None = None
+    for line in lines:
+        try:
+            line.signal()
+        except BaseException as raised:
+            fatal = fatal or raised
+    return fatal

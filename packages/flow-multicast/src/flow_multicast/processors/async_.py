@@ -46,8 +46,8 @@ class AsyncProcessor(HotProcessor[T]):
         """See `HotProcessor.line`."""
         return _LastLine(self, subscriber, downstream)
 
-    def accept(self, item: T) -> None:
-        """See `HotProcessor.accept`."""
+    def keep(self, item: T) -> None:
+        """See `HotProcessor.keep`."""
         self._last = item
 
     @property
@@ -74,6 +74,9 @@ class _LastLine(Line[T]):
         super().__init__(owner, subscriber, downstream)
         self._last_of = owner
 
+    def joins(self, late: bool) -> None:
+        """See `Line.joins`: early or late is all the same."""
+
     def deliver(self) -> None:
         """See `Line.deliver`."""
         owner = self._last_of
@@ -82,5 +85,7 @@ class _LastLine(Line[T]):
         last = owner.last if owner.error is None else None
         if last is None:
             self.finish(owner.error)
-        elif self.demand > 0 and self.send(last):
-            self.finish(None)
+        elif self.demand > 0:
+            self.position += 1
+            if self.send(last) and self.bad is None:
+                self.finish(None)

@@ -32,6 +32,9 @@ class BehaviorProcessor(HotProcessor[T]):
     every item counts. When it completes, those who have not got the newest value get it before the
     end; who subscribes after the end gets the end only.
 
+    An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
+    one more ends it with MissingBackpressureError.
+
     Demand: everything is requested of the upstream; see above.
     Thread: that of the upstream, or of whoever requests or subscribes. Fusion: none.
     Errors: an error of the upstream comes at once. A subscriber that raises is out.
@@ -51,12 +54,13 @@ class BehaviorProcessor(HotProcessor[T]):
             raise TypeError(f"BehaviorProcessor() takes one value or none, not {len(value)}")
         if value and value[0] is None:
             raise NoneItemError("BehaviorProcessor(None): None is not an item (§2.13)")
-        self._latest: tuple[int, T] | None = (1, value[0]) if value else None
-        """A number that grows, and the value: replaced as one."""
+        self._latest: tuple[int, T] | None = (0, value[0]) if value else None
+        """The position of the newest value, and the value: replaced as one."""
+        self.position = len(value)
 
     @property
     def latest(self) -> tuple[int, T] | None:
-        """The newest value, and how many there were."""
+        """The newest value and its position."""
         return self._latest
 
     @property
@@ -68,17 +72,9 @@ class BehaviorProcessor(HotProcessor[T]):
         """See `HotProcessor.line`."""
         return _BehaviorLine(self, subscriber, downstream)
 
-    def joins(self, line: Line[T]) -> None:
-        """See `HotProcessor.joins`."""
-        if self.ended and isinstance(line, _BehaviorLine):
-            line.late = True
-
-    def accept(self, item: T) -> None:
-        """See `HotProcessor.accept`."""
-        latest = self._latest
-        self._latest = (1 if latest is None else latest[0] + 1, item)
-        for line in self.lines:
-            line.signal()
+    def keep(self, item: T) -> None:
+        """See `HotProcessor.keep`."""
+        self._latest = (self.position, item)
 
     @property
     def buffered(self) -> int:
@@ -93,7 +89,7 @@ class BehaviorProcessor(HotProcessor[T]):
 class _BehaviorLine(Line[T]):
     """One subscriber, and which value it got last."""
 
-    __slots__ = ("_got", "_values", "late")
+    __slots__ = ("_late", "_values")
 
     def __init__(
         self,
@@ -103,24 +99,32 @@ class _BehaviorLine(Line[T]):
     ) -> None:
         super().__init__(owner, subscriber, downstream)
         self._values = owner
-        self._got = 0
-        self.late = False
+        self._late = False
         """It has come after the end."""
+
+    def joins(self, late: bool) -> None:
+        """See `Line.joins`: the newest value comes first."""
+        self.position = self.start = max(self.owner.position - 1, 0)
+        self._late = late
 
     def deliver(self) -> None:
         """See `Line.deliver`."""
         owner = self._values
         while self.wanted:
             ended = owner.ended  # read before the value: what came before the end is there by then
-            latest = owner.latest
-            if ended and (owner.error is not None or self.late):
+            if ended and (self._late or owner.error is not None):
                 self.finish(owner.error)
                 return
-            if latest is None or latest[0] == self._got:
+            latest = owner.latest
+            if latest is None or latest[0] < self.position:
                 if ended:
                     self.finish(None)
+                elif self.demand > 0 and not owner.enter_live(self):
+                    continue
                 return
             if self.demand <= 0:
                 return
-            self._got = latest[0]
-            self.send(latest[1])
+            position, value = latest
+            self.start += position - self.position  # what was in between is not for it
+            self.position = position + 1
+            self.send(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar, final
 
-from flow_core import hooks
+from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber
 from flow_multicast.processors._hot import HotProcessor, Line
@@ -27,6 +27,9 @@ class DirectProcessor(HotProcessor[T]):
     item when it comes fails with MissingBackpressureError, alone; the others go on. Who subscribes
     after the end gets the end.
 
+    An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
+    one more ends it with MissingBackpressureError.
+
     Demand: everything is requested of the upstream; see above. `offer` asks before it sends.
     Thread: that of the upstream. Fusion: none.
     Errors: those of the upstream go to all. A subscriber that raises is out; the others go on.
@@ -34,37 +37,16 @@ class DirectProcessor(HotProcessor[T]):
 
     __slots__ = ()
 
-    def full(self) -> bool:
-        """See `HotProcessor.full`: a subscriber has no demand."""
-        return any(line.demand <= 0 for line in self.lines)
+    def room(self) -> int:
+        """See `HotProcessor.room`: what each subscriber has asked for."""
+        wanted = self.common - self.position
+        if wanted > 0:  # as far as is known, without a look at all of them
+            return min(wanted, UNBOUNDED)
+        return max(min((line.demand for line in self.lines()), default=UNBOUNDED), 0)
 
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
         """See `HotProcessor.line`."""
         return _DirectLine(self, subscriber, downstream)
-
-    def accept(self, item: T) -> None:
-        """See `HotProcessor.accept`."""
-        for line in self.lines:
-            permit = line._permit
-            if not permit.pop(0, False):
-                # It is just being told of a bad request, or sends items itself within on_next.
-                if line.downstream is not None:
-                    hooks.drop_item(item)
-                continue
-            try:
-                if line.emitted < line.requested:
-                    line.send(item)
-                elif line.downstream is not None:
-                    line.finish(
-                        MissingBackpressureError(
-                            f"a subscriber of {self!r} has not requested the item that came; put a "
-                            "back-pressure operator behind the processor, or feed it by offer()"
-                        )
-                    )
-            finally:
-                permit[0] = True
-                if line._missed:
-                    line.signal()
 
     def __repr__(self) -> str:
         return "DirectProcessor()"
@@ -72,11 +54,26 @@ class DirectProcessor(HotProcessor[T]):
 
 @final
 class _DirectLine(Line[T]):
-    """One subscriber. It is sent items by `DirectProcessor.accept` alone."""
+    """One subscriber: live from the first."""
 
     __slots__ = ()
 
+    def joins(self, late: bool) -> None:
+        """See `Line.joins`."""
+        owner = self.owner
+        self.position = self.start = owner.position
+        if not late and self.wanted:
+            owner.make_live(self)
+
     def deliver(self) -> None:
-        """See `Line.deliver`."""
-        if self.owner.ended:
-            self.finish(self.owner.error)
+        """See `Line.deliver`; it is not live any more."""
+        owner = self.owner
+        if owner.ended:
+            self.finish(owner.error)
+            return
+        self.finish(
+            MissingBackpressureError(
+                f"a subscriber of {owner!r} has not requested the item that came; put a "
+                "back-pressure operator behind the processor, or feed it by offer()"
+            )
+        )

@@ -142,6 +142,14 @@ class _MulticastSubscription(Generic[T]):
         self.announced = False
         """Whether on_subscribe has returned, so that other signals may follow."""
 
+    def introduced(self) -> None:
+        """The subscriber has its subscription: ask what to call with items."""
+        downstream = self.downstream
+        if downstream is not None and self.bad is None and not self.conditional:
+            self.deliver = downstream.receiver()
+            if self.downstream is None or self.bad is not None:
+                self.mute()
+
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
@@ -331,6 +339,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         except BaseException:
             line.release()
             raise
+        line.introduced()
         line.announced = True
         self._changes.append(line)
         self.signal()
@@ -438,6 +447,12 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             queue.append(item)
         self.signal()
         return True
+
+    def room(self) -> int:
+        """How many items `offer` would take now, if nobody requested any."""
+        if self._done or self._fused is not None:
+            return 0
+        return max(self._capacity - len(self._queue), 0)
 
     # -- signals from the upstream
 
@@ -636,11 +651,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                     self._holder = index
                     return False
         if self._stale:
-            self._lines = lines = tuple(self._members)
-            self._stale = False
-            self._calls = calls = [line.deliver for line in lines]
-            for index, line in enumerate(lines):
-                line.place(calls, index)
+            self._line_up()
+            lines = self._lines
         self._holder = None
         wanted = [line.start + line.requested for line in lines]
         self._common = common = min(wanted, default=position)
@@ -675,8 +687,19 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 line.start = self._sent
                 members[line] = None
                 self._conditionals += line.conditional
+        if left and len(self._lines) > 2 * len(members) + 16:
+            self._line_up()  # there may be no next item; what has left is not to be kept till then
         if left and self._ref_count and not members and not self._terminated:
             self._abandon()
+
+    def _line_up(self) -> None:
+        """Prepare to send items to those who are members now."""
+        self._stale = False
+        self._holder = None
+        self._lines = lines = tuple(self._members)
+        self._calls = calls = [line.deliver for line in lines]
+        for index, line in enumerate(lines):
+            line.place(calls, index)
 
     def _send_conditionally(self, item: T) -> None:
         """Send `item` where some subscribers say whether they used it up."""
@@ -769,8 +792,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._discard()
         error = self._error
         if first and error is not None:
-            release_frames(error)
-            self._trace = error.__traceback__
+            self._trace = release_frames(error)
 
     def _finish(self, line: _MulticastSubscription[T], *, late: bool = False) -> None:
         downstream = line.release()

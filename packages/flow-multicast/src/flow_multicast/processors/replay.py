@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _CHUNK: Final = 256
 """Items that a line takes at a time: between two, it looks for what has changed."""
-_SLACK: Final = 64
+_SLACK: Final = 128
 """Items that may be forgotten before the room of these is given back."""
 
 
@@ -37,10 +37,14 @@ class ReplayProcessor(HotProcessor[T]):
     Each subscriber has a position of its own, and is sent items as it asks for them. Who subscribes
     after the end gets what is kept, and then the end.
 
+    An item from within an on_next waits until the one before it was sent to all; 128 may wait, and
+    one more ends it with MissingBackpressureError.
+
     Demand: without `size`, everything is requested of the upstream, and everything is kept. With
     it, the upstream may be `size` items ahead of the slowest subscriber, so that nobody misses an
     item, and the slowest sets the pace beyond that; without subscribers it runs freely, and old
-    items are forgotten.
+    items are forgotten. More is requested when 75 % of it was taken. A newcomer that does not ask
+    at once is waited for, too: up to twice `size` items are kept while somebody is behind.
     A processor that is fed faster than that, by hand or by an upstream that ignores demand, forgets
     what it has no room for: a subscriber that had not got it yet fails with
     MissingBackpressureError, alone. The same holds for items that grow older than `ttl_s` before
@@ -60,11 +64,14 @@ class ReplayProcessor(HotProcessor[T]):
     """
 
     __slots__ = (
+        "_behind",
         "_clock",
         "_first",
         "_granted",
         "_limit",
         "_log",
+        "_now",
+        "_slow",
         "_slowest",
         "_times",
         "_ttl_s",
@@ -86,19 +93,19 @@ class ReplayProcessor(HotProcessor[T]):
         """The position of the oldest item that is kept."""
         self._times: deque[float] = deque()
         """When the items that are kept have come; only with `ttl_s`."""
+        self._now = 0.0
+        # What follows is for a processor with a size, and guarded by the lock.
         self._granted = 0
-        """How many items were requested of the upstream. Under the lock."""
+        """How many items were requested of the upstream."""
         self._limit = replenish_limit(size or 1)
+        self._slow: dict[_ReplayLine[T], None] = {}
+        """The lines that are on their own."""
         self._slowest = 0
-        """No subscriber stands before this position, as far as is known. Under the lock."""
+        """None of them stands before this position."""
+        self._behind = 0
+        """How many of them stand before `refill`. With none, more can be requested."""
 
     # -- the log
-
-    @property
-    def end(self) -> int:
-        """The position of the item that comes next."""
-        base, entries = self._log
-        return base + len(entries)
 
     def read(self, position: int, count: int) -> list[T] | None:
         """Up to `count` items from `position` on; None if the first of them is forgotten."""
@@ -109,49 +116,65 @@ class ReplayProcessor(HotProcessor[T]):
             return None
         return cast("list[T]", found)  # what is None is forgotten
 
-    def accept(self, item: T) -> None:
-        """See `HotProcessor.accept`."""
-        self._log[1].append(item)
+    def tick(self) -> None:
+        """See `HotProcessor.tick`."""
         if self._ttl_s is not None:
-            self._times.append(self._clock.now())
-            self._expire()
-        if self.size is not None:
-            self._forget(self.end - self.size)
-        lines = self.lines
-        for line in lines:
-            line.signal()
-        if not lines:
-            self.ask()
+            self._now = self._clock.now()
 
-    def _expire(self) -> None:
+    def keep(self, item: T) -> None:
+        """See `HotProcessor.keep`."""
+        base, entries = self._log
+        entries.append(item)
+        if self._ttl_s is not None:
+            self._times.append(self._now)
+            self._expire(self._now)
+        size = self.size
+        if size is not None:
+            before = self._first
+            first = self.position + 1 - size
+            if self._slow:
+                first = max(first - size, min(first, self._slowest))
+            if first == before + 1 and first - base <= _SLACK and not self._times:
+                self._first = first  # as `_forget` does it, for most items
+                entries[before - base] = None
+            elif first > before:
+                self._forget(first)
+
+    def _expire(self, now: float) -> None:
+        """Forget what is too old. Under the lock."""
         if self._ttl_s is None:
             return
-        with self._lock:
-            oldest = self._clock.now() - self._ttl_s
-            times, first = self._times, self._first
-            while times and times[0] <= oldest:
-                times.popleft()
-                first += 1
-        if first > self._first:
-            self._forget(first, expired=True)
+        oldest = now - self._ttl_s
+        gone = 0
+        for time in self._times:
+            if time > oldest:
+                break
+            gone += 1
+        if gone:
+            self._forget(self._first + gone)
 
-    def _forget(self, first: int, *, expired: bool = False) -> None:
-        """Forget the items before position `first`."""
-        with self._lock:
-            base, entries = self._log
-            before, self._first = self._first, max(first, self._first)
-            for index in range(before - base, self._first - base):
-                entries[index] = None
-                if self._times and not expired:
-                    self._times.popleft()
-            gone = self._first - base
-            if gone > _SLACK and gone > len(entries) - gone:
-                self._log = (self._first, entries[gone:])
+    def _forget(self, first: int) -> None:
+        """Forget the items before position `first`. Under the lock."""
+        base, entries = self._log
+        before, self._first = self._first, first
+        for index in range(before - base, first - base):
+            entries[index] = None
+            if self._times:
+                self._times.popleft()
+        gone = first - base
+        if gone > _SLACK and gone > len(entries) - gone:
+            self._log = (first, entries[gone:])
+
+    @property
+    def oldest(self) -> int:
+        """The position of the first item for newcomers."""
+        first = self._first
+        return first if self.size is None else max(first, self.position - self.size)
 
     @property
     def buffered(self) -> int:
         """See `HotProcessor.buffered`."""
-        return self.end - self._first
+        return self.position - self._first
 
     # -- demand of the upstream
 
@@ -159,58 +182,77 @@ class ReplayProcessor(HotProcessor[T]):
         """See `HotProcessor.begin`."""
         if self.size is None:
             upstream.request(UNBOUNDED)
-        else:
-            self.ask()
+            return
+        with self.lock:
+            self.refill = 0
+            self._behind = 0
+        self.ask()
 
     def left(self) -> None:
         """See `HotProcessor.left`: it may have been the slowest."""
-        self.ask()
-
-    def moved(self, before: int) -> None:
-        """A subscriber that stood at position `before` has got items."""
-        if before <= self._slowest:
+        if self.position >= self.refill:
             self.ask()
+
+    def counts(self, line: Line[T], on_its_own: bool) -> None:
+        """See `HotProcessor.counts`."""
+        if self.size is None or not isinstance(line, _ReplayLine):
+            return
+        if on_its_own:
+            line.known = line.position
+            self._slow[line] = None
+            self._slowest = min(self._slowest, line.known) if len(self._slow) > 1 else line.known
+            self._behind += line.known < self.refill
+        elif line in self._slow:
+            del self._slow[line]
+            self._behind -= line.known < self.refill
+
+    def moved(self, line: _ReplayLine[T]) -> None:
+        """A line that is on its own has got items."""
+        with self.lock:
+            if line not in self._slow:
+                return
+            before, line.known = line.known, line.position
+            if not before < self.refill <= line.known:
+                return
+            self._behind -= 1
+        self.ask()
 
     def ask(self) -> None:
         """Request as many items as there is room for, if those are enough to be worth it."""
         size = self.size
         if size is None:
             return
-        with self._lock:
-            upstream = self._upstream
-            slowest = end = self.end
-            for line in self._lines:
-                if isinstance(line, _ReplayLine):
-                    slowest = min(slowest, line.position)
-            self._slowest = slowest
-            room = slowest + size - max(self._granted, end)
-            if upstream is None or (room < self._limit and self._granted > end):
+        with self.lock:
+            upstream, end = self._upstream, self.position
+            if upstream is None or self._behind or end < self.refill:
                 return
-            if room <= 0:
-                return
-            self._granted = max(self._granted, end) + room
-        upstream.request(room)
+            self._slowest = slowest = min([line.known for line in self._slow], default=end)
+            granted = max(self._granted, end)
+            room = slowest + size - granted
+            self._granted = granted = max(slowest + size, granted)
+            self.refill = refill = granted - size + self._limit
+            self._behind = sum([line.known < refill for line in self._slow])
+        if room > 0:
+            upstream.request(room)
 
     # -- subscribers
 
-    def full(self) -> bool:
-        """See `HotProcessor.full`: an item would be forgotten that a subscriber has yet to get."""
+    def room(self) -> int:
+        """See `HotProcessor.room`: what can come before an item is forgotten that is wanted."""
         size = self.size
         if size is None:
-            return False
-        oldest = self.end - size
-        return any(isinstance(one, _ReplayLine) and one.position <= oldest for one in self.lines)
+            return UNBOUNDED
+        with self.lock:
+            end = self.position
+            return size - end + min([line.known for line in self._slow], default=end)
 
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
         """See `HotProcessor.line`."""
-        self._expire()  # what is too old is not for newcomers
+        if self._ttl_s is not None:  # what is too old is not for newcomers
+            now = self._clock.now()
+            with self.lock:
+                self._expire(now)
         return _ReplayLine(self, subscriber, downstream)
-
-    def joins(self, line: Line[T]) -> None:
-        """See `HotProcessor.joins`."""
-        if isinstance(line, _ReplayLine):
-            line.position = self._first
-            self._slowest = min(self._slowest, self._first)
 
     def __repr__(self) -> str:
         parts = [f"size={self.size}"] if self.size is not None else []
@@ -223,7 +265,7 @@ class ReplayProcessor(HotProcessor[T]):
 class _ReplayLine(Line[T]):
     """One subscriber, and the position of the item that it gets next."""
 
-    __slots__ = ("_log_of", "position")
+    __slots__ = ("_log_of", "known")
 
     def __init__(
         self,
@@ -233,22 +275,29 @@ class _ReplayLine(Line[T]):
     ) -> None:
         super().__init__(owner, subscriber, downstream)
         self._log_of = owner
-        self.position = 0
+        self.known = 0
+        """The position that the processor knows of. Under its lock."""
+
+    def joins(self, late: bool) -> None:
+        """See `Line.joins`."""
+        self.position = self.start = self._log_of.oldest
 
     def deliver(self) -> None:
         """See `Line.deliver`."""
         owner = self._log_of
-        before = self.position
         while self.wanted:
             ended = owner.ended  # read before the items: what came before the end is there by then
-            if self.position >= owner.end:
+            position = self.position
+            if position >= owner.position:
                 if ended:
                     self.finish(owner.error)
-                break
+                elif self.demand > 0 and not owner.enter_live(self):
+                    continue
+                return
             demand = self.demand
             if demand <= 0:
-                break
-            items = owner.read(self.position, min(demand, _CHUNK))
+                return
+            items = owner.read(position, min(demand, _CHUNK))
             if items is None:
                 self.finish(
                     MissingBackpressureError(
@@ -257,6 +306,6 @@ class _ReplayLine(Line[T]):
                     )
                 )
                 return
-            self.position += self.send_all(items)
-        if self.position > before:
-            owner.moved(before)
+            self.send_all(items)
+            if owner.size is not None:
+                owner.moved(self)

@@ -292,6 +292,11 @@ class UnicastProcessor(
         self.signal()
         return True
 
+    def room(self) -> int:
+        """How many items `offer` would take now."""
+        with self._lock:
+            return 0 if self._done else max(self._room(), 0)
+
     # -- signals from the upstream
 
     def on_subscribe(self, subscription: Subscription, /) -> None:

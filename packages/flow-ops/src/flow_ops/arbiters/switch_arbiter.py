@@ -88,13 +88,6 @@ class SwitchArbiter(Coordinator[T]):
         """Have `source` go on; the one before is cancelled. With the permit or without."""
         self.post(self._switch, source)
 
-    def end(self, error: BaseException | None) -> None:
-        """Complete, or fail. With the permit."""
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
-
     def outside(
         self,
         action: Callable[[Any], object],  # Any: see _Action

@@ -7,15 +7,13 @@ from typing import Any, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED
-from flow_core.errors import none_given, throw_if_fatal
+from flow_core.errors import none_given
 from flow_core.protocols import EMPTY, Empty, Publisher
 from flow_core.stages.template import describe
 from flow_ops.coordination import BufferedInput, Coordinator, Input
-from flow_ops.transform._inner import no_stop
 
 __all__ = [
     "LatestInput",
-    "blamed",
     "check_function",
     "check_sources",
     "described",
@@ -56,20 +54,6 @@ def described(count: int, function: object) -> str:
     """How many flows there are, and the function, for messages."""
     detail = f"{count} flows"
     return detail if function is None else f"{detail}, {describe(function)}"
-
-
-def blamed(error: BaseException, label: str) -> BaseException:
-    """What the flow fails with when a function of the operator `label` has raised `error`.
-
-    Raises:
-        BaseException: `error`, if it is fatal.
-    """
-    throw_if_fatal(error)
-    error = no_stop(error)
-    note = f"in {label}"
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
-    return error
 
 
 def take_errors(inputs: tuple[_AnyInput, ...], *, every: bool) -> list[BaseException]:
@@ -117,22 +101,6 @@ class LatestInput(Input[T]):
             hooks.drop_item(item)
         else:
             self.value = item
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
-            return
-        self.done = True
-        self.owner.post(self._end, error, hooks.drop_error)
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self.done = True
-            self.owner.post(self._end, None)
 
     def _end(self, error: BaseException | None) -> None:
         self.owner.release(self)

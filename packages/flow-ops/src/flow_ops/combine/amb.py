@@ -115,10 +115,7 @@ class Amb(Coordinator[T]):
     def _on_end(self, place: int, error: BaseException | None) -> None:
         if not self._won:
             self._choose(place)
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
+        self.end(error)
 
     def _choose(self, place: int) -> None:
         """The flow at `place` is the first."""

@@ -10,13 +10,11 @@ from typing import Any, TypeVar, cast, final, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
-from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
 from flow_core.sources import empty
 from flow_ops.combine._sources import check_function, check_sources, described
-from flow_ops.coordination import Coordinator, Listener, coordinated_source
-from flow_ops.transform._inner import combined
+from flow_ops.coordination import Coordinator, Listener, combined, coordinated_source, overflow
 
 __all__ = ["combine_latest"]
 
@@ -348,13 +346,7 @@ class CombineLatest(Coordinator[R]):
             self._waiting.append((latest, row))
         else:
             hooks.drop_item(row)
-            self.fail(
-                MissingBackpressureError(
-                    f"a source of {self.label} sent more than the {latest.prefetch} items that "
-                    "were requested; put a back-pressure operator after a source that ignores "
-                    "demand"
-                )
-            )
+            self.fail(overflow(self.label, latest.prefetch))
         return True
 
     def _on_end(self, latest: _Latest, error: BaseException | None) -> None:

@@ -11,9 +11,10 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_iterable
+from flow_ops.combine._sources import check_sources
 from flow_ops.coordination import labelled
 from flow_ops.transform._flat import FlatMap
-from flow_ops.transform._inner import Mapper
+from flow_ops.transform._inner import Mapper, itself
 from flow_ops.transform._mapping import (
     MAX_CONCURRENCY,
     Concurrency,
@@ -111,7 +112,7 @@ def merge_with(
         ValueError: if `max_concurrency` or `prefetch` is less than 1.
     """
     concurrency = Concurrency(max_concurrency, prefetch, delay_error)
-    _check_sources("merge_with", others)
+    check_sources("merge_with", others)
     detail = concurrency.told(f"{len(others)} flows")
     label = labelled("merge_with", detail)
 
@@ -146,7 +147,7 @@ def merge_all(
         ValueError: if `max_concurrency` or `prefetch` is less than 1.
     """
     concurrency = Concurrency(max_concurrency, prefetch, delay_error)
-    return mapping_operator("merge_all", _itself, concurrency, FlatMap)
+    return mapping_operator("merge_all", itself, concurrency, FlatMap)
 
 
 @overload
@@ -218,14 +219,14 @@ def _together(
             raise TypeError(f"{name}() takes flows, or one iterable of flows, not {flows!r}")
         detail = "an iterable of flows"
     else:
-        _check_sources(name, sources)
+        check_sources(name, sources)
     return _mapped(flows, labelled(name, concurrency.told(detail)), concurrency, kind)
 
 
 def _mapped(
     flows: Iterable[Publisher[T]], label: str, concurrency: Concurrency, kind: _Kind
 ) -> Flow[T]:
-    mapper: Mapper[Publisher[T], T] = Mapper(_itself, label)
+    mapper: Mapper[Publisher[T], T] = Mapper(itself, label)
     if not isinstance(flows, tuple):
         return mapped(from_iterable(flows), mapper, concurrency, kind)
     sources = SourcesSource[T](flows, concurrency, kind)
@@ -298,14 +299,3 @@ class SourcesSource(IterableSource[Publisher[T]]):
 
     def __repr__(self) -> str:
         return f"{len(self._sources)} flows"
-
-
-def _check_sources(name: str, sources: tuple[object, ...]) -> None:
-    for source in sources:
-        if not hasattr(source, "subscribe"):
-            raise TypeError(f"{name}() takes flows, not {source!r}; from_() makes one of it")
-
-
-def _itself(source: Publisher[T]) -> Flow[T]:
-    """A mapper for what are flows already; `Mapper.flow_of` sees to those that are none."""
-    return cast("Flow[T]", source)

@@ -15,8 +15,7 @@ from flow_core.flow import Flow
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_core.sources import empty
 from flow_ops.combine._sources import check_function, check_sources, described, take_errors
-from flow_ops.coordination import BufferedInput, Coordinator, Input, coordinated_source
-from flow_ops.transform._inner import combined
+from flow_ops.coordination import BufferedInput, Coordinator, Input, combined, coordinated_source
 
 __all__ = ["ordered_merge"]
 

@@ -1,4 +1,4 @@
-"""`take_until` and `skip_until`: another flow says when."""
+"""`take_until_other` and `skip_until_other`: another flow says when."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import Coordinator, Listener, coordinated
+from flow_ops.coordination import Listener, Passing, coordinated
 
-__all__ = ["skip_until", "take_until"]
+__all__ = ["skip_until_other", "take_until_other"]
 
 T = TypeVar("T")
 
 
-def take_until(other: Publisher[object]) -> Operator[T, Flow[T]]:
+def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
     """Items until `other` gives one, or completes.
 
     >>> import flow_core as flow
     >>> (
-    ...     list(flow.range(3).pipe(take_until(flow.never()))),
-    ...     list(flow.just(1).pipe(take_until(flow.just("stop")))),
+    ...     list(flow.range(3).pipe(take_until_other(flow.never()))),
+    ...     list(flow.just(1).pipe(take_until_other(flow.just("stop")))),
     ... )
     ([0, 1, 2], [])
 
@@ -34,17 +34,17 @@ def take_until(other: Publisher[object]) -> Operator[T, Flow[T]]:
         other: ends the flow.
     """
     return coordinated(
-        "take_until",
+        "take_until_other",
         describe(other),
         lambda flow, downstream, label: TakeUntil(flow, other, downstream, label),
     )
 
 
-def skip_until(other: Publisher[object]) -> Operator[T, Flow[T]]:
+def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
     """Items from when `other` gives its first one; those before are dropped.
 
     >>> import flow_core as flow
-    >>> list(flow.range(3).pipe(skip_until(flow.just("go"))))
+    >>> list(flow.range(3).pipe(skip_until_other(flow.just("go"))))
     [0, 1, 2]
 
     If `other` completes without an item, no item comes at all, only the end.
@@ -58,16 +58,16 @@ def skip_until(other: Publisher[object]) -> Operator[T, Flow[T]]:
         other: opens the flow.
     """
     return coordinated(
-        "skip_until",
+        "skip_until_other",
         describe(other),
         lambda flow, downstream, label: SkipUntil(flow, other, downstream, label),
     )
 
 
-class _Until(Coordinator[T]):
+class _Until(Passing[T]):
     """Passes the signals of a flow on, and listens to another one."""
 
-    __slots__ = ("_main", "_other", "_source")
+    __slots__ = ("_other", "_source")
 
     def __init__(
         self,
@@ -79,30 +79,11 @@ class _Until(Coordinator[T]):
         super().__init__(downstream, label)
         self._source = source
         self._other = other
-        self._main: Listener[T] | None = Listener(self, self.emit, self._on_end)
 
     def open(self) -> None:
         """See `Coordinator.open`."""
         self.connect(self._other, Listener(self, self._on_other, self._on_other_end, 1))
-        main = self._main
-        if main is not None:
-            self.connect(self._source, main)
-
-    def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
-        main = self._main
-        if main is not None:
-            main.request(n)
-
-    def closed(self) -> None:
-        """See `Coordinator.closed`."""
-        self._main = None
-
-    def _on_end(self, error: BaseException | None) -> None:
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
+        self.follow(self._source)
 
     def _on_other(self, _: object) -> None:
         """The other flow has given an item."""
@@ -114,7 +95,7 @@ class _Until(Coordinator[T]):
 
 @final
 class TakeUntil(_Until[T]):
-    """See `take_until`."""
+    """See `take_until_other`."""
 
     __slots__ = ()
 
@@ -122,12 +103,12 @@ class TakeUntil(_Until[T]):
         self.complete()
 
     def _on_other_end(self, error: BaseException | None) -> None:
-        self._on_end(error)
+        self.end(error)
 
 
 @final
 class SkipUntil(_Until[T]):
-    """See `skip_until`."""
+    """See `skip_until_other`."""
 
     __slots__ = ("_is_open",)
 
@@ -139,7 +120,7 @@ class SkipUntil(_Until[T]):
         label: str,
     ) -> None:
         super().__init__(source, other, downstream, label)
-        self._main = Listener(self, self._on_item, self._on_end)
+        self._main = Listener(self, self._on_item, self.end)
         self._is_open = False
 
     def _on_item(self, item: T) -> bool:

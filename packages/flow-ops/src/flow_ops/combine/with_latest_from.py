@@ -152,7 +152,7 @@ class WithLatestFrom(Coordinator[R]):
         self._source = source
         self._flows = flows
         self._combiner = combiner
-        self._main: Listener[Any] | None = Listener(self, self._on_item, self._on_end)
+        self._main: Listener[Any] | None = Listener(self, self._on_item, self.end)
         self._others = tuple(LatestInput[Any](self, self._on_other_end) for _ in flows)
         self._ready = False
         """Each of the others has given an item."""
@@ -189,12 +189,6 @@ class WithLatestFrom(Coordinator[R]):
         combiner = self._combiner
         # Without a combiner R is a tuple, by the overloads.
         return self.emit(cast("R", tuple(row)) if combiner is None else combiner(*row))
-
-    def _on_end(self, error: BaseException | None) -> None:
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
 
     def _on_other_end(self, one: LatestInput[Any], error: BaseException | None) -> None:
         if error is not None:

@@ -16,15 +16,17 @@ from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Pu
 from flow_core.sources import empty
 from flow_core.stages import Program
 from flow_core.stages.compiler import close_iterator, exhausted
-from flow_ops.combine._sources import (
+from flow_ops.combine._sources import check_function, check_sources, described, take_errors
+from flow_ops.coordination import (
+    BufferedInput,
+    Coordinated,
+    Coordinator,
+    Input,
     blamed,
-    check_function,
-    check_sources,
-    described,
-    take_errors,
+    combined,
+    labelled,
 )
-from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, labelled
-from flow_ops.transform._inner import combined, inline_source
+from flow_ops.transform._inner import inline_source
 
 __all__ = ["zip", "zip_with"]
 

@@ -8,6 +8,8 @@ from flow_ops.coordination.assembly import (
 )
 from flow_ops.coordination.buffered import BufferedInput
 from flow_ops.coordination.coordinator import Coordinator, Input, Listener
+from flow_ops.coordination.failures import blamed, combined, no_stop, overflow
+from flow_ops.coordination.passing import Passing
 
 __all__ = [
     "BufferedInput",
@@ -15,7 +17,12 @@ __all__ = [
     "Coordinator",
     "Input",
     "Listener",
+    "Passing",
+    "blamed",
+    "combined",
     "coordinated",
     "coordinated_source",
     "labelled",
+    "no_stop",
+    "overflow",
 ]

@@ -7,9 +7,10 @@ from typing import Any, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
-from flow_core.errors import MissingBackpressureError, none_given, throw_if_fatal
+from flow_core.errors import none_given, throw_if_fatal
 from flow_core.protocols import EMPTY, Empty, Fusion, QueueSubscription, Subscription
 from flow_ops.coordination.coordinator import Coordinator, Input
+from flow_ops.coordination.failures import overflow
 
 __all__ = ["BufferedInput"]
 
@@ -93,15 +94,10 @@ class BufferedInput(Input[T]):
                 self._drop_waiting()  # `close` may have looked before
         else:
             hooks.drop_item(item)
-            if self.upstream is not None:
-                self.upstream.cancel()
-            self.on_error(
-                MissingBackpressureError(
-                    f"a source of {owner.label} sent more than the {self.prefetch} items that "
-                    "were requested; put a back-pressure operator after a source that ignores "
-                    "demand"
-                )
-            )
+            upstream = self.upstream  # read once: a cancel takes it away
+            if upstream is not None:
+                upstream.cancel()
+            self.on_error(overflow(owner.label, self.prefetch))
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`. Comes after the items that wait."""

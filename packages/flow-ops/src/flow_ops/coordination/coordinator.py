@@ -28,6 +28,7 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.serial import SerialDrain
+from flow_ops.coordination.failures import blamed
 
 __all__ = ["Coordinator", "Input", "Listener"]
 
@@ -272,21 +273,17 @@ class Coordinator(SerialDrain, Generic[R]):
         """Cancel what runs, and send on_error. With the permit."""
         self._finish(error)
 
+    def end(self, error: BaseException | None) -> None:
+        """Complete, or fail if there is an error. With the permit."""
+        self._finish(error)
+
     def blame(self, error: BaseException) -> BaseException:
         """What the flow fails with when a function of the operator has raised `error`.
 
         Raises:
             BaseException: `error`, if it is fatal.
         """
-        throw_if_fatal(error)
-        if isinstance(error, StopIteration):  # never a silent end (PEP 479)
-            stopped = RuntimeError("a function of the flow raised StopIteration")
-            stopped.__cause__ = error
-            error = stopped
-        note = f"in {self.label}"
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
-        return error
+        return blamed(error, self.label)
 
     # -- signals from the downstream
 
@@ -505,6 +502,26 @@ class Input(CoreSubscriber[T], Generic[T]):
         elif pending:
             subscription.request(pending)
 
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self.done:
+            hooks.drop_error(error)
+            return
+        self.done = True
+        self.owner.post(self._end, error, hooks.drop_error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self.done = True
+            self.owner.post(self._end, None)
+
+    def _end(self, error: BaseException | None) -> None:
+        """The source has completed, or failed with `error`. With the permit."""
+        self.owner.release(self)
+
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`."""
         if self.done:
@@ -576,21 +593,13 @@ class Listener(Input[T], ConditionalSubscriber[T]):
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
-            return
-        self.done = True
         self._direct = hooks.drop_item
-        self.owner.post(self._end, error, hooks.drop_error)
+        super().on_error(error)
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
-        if not self.done:
-            self.done = True
-            self._direct = hooks.drop_item
-            self.owner.post(self._end, None)
+        self._direct = hooks.drop_item
+        super().on_complete()
 
     def _take(self, item: T) -> None:
         if self.gone:

@@ -175,10 +175,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         self._start(loop, items)
         if not (self._running or self.over) and items.ended():
             error, items.error = items.error, None
-            if error is None:
-                self.complete()
-            else:
-                self.fail(error)
+            self.end(error)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""

@@ -77,10 +77,7 @@ class Backpressured(Coordinator[T]):
     def finish(self) -> None:
         """Tell the downstream that the upstream has ended. With the permit."""
         error, self._error = self._error, None
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
+        self.end(error)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""

@@ -87,10 +87,7 @@ class Rebatched(Coordinator[T]):
         if not self.over and waiting.ended():
             self.release(waiting)
             error, waiting.error = waiting.error, None
-            if error is None:
-                self.complete()
-            else:
-                self.fail(error)
+            self.end(error)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""

@@ -619,7 +619,7 @@ class ByBoundary(Segmenting[T, R], Generic[T, R]):
         self.post(self._begin, None)
         boundary, self._boundary = self._boundary, None
         if boundary is not None:
-            self.connect(boundary, Listener(self, self._turn, self._on_end, 1))
+            self.connect(boundary, Listener(self, self._turn, self.end, 1))
         super().open()
 
     def _begin(self, _: object) -> None:

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
-from flow_core.errors import MissingBackpressureError, is_fatal
+from flow_core.errors import is_fatal
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_ops.coordination import Coordinator, Listener
+from flow_ops.coordination import Coordinator, Listener, overflow
 from flow_ops.group._unicast import Unicast
 
 __all__ = ["Main", "Splitting"]
@@ -121,7 +121,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
         main.hub = self
         self._main: Main[R] | None = main
         self._source: Flow[T] | None = source
-        self._upstream: Listener[T] | None = Listener(self, self._on_item, self._on_end, prefetch)
+        self._upstream: Listener[T] | None = Listener(self, self._on_item, self.end, prefetch)
         self._prefetch = prefetch
         self._limit = replenish_limit(prefetch)
         self._guard = Lock()
@@ -234,18 +234,9 @@ class Splitting(Coordinator[R], Generic[T, R]):
     def _on_item(self, item: T) -> bool:
         if self._received >= self._asked:
             hooks.drop_item(item)
-            raise MissingBackpressureError(
-                f"the upstream of {self.label} sent more than the {self._asked} items that were "
-                "requested; put a back-pressure operator after a source that ignores demand"
-            )
+            raise overflow(self.label, self._asked, who="the upstream")
         if not self.handle(item):
             return False
         if self._received >= self._asked:
             self.credit(0)
         return True
-
-    def _on_end(self, error: BaseException | None) -> None:
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)

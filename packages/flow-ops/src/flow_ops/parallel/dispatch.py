@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import MissingBackpressureError, is_fatal, none_given, throw_if_fatal
+from flow_core.errors import is_fatal, none_given, throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -21,6 +21,7 @@ from flow_core.protocols import (
 )
 from flow_core.serial import SerialDrain
 from flow_core.subscribers import core_subscriber
+from flow_ops.coordination import overflow
 from flow_ops.transform._inner import Polled, Queued
 
 __all__ = ["Dispatcher", "Rail", "RailSource"]
@@ -183,13 +184,7 @@ class Dispatcher(SerialDrain, CoreSubscriber[T], Generic[T]):
         else:
             hooks.drop_item(item)
             upstream.cancel()
-            self.on_error(
-                MissingBackpressureError(
-                    f"the source of {self.label} sent more than the {self._prefetch} items that "
-                    "were requested; put a back-pressure operator after a source that ignores "
-                    "demand"
-                )
-            )
+            self.on_error(overflow(self.label, self._prefetch))
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`. Comes after the items that wait."""
@@ -283,20 +278,23 @@ class Dispatcher(SerialDrain, CoreSubscriber[T], Generic[T]):
         except BaseException as error:
             throw_if_fatal(error)
             self._error = error
-            if self.upstream is not None:
-                self.upstream.cancel()
+            self._cancel_upstream()
             return True
 
     def _failed(self, error: BaseException) -> None:
         """The upstream's queue has raised: that is its end."""
-        if self.upstream is not None:
-            self.upstream.cancel()
+        self._cancel_upstream()
         if is_fatal(error):
             self._over = True
             self._close()
             raise error
         self._error = error
         self._finish()
+
+    def _cancel_upstream(self) -> None:
+        upstream = self.upstream  # read once: a cancel takes it away
+        if upstream is not None:
+            upstream.cancel()
 
     def _finish(self) -> None:
         """Give all rails the end."""

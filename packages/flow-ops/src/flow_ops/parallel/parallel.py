@@ -22,7 +22,7 @@ from flow_ops.parallel.failures import FailureHandling, FailurePolicy, filter_ra
 from flow_ops.threads.observe_on import observe_on
 from flow_ops.threads.processes import is_process_pool, on_processes
 from flow_ops.transform._flat import FlatMap
-from flow_ops.transform._inner import Mapper
+from flow_ops.transform._inner import Mapper, itself
 from flow_ops.transform._mapping import MAX_CONCURRENCY, Concurrency, mapped
 from flow_ops.transform.concat_map import concat_map
 from flow_ops.transform.flat_map import flat_map
@@ -334,7 +334,7 @@ class ParallelFlow(Generic[T_co]):
         """
         concurrency = Concurrency(self.rails, prefetch, delay_error)
         label, count, ahead, rail = self._label, self.rails, self._prefetch, self._rail
-        mapper: Mapper[Flow[T_co], T_co] = Mapper(_itself, label)
+        mapper: Mapper[Flow[T_co], T_co] = Mapper(itself, label)
 
         def apply(flow: Flow[Any]) -> Flow[T_co]:
             def run() -> Flow[T_co]:
@@ -350,10 +350,6 @@ class ParallelFlow(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"{self._source!r} | parallel({self.rails}: {self._rail!r})"
-
-
-def _itself(flow: Flow[T]) -> Flow[T]:
-    return flow
 
 
 def _over(source: Flow[Any], rail: Flow[T]) -> Flow[T]:

@@ -11,7 +11,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_publisher
 from flow_ops.coordination import labelled
-from flow_ops.transform._inner import Mapper
+from flow_ops.transform._inner import Mapper, itself
 from flow_ops.transform.concat_map import IterableConcatMap
 
 __all__ = [
@@ -187,12 +187,8 @@ def follow_one_another(
         flows: what to concatenate.
         delay_error: see `concat`.
     """
-    mapper = Mapper[Flow[T], T](_itself, label)
+    mapper = Mapper[Flow[T], T](itself, label)
     return Flow(IterableConcatMap(Flow(flows), mapper, DEFAULT_PREFETCH, delay_error, eager=True))
-
-
-def _itself(flow: Flow[T]) -> Flow[T]:
-    return flow
 
 
 @final

@@ -9,8 +9,7 @@ from flow_core.executors import Executor, Runner, as_runner
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_ops.coordination import Input, coordinated
-from flow_ops.threads._passing import Passing
+from flow_ops.coordination import Input, Passing, coordinated
 
 __all__ = ["cancel_on"]
 

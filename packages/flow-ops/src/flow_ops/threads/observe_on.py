@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
@@ -18,7 +17,6 @@ from flow_core.demand import (
     replenish_limit,
 )
 from flow_core.errors import (
-    MissingBackpressureError,
     ProtocolViolationError,
     RejectedExecutionError,
     none_given,
@@ -41,6 +39,7 @@ from flow_core.protocols import (
 )
 from flow_core.serial import SerialDrain
 from flow_core.subscribers import core_subscriber
+from flow_ops.coordination import labelled, overflow
 
 __all__ = ["observe_on"]
 
@@ -105,15 +104,12 @@ def observe_on(
     """
     runner = as_runner(executor)
     check_prefetch(prefetch)
-    frame = sys._getframe(1)
-    site = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     detail = repr(runner)
     if prefetch != DEFAULT_PREFETCH:
         detail += f", prefetch={prefetch}"
     if not delay_error:
         detail += ", delay_error=False"
-
-    label = f"observe_on({detail}), assembled at {site}"
+    label = labelled("observe_on", detail)
 
     def apply(flow: Flow[T]) -> Flow[T]:
         return Flow(ObserveOnSource(flow, runner, prefetch, delay_error, label))
@@ -344,12 +340,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         upstream = self._upstream
         if upstream is not None:
             upstream.cancel()
-        self.on_error(
-            MissingBackpressureError(
-                f"the upstream of {self._label} sent more than the {self._prefetch} items that "
-                "were requested; put a back-pressure operator after a source that ignores demand"
-            )
-        )
+        self.on_error(overflow(self._label, self._prefetch, who="the upstream"))
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`. Delivered by the executor (O10)."""

@@ -256,10 +256,7 @@ class OnProcesses(Coordinator[R]):
         self._send(items)
         if not (self._under_way or self._results or self._failure or self.over) and items.ended():
             error, items.error = items.error, None
-            if error is None:
-                self.complete()
-            else:
-                self.fail(error)
+            self.end(error)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""

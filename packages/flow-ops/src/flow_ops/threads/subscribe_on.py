@@ -13,8 +13,7 @@ from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
-from flow_ops.coordination import coordinated
-from flow_ops.threads._passing import Passing
+from flow_ops.coordination import Passing, coordinated
 
 __all__ = ["subscribe_on"]
 

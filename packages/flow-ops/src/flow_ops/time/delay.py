@@ -9,12 +9,12 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.clocks import Clock
-from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import Coordinator, Input, Listener, coordinated
+from flow_ops.coordination import Coordinator, Input, Passing, coordinated, overflow
 from flow_ops.time._timed import SLACK_S, Timed, checked_clock, checked_delay, seconds
 from flow_ops.time.interval import timer
 from flow_ops.transform.concat_map import concat_map
@@ -180,7 +180,7 @@ class Delay(Timed[T]):
         """When what comes now is due."""
         return self.clock.now() + self._delay_s
 
-    def end(self, ending: tuple[float, BaseException | None]) -> None:
+    def end_at(self, ending: tuple[float, BaseException | None]) -> None:
         """The upstream has ended. With the permit."""
         main = self._main
         if main is not None:
@@ -232,14 +232,6 @@ class Delay(Timed[T]):
         return len(self.waiting)
 
 
-def overflow(label: str) -> MissingBackpressureError:
-    """The error for an upstream that has sent more than was requested."""
-    return MissingBackpressureError(
-        f"the source of {label} sent more than was requested; put a back-pressure operator after "
-        "a source that ignores demand"
-    )
-
-
 @final
 class _Arriving(Input[T], Generic[T]):
     """The upstream of `delay`: notes when things come, in its own thread."""
@@ -278,7 +270,7 @@ class _Arriving(Input[T], Generic[T]):
             return
         self.done = True
         if owner.delay_error:
-            owner.post(owner.end, (owner.due_s(), error), _drop_end)
+            owner.post(owner.end_at, (owner.due_s(), error), _drop_end)
         else:
             owner.post(self._fail, error, hooks.drop_error)
 
@@ -287,7 +279,7 @@ class _Arriving(Input[T], Generic[T]):
         owner = self._delaying
         if not self.done:
             self.done = True
-            owner.post(owner.end, (owner.due_s(), None))
+            owner.post(owner.end_at, (owner.due_s(), None))
 
     def _fail(self, error: BaseException) -> None:
         self.owner.release(self)
@@ -298,37 +290,18 @@ def _drop_end(ending: tuple[float, BaseException]) -> None:
     hooks.drop_error(ending[1])
 
 
-class _DelaySubscription(Coordinator[T]):
+class _DelaySubscription(Passing[T]):
     """Passes the signals of a flow on, once it is subscribed to."""
 
-    __slots__ = ("_main", "_source")
+    __slots__ = ("_source",)
 
     def __init__(self, source: Flow[T], downstream: CoreSubscriber[T], label: str) -> None:
         super().__init__(downstream, label)
         self._source = source
-        self._main: Listener[T] | None = Listener(self, self.emit, self._on_end)
 
     def go(self) -> None:
         """The moment has come. Without the permit."""
-        main = self._main
-        if main is not None:
-            self.connect(self._source, main)
-
-    def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
-        main = self._main
-        if main is not None:
-            main.request(n)
-
-    def closed(self) -> None:
-        """See `Coordinator.closed`."""
-        self._main = None
-
-    def _on_end(self, error: BaseException | None) -> None:
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
+        self.follow(self._source)
 
 
 @final

@@ -40,7 +40,7 @@ def take_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator
     >>> seen.items, seen.completed
     ([0, 1], True)
 
-    It is `take_until` a `timer`.
+    It is `take_until_other` a `timer`.
 
     Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's.
     Fusion: none.
@@ -73,7 +73,7 @@ def skip_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator
     >>> seen.items
     [2, 3]
 
-    It is `skip_until` a `timer`.
+    It is `skip_until_other` a `timer`.
 
     Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
     none.

@@ -132,7 +132,7 @@ class Timeout(Timed[T]):
         selector = limit.selector
         self._main: Input[T] | None
         if selector is None:
-            self._main = Listener(self, self._on_item, self._on_end)
+            self._main = Listener(self, self._on_item, self.end)
         else:
             self._main = _Selecting(self, Mapper(selector, label))
         self._current: Input[T] | None = self._main
@@ -185,7 +185,7 @@ class Timeout(Timed[T]):
 
     def ended(self, error: BaseException | None) -> None:
         """The upstream has ended. With the permit."""
-        self._on_end(error)
+        self.end(error)
 
     def _on_item(self, item: T) -> bool:
         used = self.emit(item)
@@ -198,12 +198,6 @@ class Timeout(Timed[T]):
         else:
             self.wake_in(between_s)
         return used
-
-    def _on_end(self, error: BaseException | None) -> None:
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
 
     def _on_sentinel(self, _: object) -> None:
         self._late("before the selector's flow gave one")
@@ -232,7 +226,7 @@ class Timeout(Timed[T]):
             what = "no other item" if self._seen else "no item"
             self.fail(FlowTimeoutError(f"{self.label}: {what} came {limit}"))
             return
-        fallback = Listener[T](self, self.emit, self._on_end)
+        fallback = Listener[T](self, self.emit, self.end)
         with self._lock:
             passed = self._passed
             # What is requested from now on goes to the fallback; what went to the upstream, too.
@@ -271,22 +265,6 @@ class _Selecting(Input[T]):
             self.on_error(failed)
             return
         owner.post(self._take, (item, made), _drop_taken)
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
-            return
-        self.done = True
-        self.owner.post(self._end, error, hooks.drop_error)
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self.done = True
-            self.owner.post(self._end, None)
 
     def _take(self, taken: tuple[T, Publisher[object]]) -> None:
         if self.gone:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import MissingBackpressureError, none_given, throw_if_fatal
+from flow_core.errors import none_given, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
@@ -24,17 +24,8 @@ from flow_core.protocols import (
 from flow_core.serial import SerialDrain
 from flow_core.stages import Gate
 from flow_core.stages.pulled import GRANT
-from flow_ops.transform._inner import (
-    Mapper,
-    Polled,
-    Pulled,
-    Queued,
-    combined,
-    no_stop,
-    none_item,
-    pulled,
-    resolved,
-)
+from flow_ops.coordination import combined, no_stop, overflow
+from flow_ops.transform._inner import Mapper, Polled, Pulled, Queued, none_item, pulled, resolved
 
 __all__ = ["ConcatMapSubscriber"]
 
@@ -189,13 +180,7 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             hooks.drop_item(item)
             if self._upstream is not None:
                 self._upstream.cancel()
-            self.on_error(
-                MissingBackpressureError(
-                    f"the upstream of {self._mapper.label} sent more than the {self._prefetch} "
-                    "items that were requested; put a back-pressure operator after a source that "
-                    "ignores demand"
-                )
-            )
+            self.on_error(overflow(self._mapper.label, self._prefetch, who="the upstream"))
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`. Comes after the inner flows of the items that wait."""

@@ -7,10 +7,10 @@ from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
-from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_ops.coordination import Input
+from flow_ops.coordination import Input, overflow
 from flow_ops.transform._inner import Mapper
 from flow_ops.transform._mapping import Concurrency, Mapping, Outer
 
@@ -187,22 +187,6 @@ class MergedInput(Input[R]):
             self._taken = 0
             self.request(self._limit)
 
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
-            return
-        self.done = True
-        self.owner.post(self._end, error, hooks.drop_error)
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self.done = True
-            self.owner.post(self._end, None)
-
     def _wait(self, item: R) -> None:
         if self.done:
             hooks.drop_item(item)
@@ -216,12 +200,7 @@ class MergedInput(Input[R]):
         upstream = self.upstream
         if upstream is not None:
             upstream.cancel()
-        self.on_error(
-            MissingBackpressureError(
-                f"a source of {owner.label} sent more than the {self._prefetch} items that were "
-                "requested; put a back-pressure operator after a source that ignores demand"
-            )
-        )
+        self.on_error(overflow(owner.label, self._prefetch))
 
     def _end(self, error: BaseException | None) -> None:
         """The slot stays taken until the last item has left: or more and more items would wait."""

@@ -23,15 +23,15 @@ from flow_core.sources import from_publisher
 from flow_core.stages import Gate, Program, Stage
 from flow_core.stages.compiler import close_iterator, exhausted
 from flow_core.stages.filtering import CHECK
+from flow_ops.coordination import blamed
 
 __all__ = [
     "Mapper",
     "Polled",
     "Pulled",
     "Queued",
-    "combined",
     "inline_source",
-    "no_stop",
+    "itself",
     "none_item",
     "pulled",
     "resolved",
@@ -64,12 +64,7 @@ class Mapper(Generic[T, R]):
         Raises:
             BaseException: `error`, if it is fatal.
         """
-        throw_if_fatal(error)
-        error = no_stop(error)
-        note = f"in {self.label}"
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
-        return error
+        return blamed(error, self.label)
 
     def flow_of(self, made: object) -> Flow[R]:
         """What `function` has returned, as a flow.
@@ -86,6 +81,11 @@ class Mapper(Generic[T, R]):
         return from_publisher(cast("Publisher[R]", made))
 
 
+def itself(source: Publisher[T]) -> Flow[T]:
+    """A mapper for what are flows already; `Mapper.flow_of` sees to those that are none."""
+    return cast("Flow[T]", source)
+
+
 def resolved(flow: Flow[T]) -> Flow[T]:
     """`flow`, or what it stands for if its source is deferred.
 
@@ -97,28 +97,12 @@ def resolved(flow: Flow[T]) -> Flow[T]:
     return flow
 
 
-def no_stop(error: BaseException) -> BaseException:
-    """`error`, or a RuntimeError in place of a StopIteration: never a silent end (PEP 479)."""
-    if not isinstance(error, StopIteration):
-        return error
-    stopped = RuntimeError("a function of the flow raised StopIteration")
-    stopped.__cause__ = error
-    return stopped
-
-
 def none_item(label: str) -> NoneItemError:
     """The error for a source that gave None, before the mapper or as an inner flow."""
     return NoneItemError(
         f"{label}: its source gave None, which is not an item (§2.13); leave such items out, or "
         "stand for them with an object of your own"
     )
-
-
-def combined(label: str, errors: list[BaseException]) -> BaseException:
-    """The only one of `errors`, or a group of all."""
-    if len(errors) == 1:
-        return errors[0]
-    return BaseExceptionGroup(f"{len(errors)} errors in {label}", errors)
 
 
 def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the first item

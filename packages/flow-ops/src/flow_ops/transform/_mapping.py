@@ -9,15 +9,15 @@ from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
-from flow_core.errors import MissingBackpressureError, is_fatal, none_given
+from flow_core.errors import is_fatal, none_given
 from flow_core.flow import DeferredSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CallableSource, CoreSubscriber, Empty, Publisher, Subscriber
 from flow_core.serial import SerialDrain
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
-from flow_ops.coordination import Coordinator, Input, labelled
-from flow_ops.transform._inner import Mapper, combined, no_stop
+from flow_ops.coordination import Coordinator, Input, combined, labelled, no_stop, overflow
+from flow_ops.transform._inner import Mapper
 from flow_ops.transform.concat_map import DeferredConcatMap, MappedCall
 
 __all__ = [
@@ -281,13 +281,7 @@ class Outer(Input[T], Generic[T, R]):
         arrived = slots.arrived + 1
         if arrived > slots.asked:
             hooks.drop_item(item)
-            self._stop(
-                MissingBackpressureError(
-                    f"the upstream of {owner.label} sent more than the {slots.asked} items that "
-                    "were requested; put a back-pressure operator after a source that ignores "
-                    "demand"
-                )
-            )
+            self._stop(overflow(owner.label, slots.asked, who="the upstream"))
             return
         slots.arrived = arrived
         mapper = self.mapper
@@ -318,22 +312,6 @@ class Outer(Input[T], Generic[T, R]):
             owner.add(flow)
         if arrived >= slots.look_at:
             slots.signal()
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
-            return
-        self.done = True
-        self.owner.post(self._end, error, hooks.drop_error)
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self.done = True
-            self.owner.post(self._end, None)
 
     def taken(self) -> None:
         """The only item of an inner flow had to wait, and was given on. With the permit."""

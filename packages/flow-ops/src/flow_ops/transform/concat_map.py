@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar, cast, final
 
 from flow_core import hooks
@@ -17,8 +17,9 @@ from flow_core.sources.calls import fail
 from flow_core.stages.compiler import close_iterator
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
+from flow_ops.coordination import combined, labelled
 from flow_ops.transform._concat import ConcatMapSubscriber
-from flow_ops.transform._inner import Mapper, combined, inline_source, none_item, pulled, resolved
+from flow_ops.transform._inner import Mapper, inline_source, none_item, pulled, resolved
 
 __all__ = ["concat_map"]
 
@@ -78,27 +79,34 @@ def concat_map(
         detail += f", prefetch={prefetch}"
     if delay_error:
         detail += ", delay_error=True"
-    frame = sys._getframe(1)
-    label = f"concat_map({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
-    return concat_mapped("concat_map", detail, Mapper(mapper, label), prefetch, delay_error)
+    mapping = Mapper(mapper, labelled("concat_map", detail))
+    return concat_mapped("concat_map", detail, mapping, prefetch, delay_error)
 
 
 def concat_mapped(
     name: str, detail: str, mapping: Mapper[T, R], prefetch: int, delay_error: bool
 ) -> Operator[T, Flow[R]]:
     """`concat_map` under another name, for operators that come down to it."""
-
-    def apply(flow: Flow[T]) -> Flow[R]:
-        source = flow.source
-        if isinstance(source, CallableSource) and not flow.stages:
-            return Flow(MappedCall(cast("CallableSource[T]", source), mapping))  # no stage: its own
-        if isinstance(source, DeferredSource) and not flow.stages:
-            return Flow(DeferredConcatMap(flow, apply, mapping.label))
-        if isinstance(source, IterableSource):
-            return Flow(IterableConcatMap(flow, mapping, prefetch, delay_error))
-        return Flow(ConcatMap(flow, mapping, prefetch, delay_error))
-
+    apply = partial(_concat_mapped, mapping=mapping, prefetch=prefetch, delay_error=delay_error)
     return Operator(name, apply, detail)
+
+
+def _concat_mapped(
+    flow: Flow[T], *, mapping: Mapper[T, R], prefetch: int, delay_error: bool
+) -> Flow[R]:
+    source = flow.source
+    if not flow.stages:
+        if isinstance(source, CallableSource):
+            return Flow(MappedCall(cast("CallableSource[T]", source), mapping))  # no stage: its own
+        if isinstance(source, DeferredSource):
+            # Not a closure that refers to itself: flows die by reference count alone.
+            apply = partial(
+                _concat_mapped, mapping=mapping, prefetch=prefetch, delay_error=delay_error
+            )
+            return Flow(DeferredConcatMap(flow, apply, mapping.label))
+    if isinstance(source, IterableSource):
+        return Flow(IterableConcatMap(flow, mapping, prefetch, delay_error))
+    return Flow(ConcatMap(flow, mapping, prefetch, delay_error))
 
 
 @final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from threading import get_ident
 from typing import Generic, TypeVar, final
 
@@ -14,8 +15,16 @@ from flow_core.flow import DeferredSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CallableSource, CoreSubscriber
 from flow_core.stages.template import describe
-from flow_ops.coordination import Coordinated, Coordinator, Input, Listener, labelled
-from flow_ops.transform._inner import Mapper, combined, no_stop
+from flow_ops.coordination import (
+    Coordinated,
+    Coordinator,
+    Input,
+    Listener,
+    combined,
+    labelled,
+    no_stop,
+)
+from flow_ops.transform._inner import Mapper, itself
 from flow_ops.transform.concat_map import DeferredConcatMap, MappedCall
 
 __all__ = ["switch_latest", "switch_map"]
@@ -83,11 +92,7 @@ def switch_latest(*, delay_error: bool = False) -> Operator[Flow[T], Flow[T]]:
     Args:
         delay_error: see `switch_map`.
     """
-    return _switching("switch_latest", "", _itself, delay_error)
-
-
-def _itself(flow: Flow[T]) -> Flow[T]:
-    return flow
+    return _switching("switch_latest", "", itself, delay_error)
 
 
 def _switching(
@@ -96,21 +101,23 @@ def _switching(
     if delay_error:
         detail += ", delay_error=True" if detail else "delay_error=True"
     mapping = Mapper(mapper, labelled(name, detail))
+    return Operator(name, partial(_switched, mapping=mapping, delay_error=delay_error), detail)
 
-    def apply(flow: Flow[T]) -> Flow[R]:
-        source = flow.source
-        if not flow.stages:
-            if isinstance(source, CallableSource):
-                return Flow(MappedCall(source, mapping))
-            if isinstance(source, DeferredSource):
-                return Flow(DeferredConcatMap(flow, apply, mapping.label))
 
-        def made(downstream: CoreSubscriber[R], _: str) -> Coordinator[R]:
-            return SwitchMap(flow, downstream, mapping, delay_error)
+def _switched(flow: Flow[T], *, mapping: Mapper[T, R], delay_error: bool) -> Flow[R]:
+    source = flow.source
+    if not flow.stages:
+        if isinstance(source, CallableSource):
+            return Flow(MappedCall(source, mapping))
+        if isinstance(source, DeferredSource):
+            # Not a closure that refers to itself: flows die by reference count alone.
+            apply = partial(_switched, mapping=mapping, delay_error=delay_error)
+            return Flow(DeferredConcatMap(flow, apply, mapping.label))
 
-        return Flow(Coordinated(made, mapping.label))
+    def made(downstream: CoreSubscriber[R], _: str) -> Coordinator[R]:
+        return SwitchMap(flow, downstream, mapping, delay_error)
 
-    return Operator(name, apply, detail)
+    return Flow(Coordinated(made, mapping.label))
 
 
 @final
@@ -347,22 +354,6 @@ class SwitchedInput(Input[T], Generic[T, R]):
         if only is not None:
             owner.only.append(only)
         owner.post(owner.switch, None)
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
-            return
-        self.done = True
-        self.owner.post(self._end, error, hooks.drop_error)
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self.done = True
-            self.owner.post(self._end, None)
 
     def _end(self, error: BaseException | None) -> None:
         self.owner.release(self)

@@ -8,13 +8,7 @@ from typing import Any, Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand
-from flow_core.errors import (
-    MissingBackpressureError,
-    NoneItemError,
-    ProtocolViolationError,
-    is_fatal,
-    none_given,
-)
+from flow_core.errors import NoneItemError, ProtocolViolationError, is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
 from flow_core.operator import Operator
@@ -24,8 +18,7 @@ from flow_core.sources import from_publisher
 from flow_core.sources.calls import fail
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
-from flow_ops.coordination import Coordinator, Input, coordinated
-from flow_ops.threads._passing import Passing
+from flow_ops.coordination import Coordinator, Input, Passing, coordinated, overflow
 
 __all__ = ["switch_on_first"]
 
@@ -263,12 +256,7 @@ class Rest(SerialDrain, Generic[T]):
             upstream = head.upstream  # read once: a cancel takes it away
             if upstream is not None:
                 upstream.cancel()
-            head.on_error(
-                MissingBackpressureError(
-                    f"the upstream of {head.owner.label} sent more than was requested; put a "
-                    "back-pressure operator after a source that ignores demand"
-                )
-            )
+            head.on_error(overflow(head.owner.label, who="the upstream"))
 
     def end(self, error: BaseException | None) -> None:
         """The upstream has ended."""

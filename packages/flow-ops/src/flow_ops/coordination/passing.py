@@ -1,11 +1,11 @@
-"""What passes the signals of one upstream on as they are."""
+"""A coordinator that passes the signals of one source on."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_ops.coordination import Coordinator, Listener
+from flow_ops.coordination.coordinator import Coordinator, Listener
 
 __all__ = ["Passing"]
 
@@ -24,7 +24,7 @@ class Passing(Coordinator[T]):
 
     def __init__(self, downstream: CoreSubscriber[T], label: str) -> None:
         super().__init__(downstream, label)
-        self._main: Listener[T] | None = Listener(self, self.emit, self.ended)
+        self._main: Listener[T] | None = Listener(self, self.emit, self.end)
 
     def follow(self, source: Publisher[T]) -> None:
         """Subscribe to the source, and request what was requested so far. Once."""
@@ -41,10 +41,3 @@ class Passing(Coordinator[T]):
     def closed(self) -> None:
         """See `Coordinator.closed`."""
         self._main = None
-
-    def ended(self, error: BaseException | None) -> None:
-        """The source has ended. With the permit."""
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)

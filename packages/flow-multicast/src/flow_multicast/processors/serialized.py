@@ -1,0 +1,220 @@
+"""`serialized`: a processor that several threads feed at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+from typing import Final, Generic, TypeVar, final
+
+from flow_core import Flow, hooks
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.protocols import CoreSubscriber, Processor, Subscriber, Subscription
+from flow_core.serial import SerialDrain
+from flow_multicast.processors._hot import HotProcessor
+from flow_multicast.processors.multicast import MulticastProcessor
+from flow_multicast.processors.unicast import UnicastProcessor
+
+__all__ = ["SerializedProcessor", "serialized"]
+
+T = TypeVar("T")
+
+
+def serialized(
+    processor: HotProcessor[T] | MulticastProcessor[T] | UnicastProcessor[T],
+    *,
+    capacity: int = DEFAULT_PREFETCH,
+) -> SerializedProcessor[T]:
+    """A front for `processor` whose signals may come from any threads, at the same time.
+
+    >>> from flow_multicast import DirectProcessor
+    >>> numbers = serialized(DirectProcessor[int]())
+    >>> handle = numbers.flow.subscribe(print)
+    >>> numbers.on_next(1)
+    1
+
+    A signal that comes while another one is delivered waits, and is delivered by the thread that
+    delivers; nobody blocks. Items of one thread stay in order, and an end comes after what was
+    there before it. It is for feeding by hand: an upstream that signals from several threads needs
+    `flow_core.operators.serialize`, which goes by demand. `Sink` answers instead of waiting.
+
+    Demand: that of `processor`. When `capacity` items wait, `on_next` ends it with a
+    MissingBackpressureError, after these, and `offer` says False.
+    Thread: one of those that feed; one at a time. Fusion: none.
+    Errors: those that are sent to it.
+
+    Args:
+        processor: gets the signals; fed by nobody else.
+        capacity: items that may wait.
+
+    Returns:
+        A processor with the subscribers of `processor`.
+
+    Raises:
+        TypeError: if `capacity` is no int.
+        ValueError: if it is less than 1.
+    """
+    return SerializedProcessor(processor, capacity)
+
+
+@final
+class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
+    """See `serialized`."""
+
+    __slots__ = (
+        "__weakref__",
+        "_done",
+        "_error",
+        "_lock",
+        "_processor",
+        "_queue",
+        "_told",
+        "_upstream",
+        "capacity",
+    )
+
+    def __init__(
+        self,
+        processor: HotProcessor[T] | MulticastProcessor[T] | UnicastProcessor[T],
+        capacity: int = DEFAULT_PREFETCH,
+    ) -> None:
+        super().__init__()
+        self._processor = processor
+        self.capacity: Final = check_prefetch(capacity, "capacity")
+        self._queue: deque[T] = deque()
+        self._lock = Lock()
+        """Guards `_done` with what is queued before it. Nothing is called under it."""
+        self._done = False
+        """Nothing more is accepted. `_error` is set with it."""
+        self._error: BaseException | None = None
+        self._told = False
+        """The processor knows of the end. With the permit."""
+        self._upstream: Subscription | None = None
+
+    # -- towards the subscribers
+
+    @property
+    def flow(self) -> Flow[T]:
+        """The processor with the operators of a `Flow`."""
+        return self._processor.flow
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._processor.subscribe(subscriber)
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait for the thread that delivers."""
+        return len(self._queue)
+
+    # -- from any threads
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        with self._lock:
+            if self._upstream is None and not self._done:
+                self._upstream = subscription
+        self._processor.on_subscribe(subscription)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`. Any thread."""
+        if item is None:
+            raise none_given("on_next")
+        if not self._add(item, self.capacity):
+            hooks.drop_item(item)
+            self._overflow()
+        self.signal()
+
+    def offer(self, item: T) -> bool:
+        """Take `item`, unless there is no room for it, here or in the processor. Any thread.
+
+        Returns:
+            False if there is none, or after the end: nobody has got the item.
+
+        Raises:
+            NoneItemError: if it is None (§2.13).
+        """
+        if item is None:
+            raise none_given("offer")
+        permit = self._permit
+        if not self._queue and permit.pop(0, False):
+            try:
+                if not self._queue:
+                    return not self._done and self._processor.offer(item)
+            finally:
+                permit[0] = True
+                if self._missed or self._queue:
+                    self.signal()
+        # One item is on its way, and may not be counted yet.
+        taken = self._add(item, min(self.capacity, self._processor.room() - 1))
+        if taken:
+            self.signal()
+        return taken
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. Any thread."""
+        if error is None:
+            raise none_given("on_error")
+        if self._end(error):
+            self.signal()
+        else:
+            hooks.drop_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`. Any thread."""
+        if self._end(None):
+            self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        self.on_error(error)
+        return True
+
+    def _add(self, item: T, room: int) -> bool:
+        with self._lock:
+            taken = not self._done and len(self._queue) < room
+            if taken:
+                self._queue.append(item)
+        return taken
+
+    def _overflow(self) -> None:
+        upstream = self._upstream
+        ended = self._end(
+            MissingBackpressureError(
+                f"{self!r} got more items than it could deliver, and {self.capacity} wait; feed it "
+                "more slowly, or by offer(), which says when it is full"
+            )
+        )
+        if ended and upstream is not None:
+            upstream.cancel()
+
+    def _end(self, error: BaseException | None) -> bool:
+        with self._lock:
+            if self._done:
+                return False
+            self._error = error
+            self._done = True
+            self._upstream = None
+            return True
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        queue, processor = self._queue, self._processor
+        while True:
+            done = self._done  # read before the queue: what came before the end is there by then
+            while queue:
+                processor.on_next(queue.popleft())
+            if done or not self._done:
+                break
+        if done and not self._told:
+            self._told = True
+            error, self._error = self._error, None
+            if error is None:
+                processor.on_complete()
+            else:
+                processor.on_error(error)
+
+    def __repr__(self) -> str:
+        return f"serialized({self._processor!r})"

@@ -1,0 +1,367 @@
+"""Processors whose subscribers do not wait for each other, under every schedule in the bound."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import pytest
+
+from flow_core.errors import MissingBackpressureError
+from flow_core.testing import ConditionalTestSubscriber, TestPublisher, TestSubscriber
+from flow_core.testing.interleave import Body, Report, Scenario, bound, explore, step
+from flow_multicast import (
+    AsyncProcessor,
+    BehaviorProcessor,
+    DirectProcessor,
+    ReplayProcessor,
+)
+
+pytestmark = [
+    pytest.mark.interleave,
+    pytest.mark.skipif(
+        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
+    ),
+]
+
+MAKERS: dict[str, Callable[[], Any]] = {
+    "behavior": BehaviorProcessor,
+    "direct": DirectProcessor,
+    "replay": ReplayProcessor,
+    "replay, 2": lambda: ReplayProcessor(2),
+}
+each = pytest.mark.parametrize("make", list(MAKERS.values()), ids=list(MAKERS))
+
+
+def exhaust(body: Body) -> Report:
+    report = explore(
+        body, modules=["flow_core.serial", "flow_multicast.processors", __name__], timeout_s=100
+    )
+    # With more preemptions than by default, there may be no time for all of them.
+    assert report.exhausted or bound() > 2
+    assert report.schedules > 1
+    return report
+
+
+def stepping(request: int = 10) -> TestSubscriber[int]:
+    return TestSubscriber[int](request, on_item=lambda *_: step())
+
+
+def joined(processor: Any, request: int = 10) -> TestSubscriber[int]:
+    subscriber = stepping(request)
+    processor.subscribe(subscriber)
+    return subscriber
+
+
+@each
+def test_who_subscribes_while_items_come_gets_the_rest_in_order(make: Callable[[], Any]) -> None:
+    seen: set[Hashable] = set()
+
+    def body() -> Scenario:
+        processor = make()
+        late = stepping()
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_next(2)
+
+        def check() -> None:
+            late.assert_rules_kept().assert_not_terminated()
+            items = tuple(late.items)
+            seen.add(items)
+            if isinstance(processor, ReplayProcessor):
+                assert items == (1, 2)
+            assert items in {(), (2,), (1, 2)}
+            processor.on_next(3)
+            assert late.items == [*items, 3]
+
+        return Scenario(send, lambda: processor.subscribe(late), check=check)
+
+    exhaust(body)
+    assert (1, 2) in seen
+
+
+@pytest.mark.parametrize("make", [*MAKERS.values(), AsyncProcessor], ids=[*MAKERS, "async"])
+@pytest.mark.parametrize("error", [None, ValueError("the end")], ids=["complete", "error"])
+def test_who_subscribes_while_it_ends_hears_of_it_once(
+    make: Callable[[], Any], error: ValueError | None
+) -> None:
+    def body() -> Scenario:
+        processor = make()
+        processor.on_next(1)
+        late = stepping()
+
+        def end() -> None:
+            if error is None:
+                processor.on_complete()
+            else:
+                processor.on_error(error)
+
+        def check() -> None:
+            late.assert_rules_kept()
+            assert late.error is error
+            assert late.completed == (error is None)
+            assert not processor.has_subscribers
+
+        return Scenario(end, lambda: processor.subscribe(late), check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.parametrize("size", [None, 2], ids=["all", "2"])
+def test_nothing_is_lost_to_who_requests_while_items_come(size: int | None) -> None:
+    def body() -> Scenario:
+        processor = ReplayProcessor[int](size)
+        subscriber = joined(processor, 1)
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_next(2)
+            processor.on_complete()
+
+        def check() -> None:
+            subscriber.assert_result(1, 2)
+
+        return Scenario(send, lambda: subscriber.request(1), check=check)
+
+    exhaust(body)
+
+
+def test_who_requests_while_the_item_comes_gets_it_or_fails() -> None:
+    seen: set[Hashable] = set()
+
+    def body() -> Scenario:
+        processor = DirectProcessor[int]()
+        subscriber, other = joined(processor, 0), joined(processor)
+
+        def check() -> None:
+            subscriber.assert_rules_kept()
+            other.assert_items(1)
+            if subscriber.error is None:
+                subscriber.assert_items(1)
+            else:
+                subscriber.assert_failure(MissingBackpressureError)
+            seen.add(subscriber.error is None)
+
+        return Scenario(lambda: processor.on_next(1), lambda: subscriber.request(1), check=check)
+
+    exhaust(body)
+    assert seen == {True, False}
+
+
+def test_who_requests_while_values_change_gets_the_newest_and_none_twice() -> None:
+    def body() -> Scenario:
+        processor = BehaviorProcessor[int](0)
+        subscriber = joined(processor, 0)
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_next(2)
+
+        def check() -> None:
+            subscriber.assert_rules_kept()
+            assert subscriber.items == sorted(set(subscriber.items))
+            assert tuple(subscriber.items) in {(0, 1), (0, 2), (1, 2), (2,)}
+            subscriber.request(1)
+            assert subscriber.items[-1] == 2
+
+        return Scenario(send, lambda: subscriber.request(2), check=check)
+
+    exhaust(body)
+
+
+@each
+def test_who_cancels_while_items_come_gets_no_more(make: Callable[[], Any]) -> None:
+    def body() -> Scenario:
+        processor = make()
+        leaving, staying = joined(processor), joined(processor)
+
+        def check() -> None:
+            staying.assert_items(1)
+            leaving.assert_rules_kept().assert_not_terminated()
+            assert processor.statistics().subscribers == 1
+            processor.on_next(2)
+            assert leaving.items in ([], [1])
+
+        return Scenario(lambda: processor.on_next(1), leaving.cancel, check=check)
+
+    exhaust(body)
+
+
+@each
+def test_a_bad_request_waits_for_a_running_on_next(make: Callable[[], Any]) -> None:
+    def body() -> Scenario:
+        processor = make()
+        wrong, right = joined(processor), joined(processor)
+
+        def check() -> None:
+            wrong.assert_failure(ValueError, *wrong.items)
+            right.assert_items(1)
+            assert processor.statistics().subscribers == 1
+
+        return Scenario(
+            lambda: processor.on_next(1), lambda: wrong.subscription.request(0), check=check
+        )
+
+    exhaust(body)
+
+
+@each
+def test_two_bad_requests_while_an_item_comes(make: Callable[[], Any]) -> None:
+    def body() -> Scenario:
+        processor = make()
+        first, second = joined(processor), joined(processor)
+
+        def check() -> None:
+            for wrong in (first, second):
+                wrong.assert_failure(ValueError, *wrong.items)
+            assert not processor.has_subscribers
+
+        def refuse() -> None:
+            first.subscription.request(0)
+            second.subscription.request(-1)
+
+        return Scenario(lambda: processor.on_next(1), refuse, check=check)
+
+    exhaust(body)
+
+
+@each
+def test_a_bad_request_and_the_end_are_one_terminal(make: Callable[[], Any]) -> None:
+    def body() -> Scenario:
+        processor = make()
+        wrong = joined(processor)
+
+        def check() -> None:
+            wrong.assert_rules_kept()
+            assert wrong.terminated
+            assert not processor.has_subscribers
+
+        return Scenario(processor.on_complete, lambda: wrong.subscription.request(0), check=check)
+
+    exhaust(body)
+
+
+@each
+def test_who_cancels_while_it_ends_is_let_go(make: Callable[[], Any]) -> None:
+    def body() -> Scenario:
+        processor = make()
+        leaving, staying = joined(processor), joined(processor)
+
+        def check() -> None:
+            leaving.assert_rules_kept()
+            staying.assert_result()
+            assert not processor.has_subscribers
+
+        return Scenario(processor.on_complete, leaving.cancel, check=check)
+
+    exhaust(body)
+
+
+def test_an_item_that_one_has_filtered_out_is_not_counted_against_it() -> None:
+    def body() -> Scenario:
+        processor = ReplayProcessor[int](2)
+        odd = ConditionalTestSubscriber[int](lambda n: n % 2, 1)
+        processor.subscribe(odd)
+
+        def send() -> None:
+            for n in (1, 2, 3):
+                processor.on_next(n)
+            processor.on_complete()
+
+        return Scenario(send, lambda: odd.request(1), check=lambda: odd.assert_result(1, 3))
+
+    exhaust(body)
+
+
+def test_an_item_that_is_forgotten_while_it_is_read_is_got_or_fails() -> None:
+    seen: set[Hashable] = set()
+
+    def body() -> Scenario:
+        processor = ReplayProcessor[int](1)
+        subscriber = joined(processor, 0)
+        processor.on_next(1)
+        processor.on_next(2)
+
+        def check() -> None:
+            subscriber.assert_rules_kept()
+            items = tuple(subscriber.items)
+            if subscriber.error is None:
+                assert items == (1, 2, 3)
+            else:
+                subscriber.assert_failure(MissingBackpressureError, *items)
+                assert items == (1, 2, 3)[: len(items)]
+            seen.add((items, subscriber.error is None))
+
+        return Scenario(lambda: processor.on_next(3), lambda: subscriber.request(5), check=check)
+
+    exhaust(body)
+    assert ((1, 2, 3), True) in seen
+    assert ((), False) in seen
+
+
+def test_the_upstream_goes_on_for_whoever_asks_while_another_leaves() -> None:
+    def body() -> Scenario:
+        source = TestPublisher[int]()
+        processor = ReplayProcessor[int](1)
+        staying, leaving = joined(processor, 0), joined(processor, 0)
+        source.subscribe(processor)
+        source.next(1)
+        source.assert_requests(1)
+
+        def check() -> None:
+            staying.assert_items(1)
+            leaving.assert_rules_kept().assert_not_terminated()
+            source.assert_requests(1, 1)
+            source.next(2)
+            staying.assert_items(1, 2)
+
+        return Scenario(lambda: staying.request(2), leaving.cancel, check=check)
+
+    exhaust(body)
+
+
+def test_the_upstream_is_not_asked_for_more_than_there_is_room_for() -> None:
+    def body() -> Scenario:
+        source = TestPublisher[int]()
+        processor = ReplayProcessor[int](2)
+        first, second = joined(processor, 0), joined(processor, 0)
+        source.subscribe(processor)
+        source.next(1, 2)
+
+        def check() -> None:
+            first.assert_items(1, 2)
+            second.assert_items(1, 2)
+            source.assert_requests(2, 2)
+
+        return Scenario(lambda: first.request(2), lambda: second.request(2), check=check)
+
+    exhaust(body)
+
+
+def test_of_those_who_join_while_items_come_nobody_is_overrun() -> None:
+    def body() -> Scenario:
+        source = TestPublisher[int]()
+        processor = ReplayProcessor[int](1)
+        joined(processor)
+        late = stepping(0)
+        source.subscribe(processor)
+        sent: list[int] = []
+
+        def check() -> None:
+            first = sent[-1]
+            while source.outstanding:
+                send()
+            late.request(20)
+            late.assert_rules_kept().assert_not_terminated()
+            assert late.items == sent[-len(late.items) :]
+            assert first in late.items
+
+        def send() -> None:
+            sent.append(len(sent))
+            source.next(sent[-1])
+
+        return Scenario(send, lambda: processor.subscribe(late), check=check)
+
+    exhaust(body)

@@ -1,0 +1,54 @@
+"""What a flow fails with, and what the error says of the operator."""
+
+from __future__ import annotations
+
+from flow_core.errors import MissingBackpressureError, throw_if_fatal
+
+__all__ = ["blamed", "combined", "no_stop", "overflow"]
+
+
+def blamed(error: BaseException, label: str) -> BaseException:
+    """What the flow fails with when a function of the operator `label` has raised `error`.
+
+    Raises:
+        BaseException: `error`, if it is fatal.
+    """
+    throw_if_fatal(error)
+    error = no_stop(error)
+    note = f"in {label}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error
+
+
+def no_stop(error: BaseException) -> BaseException:
+    """`error`, or a RuntimeError in place of a StopIteration: never a silent end (PEP 479)."""
+    if not isinstance(error, StopIteration):
+        return error
+    stopped = RuntimeError("a function of the flow raised StopIteration")
+    stopped.__cause__ = error
+    return stopped
+
+
+def combined(label: str, errors: list[BaseException]) -> BaseException:
+    """The only one of `errors`, or a group of all."""
+    if len(errors) == 1:
+        return errors[0]
+    return BaseExceptionGroup(f"{len(errors)} errors in {label}", errors)
+
+
+def overflow(
+    label: str, requested: int | None = None, *, who: str = "a source"
+) -> MissingBackpressureError:
+    """The error for a source of the operator `label` that has sent more than was requested.
+
+    Args:
+        label: the operator and its place.
+        requested: how many items were, if that is known.
+        who: what has sent them.
+    """
+    what = "was requested" if requested is None else f"the {requested} items that were requested"
+    return MissingBackpressureError(
+        f"{who} of {label} sent more than {what}; put a back-pressure operator after a source "
+        "that ignores demand"
+    )
