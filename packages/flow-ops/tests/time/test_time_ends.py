@@ -160,7 +160,7 @@ def _fails_once(made: Flow[Any], dropped: Any) -> TestSubscriber[Any]:
     return seen
 
 
-@pytest.mark.parametrize("name", [*(OPERATORS.keys() - WITHOUT_TIMER)])
+@pytest.mark.parametrize("name", sorted(OPERATORS.keys() - WITHOUT_TIMER))
 def test_a_clock_that_refuses_fails_the_flow_once(name, refusing, dropped):
     clock = refusing()
     seen = TestSubscriber[Any]()

@@ -689,6 +689,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 self._conditionals += line.conditional
         if left and len(self._lines) > 2 * len(members) + 16:
             self._line_up()  # there may be no next item; what has left is not to be kept till then
+            self._members = members.copy()  # a dict gives no room back when it gets smaller
         if left and self._ref_count and not members and not self._terminated:
             self._abandon()
 
