@@ -153,9 +153,10 @@ def test_a_timer_in_every_form(hasty):
 
 
 def test_the_clock_of_the_process_serves_by_default():
+    before = flow.system_clock().pending  # other tests may have left something to do
     assert list(interval(0.001).take(2)) == [0, 1]
     assert timer(0).single() == 0
-    assert flow.system_clock().pending == 0
+    assert flow.system_clock().pending <= before
 
 
 @pytest.mark.parametrize(

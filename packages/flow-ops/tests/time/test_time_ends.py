@@ -212,11 +212,12 @@ def test_the_clock_of_an_event_loop_serves_as_well():
 
 
 def test_the_clock_of_the_process_has_nothing_to_do_afterwards():
+    before = system_clock().pending  # other tests may have left something to do
     operators = [make(system_clock()) for name, make in OPERATORS.items() if "skip" not in name]
     for operator in operators:
         for made in (flow.range(3).pipe(operator).take(1), flow.empty().pipe(operator)):
             made.subscribe(lambda _: None, lambda _: None).dispose()
-    assert system_clock().pending == 0
+    assert system_clock().pending <= before
 
 
 # -- nothing is kept
