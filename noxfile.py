@@ -30,6 +30,8 @@ ROOT = Path(__file__).parent
 PACKAGES = sorted(folder.parent.name for folder in ROOT.glob("packages/*/pyproject.toml"))
 EXTRAS = {"flow-spark": "[jvm]"}  # the tests need no Java on the machine
 
+EXPLORED = {"flow-ops": ("coordination", "threads", "test_interleave.py")}
+
 # --- Pythons ------------------------------------------------------------------------------------
 
 CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -156,8 +158,16 @@ def tests(session: nox.Session, package: str) -> None:
     session.install(*dependencies("test"))
     # The tests of flow-spark share a JVM.
     parallel = [] if package == "flow-spark" else ["--numprocesses=auto"]
-    selected = session.posargs or ([] if session.python == NEWEST else ["-m", "not tck"])
-    session.run("pytest", f"packages/{package}/tests", *parallel, *selected)
+    folder = Path("packages", package, "tests")
+    if session.posargs or session.python != NEWEST:
+        selected = session.posargs or ["-m", "not tck"]
+        session.run("pytest", str(folder), *parallel, *selected)
+        return
+    # Explored here is what all operators are made of; the operators, in the session `interleave`.
+    explored = [str(folder / name) for name in EXPLORED.get(package, ())]
+    session.run("pytest", str(folder), *parallel, *(["-m", "not interleave"] if explored else []))
+    if explored:
+        session.run("pytest", *explored, *parallel, "-m", "interleave")
 
 
 @nox.session(tags=["full"], reuse_venv=False)
