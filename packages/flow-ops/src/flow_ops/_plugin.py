@@ -17,7 +17,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "amb_with",
         "flow_ops.combine.amb:amb_with",
         summary="This flow or another one, whichever is the first to give an item or to end.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -25,7 +24,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "and_then",
         "flow_ops.sequence.concat:and_then",
         summary="Only the items of another flow, when this one has completed.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
     )
@@ -33,7 +31,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "buffer_boundary",
         "flow_ops.group.buffer:buffer_boundary",
         summary="Lists of what comes between the items of another flow.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
@@ -41,7 +38,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "buffer_toggle",
         "flow_ops.group.buffer:buffer_toggle",
         summary="Lists that begin with items of another flow, each with a flow that ends it.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
@@ -49,7 +45,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "buffer_when",
         "flow_ops.group.buffer:buffer_when",
         summary="Lists that each end with a flow of their own.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
@@ -57,7 +52,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "buffer_with_time",
         "flow_ops.group.buffer:buffer_with_time",
         summary="Lists of what comes within a length of time.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
@@ -66,7 +60,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "buffer_with_time_or_count",
         "flow_ops.group.buffer:buffer_with_time_or_count",
         summary="Lists of so many items, or of what has come after a while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
@@ -75,7 +68,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "cancel_on",
         "flow_ops.threads.cancel_on:cancel_on",
         summary="The upstream is cancelled on an executor.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -83,7 +75,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "concat_map",
         "flow_ops.transform.concat_map:concat_map",
         summary="Each item becomes a flow; they follow one another.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -91,14 +82,12 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "concat_map_eager",
         "flow_ops.transform.concat_map_eager:concat_map_eager",
         summary="Each item becomes a flow; they run at once, and come in order.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
     )
     yield OperatorSpec(
         "concat_with",
         "flow_ops.sequence.concat:concat_with",
         summary="The items of this flow, then those of others.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -106,21 +95,18 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "debounce",
         "flow_ops.time.debounce:debounce",
         summary="Items that are not followed by another one for a while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "delay",
         "flow_ops.time.delay:delay",
         summary="Everything comes later.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
     )
     yield OperatorSpec(
         "delay_elements",
         "flow_ops.time.delay:delay_elements",
         summary="Each item a while after the one before it.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -128,7 +114,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "delay_subscription",
         "flow_ops.time.delay:delay_subscription",
         summary="The upstream is subscribed to later.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -136,7 +121,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "delay_until",
         "flow_ops.transform.when:delay_until",
         summary="Each item when a flow made of it has completed.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -144,14 +128,12 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "delay_with_mapper",
         "flow_ops.time.delay_with_mapper:delay_with_mapper",
         summary="Each item when a flow made of it gives one, or completes.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
     )
     yield OperatorSpec(
         "expand",
         "flow_ops.transform.expand:expand",
         summary="Each item becomes a flow, and so does each item of that: a tree, walked.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         conditional=True,
     )
@@ -159,7 +141,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "filter_when",
         "flow_ops.transform.when:filter_when",
         summary="Items for which a flow made of them says so.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -167,14 +148,12 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "flat_map",
         "flow_ops.transform.flat_map:flat_map",
         summary="Each item becomes a flow; they run at the same time.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
     )
     yield OperatorSpec(
         "group_by",
         "flow_ops.group.group_by:group_by",
         summary="A flow of flows, one for each key.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
@@ -183,7 +162,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "map_async",
         "flow_ops.coroutines.map_async:map_async",
         summary="Each item replaced by the result of a coroutine.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -191,7 +169,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "map_when",
         "flow_ops.transform.when:map_when",
         summary="The first item of a flow made of each item.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -199,21 +176,18 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "merge_all",
         "flow_ops.combine.merge:merge_all",
         summary="The items of the flows that a flow gives, as they come.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
     )
     yield OperatorSpec(
         "merge_with",
         "flow_ops.combine.merge:merge_with",
         summary="Items of the flow and of others, as they come.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
     )
     yield OperatorSpec(
         "observe_on",
         "flow_ops.threads.observe_on:observe_on",
         summary="Everything downstream runs on an executor, with a bounded queue in between.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
@@ -222,7 +196,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "on_backpressure_buffer",
         "flow_ops.demand.on_backpressure_buffer:on_backpressure_buffer",
         summary="Items that nobody has requested wait, up to a capacity.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
@@ -230,35 +203,30 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "on_backpressure_drop",
         "flow_ops.demand.on_backpressure_drop:on_backpressure_drop",
         summary="Items that nobody has requested are dropped.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "on_backpressure_error",
         "flow_ops.demand.on_backpressure_drop:on_backpressure_error",
         summary="An item that nobody has requested fails the flow.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.ERROR,
     )
     yield OperatorSpec(
         "on_backpressure_latest",
         "flow_ops.demand.on_backpressure_latest:on_backpressure_latest",
         summary="Of items that nobody has requested, the last one waits.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "on_backpressure_reduce",
         "flow_ops.demand.on_backpressure_latest:on_backpressure_reduce",
         summary="Items that nobody has requested are made one.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "on_error_resume",
         "flow_ops.sequence.on_error_resume:on_error_resume",
         summary="Another flow goes on where this one has failed.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -266,7 +234,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "on_processes",
         "flow_ops.threads.processes:on_processes",
         summary="The stages that follow run in the processes of a pool.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -274,7 +241,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "parallel",
         "flow_ops.parallel.parallel:parallel",
         summary="The items are dealt out to rails that may run at the same time.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -282,7 +248,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "rebatch_requests",
         "flow_ops.demand.rebatch_requests:rebatch_requests",
         summary="The upstream is asked for batches of a fixed size.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
     )
@@ -290,7 +255,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "repeat",
         "flow_ops.sequence.repeat:repeat",
         summary="The flow several times, or for ever.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -298,7 +262,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "repeat_until",
         "flow_ops.sequence.repeat:repeat_until",
         summary="The flow again, until a function says stop.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -306,7 +269,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "repeat_when",
         "flow_ops.sequence.repeat:repeat_when",
         summary="The flow again, whenever another flow says so.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -314,7 +276,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "retry",
         "flow_ops.sequence.retry:retry",
         summary="The flow again when it has failed.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -322,7 +283,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "retry_when",
         "flow_ops.sequence.retry:retry_when",
         summary="The flow again when it has failed, later or when another flow says so.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -330,14 +290,12 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "sample",
         "flow_ops.time.sample:sample",
         summary="The newest item of each period, or when a flow says so.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "skip_last_with_time",
         "flow_ops.time.limits:skip_last_with_time",
         summary="All items but those of the last while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -345,7 +303,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "skip_until_other",
         "flow_ops.combine.until:skip_until_other",
         summary="Items from when another flow gives its first one.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -353,7 +310,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "skip_until_with_time",
         "flow_ops.time.limits:skip_until_with_time",
         summary="Items from a time on.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -361,7 +317,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "skip_with_time",
         "flow_ops.time.limits:skip_with_time",
         summary="Items after the first while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -369,7 +324,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "start_with_flows",
         "flow_ops.sequence.concat:start_with_flows",
         summary="The items of others, then those of this flow.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -377,7 +331,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "subscribe_on",
         "flow_ops.threads.subscribe_on:subscribe_on",
         summary="The upstream is subscribed to, and requested, on an executor.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -385,7 +338,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "switch_if_empty",
         "flow_ops.sequence.switch_if_empty:switch_if_empty",
         summary="Another flow in the place of one without items.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -393,28 +345,24 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "switch_latest",
         "flow_ops.transform.switch_map:switch_latest",
         summary="Each flow that comes takes the place of the one before.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "switch_map",
         "flow_ops.transform.switch_map:switch_map",
         summary="Each item becomes a flow, which takes the place of the one before.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "switch_on_first",
         "flow_ops.transform.switch_on_first:switch_on_first",
         summary="The first signal decides what becomes of the whole flow.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
     )
     yield OperatorSpec(
         "take_last_with_time",
         "flow_ops.time.limits:take_last_with_time",
         summary="Items of the last while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
     )
@@ -422,7 +370,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "take_until_other",
         "flow_ops.combine.until:take_until_other",
         summary="Items until another flow gives one, or completes.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -430,7 +377,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "take_until_with_time",
         "flow_ops.time.limits:take_until_with_time",
         summary="Items up to a time.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -438,7 +384,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "take_with_time",
         "flow_ops.time.limits:take_with_time",
         summary="Items of the first while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -446,7 +391,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "throttle_first",
         "flow_ops.time.throttle:throttle_first",
         summary="An item, and then none for a while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         asks=Fusion.ANY,
         answers=Fusion.ANY,
@@ -456,21 +400,18 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "throttle_last",
         "flow_ops.time.sample:throttle_last",
         summary="The newest item of each period; another name of sample.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "throttle_latest",
         "flow_ops.time.throttle:throttle_latest",
         summary="An item at once, and then the newest of each period.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.UNBOUNDED_IN,
     )
     yield OperatorSpec(
         "time_interval",
         "flow_ops.time.stamps:time_interval",
         summary="Each item with the time since the one before it.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         asks=Fusion.ANY,
         answers=Fusion.ANY,
@@ -480,7 +421,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "timeout",
         "flow_ops.time.timeout:timeout",
         summary="Fails, or goes on with another flow, when an item is late.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -498,7 +438,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "window_boundary",
         "flow_ops.group.window:window_boundary",
         summary="Flows of what comes between the items of another flow.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
@@ -506,7 +445,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "window_toggle",
         "flow_ops.group.window:window_toggle",
         summary="Flows that begin with items of another flow, each with a flow that ends it.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
@@ -514,7 +452,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "window_when",
         "flow_ops.group.window:window_when",
         summary="Flows that each end with a flow of their own.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
@@ -522,7 +459,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "window_with_count",
         "flow_ops.group.window:window_with_count",
         summary="Flows of so many items each.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
@@ -531,7 +467,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "window_with_time",
         "flow_ops.group.window:window_with_time",
         summary="Flows of what comes within a length of time.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
@@ -540,7 +475,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "window_with_time_or_count",
         "flow_ops.group.window:window_with_time_or_count",
         summary="Flows that end after so many items, or after a while.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
@@ -549,7 +483,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "with_latest_from",
         "flow_ops.combine.with_latest_from:with_latest_from",
         summary="Each item with the latest ones of other flows.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.PASS,
         conditional=True,
     )
@@ -557,7 +490,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "zip_with",
         "flow_ops.combine.zipping:zip_with",
         summary="Each item with the one of another flow that has the same place.",
-        kind=Kind.BOUNDARY,
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
         answers=Fusion.SYNC,
