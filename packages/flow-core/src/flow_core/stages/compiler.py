@@ -35,6 +35,7 @@ from weakref import finalize
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import NoneItemError, is_fatal, throw_if_fatal
+from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
 from flow_core.stages.filtering import CHECK
 from flow_core.stages.template import SLOT, UNSET, Lines, Stage, Template
 
@@ -380,21 +381,22 @@ class Program(Generic[T_contra, R_co]):
     def push(
         self,
         source: Iterator[T_contra],
-        on_next: Callable[[R_co], object],
+        downstream: CoreSubscriber[R_co],
         gate: Gate,
         demand: int,
-        conditional: bool,
     ) -> GeneratorType[int, int, None]:
         """A loop that pushes: it yields `PAUSED` when `demand` is used up, and takes more by send.
 
         Args:
             source: what is pulled; a generator is closed at the end.
-            on_next: gets each item; with `conditional` it answers whether the item counts.
+            downstream: gets each item; a conditional one answers whether it counts.
             gate: what stops the loop. What the stages do when it is over is left to its `close`.
             demand: items that may be pushed at first.
-            conditional: whether `on_next` answers.
         """
-        form = _PUSH_IF if conditional else _PUSH
+        if isinstance(downstream, ConditionalSubscriber):
+            form, on_next = _PUSH_IF, downstream.try_on_next
+        else:
+            form, on_next = _PUSH, downstream.receiver()
         shape = self.shape
         if shape.single:
             loop = shape._loops.get(form) or shape.loop(form)

@@ -13,7 +13,6 @@ from flow_core.errors import ProtocolViolationError, is_fatal, throw_if_fatal
 from flow_core.introspection import Statistics, labels
 from flow_core.protocols import (
     EMPTY,
-    ConditionalSubscriber,
     CoreSubscriber,
     Empty,
     Fusion,
@@ -151,7 +150,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
                 if waits and not exhausted(self._source):
                     return
                 grant = GRANT if self._requested == UNBOUNDED else self._grant(grant)
-                loop = self._loop = self._pushing(downstream, grant)
+                loop = self._loop = self._program.push(self._source, downstream, gate, grant)
                 if next(loop, None) is None:  # mostly it is over then, without a StopIteration
                     self._completed(downstream)
                     return
@@ -186,12 +185,6 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             downstream.on_error(bad)
         self._gate.close()
 
-    def _pushing(self, downstream: CoreSubscriber[R], demand: int) -> GeneratorType[int, int, None]:
-        push, source, gate = self._program.push, self._source, self._gate
-        if isinstance(downstream, ConditionalSubscriber):
-            return push(source, downstream.try_on_next, gate, demand, True)
-        return push(source, downstream.receiver(), gate, demand, False)
-
     def _grant(self, wanted: int) -> int:
         if self._requested == UNBOUNDED:
             return GRANT
@@ -220,7 +213,8 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         loop, self._loop = self._loop, None
         try:
             if loop is None and self._program.shape.closes and not self._polls and downstream:
-                loop = self._pushing(downstream, 0)  # its stages hear of the end all the same
+                # Its stages hear of the end all the same.
+                loop = self._program.push(self._source, downstream, self._gate, 0)
             if loop is not None:
                 close_loop(loop, self._gate)
             if self._fused is None or self._close_fused():

@@ -136,16 +136,16 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         if self._ended:
             return
         self._subscription = None
-        if self._on_complete is None:
-            self._end()
-            return
         try:
-            self._on_complete()
+            if self._on_complete is not None:
+                self._on_complete()
         except BaseException as raised:
             throw_if_fatal(raised)
             hooks.drop_error(raised)
         finally:
-            self._end()
+            self._ended = True  # as _end, which would cost a call
+            if self._event is not None:
+                self._event.set()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`: the user's function failed, so the flow has."""
