@@ -1,4 +1,4 @@
-"""Flows that items become: `concat_map` and `flat_map_iterable` beside loops and ReactiveX."""
+"""Flows that items become: operators that map to flows beside loops and ReactiveX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import reactivex
 from reactivex import operators as rx
 
 import flow_core as flow
-from flow_ops import concat_map
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Subscription
+from flow_ops import concat_map, concat_map_eager, flat_map, switch_map
 from rounds import Case, compare
 
 ITEMS = 100_000
@@ -77,6 +79,11 @@ def scalars() -> None:
         Case(
             "concat_map behind a hidden source",
             counted(lambda on_next: concatenated(flow.range(ITEMS).hide()).subscribe(on_next)),
+        ),
+        Case(
+            "flat_map, subscribed",
+            counted(lambda on_next: flow.range(ITEMS).pipe(flat_map(flow.just)).subscribe(on_next)),
+            mark_us=1.5,
         ),
         Case("flat_map_iterable, iterated", counted(pulled_stage)),
         Case(
@@ -151,8 +158,61 @@ def ranges(size: int) -> None:
     )
 
 
+class Counting(CoreSubscriber[int]):
+    """The least that can subscribe to an inner flow: it only passes items on."""
+
+    __slots__ = ("on_item",)
+
+    def __init__(self, on_item: Callable[[object], None]) -> None:
+        self.on_item = on_item
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        subscription.request(flow.UNBOUNDED)
+
+    def on_next(self, item: int, /) -> None:
+        """See `Subscriber.on_next`."""
+        self.on_item(item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        raise error
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+
+
+def hidden() -> None:
+    """Inner flows that have to be subscribed to, of one item each."""
+    count = ITEMS // 10
+
+    def made(n: int) -> flow.Flow[int]:
+        return flow.just(n).hide()
+
+    def by_hand(on_next: Callable[[object], None]) -> None:
+        for n in range(count):
+            made(n).subscribe(Counting(on_next))
+
+    def run(
+        operator: Operator[int, flow.Flow[int]],
+    ) -> Callable[[Callable[[object], None]], object]:
+        return lambda on_next: flow.range(count).pipe(operator).subscribe(on_next)
+
+    compare(
+        "range | a hidden just of each, to a callback",
+        Case("a loop that makes and subscribes to each", counted(by_hand)),
+        Case("flat_map", counted(run(flat_map(made))), 2.0),
+        Case("concat_map", counted(run(concat_map(made))), 2.0),
+        Case("switch_map", counted(run(switch_map(made))), 2.5),
+        Case("concat_map_eager", counted(run(concat_map_eager(made)))),
+        items=count,
+        unit="inner flow",
+    )
+
+
 def main() -> None:
     scalars()
+    hidden()
     peers()
     ranges(100)
 

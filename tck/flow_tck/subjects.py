@@ -36,9 +36,9 @@ from flow_core.progress import progress
 from flow_core.sources.files import read_csv, read_json_lines, read_lines
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber
 from flow_core.testing import STAGE_CASES, StageCase, TestSubscriber
-from flow_multicast import MulticastProcessor, UnicastProcessor
+from flow_multicast import MulticastProcessor, UnicastProcessor, serialized
 from flow_ops import concat_map, observe_on
-from flow_tck import ops
+from flow_tck import multicast, ops
 from flow_tck.bridge import ConditionalReceiver, Foreign, Receiver
 from flow_tck.expected import (
     COORDINATED,
@@ -201,11 +201,13 @@ class Recipe:
         apply: puts the operator behind a flow of ints, so that n items come out of it.
         inputs: how many ints that flow must have.
         most: the most items that can come out, or None.
+        lock_step: whether no subscriber gets an item before all have asked for it.
     """
 
     apply: Callable[[AnyFlow, int], AnyFlow] = field(repr=False)
     inputs: Callable[[int], int] = field(repr=False, default=lambda n: n)
     most: int | None = None
+    lock_step: bool = False
 
     def subject(self, name: str) -> PublisherSubject:
         """The operator behind a range of ints."""
@@ -217,7 +219,8 @@ class Recipe:
         def fail() -> AnyFlow:
             return self.apply(failing(), 1)
 
-        return PublisherSubject(name, make, fail, self.most, publisher_of(self.most))
+        expected = publisher_of(self.most).but(skipped=LOCK_STEP if self.lock_step else ())
+        return PublisherSubject(name, make, fail, self.most, expected)
 
 
 def _identity(item: Any) -> Any:  # Any: of all types
@@ -247,6 +250,10 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     "progress": Recipe(lambda f, _: f.pipe(progress("tck"))),
     "serialize": Recipe(lambda f, _: f.pipe(serialize())),
     **{name: Recipe(apply, most=most) for name, (apply, most) in ops.OPERATORS.items()},
+    **{
+        name: Recipe(apply, lock_step=lock_step)
+        for name, (apply, lock_step) in multicast.OPERATORS.items()
+    },
 }
 """Operators by their registered names: boundaries, and stages whose cases do not suffice."""
 
@@ -600,16 +607,14 @@ def _unicast(n: int) -> UnicastProcessor[int]:
     return processor
 
 
-def _failed_unicast() -> UnicastProcessor[Any]:
-    processor = UnicastProcessor[Any]()
+def _failed(make: Callable[[], Any]) -> Any:  # Any: a processor
+    processor = make()
     processor.on_error(KitError("as the kit has asked for"))
     return processor
 
 
-def _failed_processor(**options: bool) -> MulticastProcessor[Any]:
-    processor = MulticastProcessor[Any](**options)
-    processor.on_error(KitError("as the kit has asked for"))
-    return processor
+def _fed(make: Callable[[], Any], feed: Callable[[Callable[[], Any], int], Any], n: int) -> Any:
+    return feed(make, min(n, MANY))
 
 
 def _generated(n: int) -> Iterator[int]:
@@ -656,11 +661,27 @@ def _publishers() -> Iterator[PublisherSubject]:
     hop = Recipe(lambda f, _: f.pipe(observe_on(pool())).map(_identity).pipe(observe_on(pool())))
     yield hop.subject("observe_on, twice")
     yield PublisherSubject(
-        "MulticastProcessor", _multicast, _failed_processor, expected=_LOCK_STEP_PUBLISHER
+        "MulticastProcessor",
+        _multicast,
+        partial(_failed, MulticastProcessor[Any]),
+        expected=_LOCK_STEP_PUBLISHER,
     )
     yield PublisherSubject(
-        "UnicastProcessor", _unicast, _failed_unicast, expected=_UNICAST_PUBLISHER
+        "UnicastProcessor",
+        _unicast,
+        partial(_failed, UnicastProcessor[Any]),
+        expected=_UNICAST_PUBLISHER,
     )
+    for name, (made, feed, most, lock_step) in multicast.FED.items():
+        yield PublisherSubject(
+            name,
+            partial(_fed, made, feed),
+            partial(_failed, made),
+            most,
+            publisher_of(most).but(skipped=LOCK_STEP if lock_step else ()),
+        )
+    for name, (apply, lock_step) in multicast.VARIANTS.items():
+        yield Recipe(apply, lock_step=lock_step).subject(f"operator {name}")
     for name, recipe in RECIPES.items():
         yield recipe.subject(f"operator {name}")
     for case in STAGE_CASES:
@@ -679,28 +700,38 @@ _UNICAST_PUBLISHER: Final = publisher_of(None).but(skipped=UNICAST)
 def _processors() -> Iterator[ProcessorSubject]:
     yield ProcessorSubject(
         "MulticastProcessor, ref_count",
-        lambda size: MulticastProcessor(size, ref_count=True),
-        partial(_failed_processor, ref_count=True),
+        _ref_counted,
+        partial(_failed, _ref_counted),
         coordinated=True,
+    )
+    yield ProcessorSubject(
+        "MulticastProcessor, ref_count, serialized",
+        lambda size: serialized(_ref_counted(size)),
+        lambda: _failed(lambda: serialized(_ref_counted())),
+        coordinated=True,
+    )
+    yield ProcessorSubject(
+        "MulticastProcessor, keeps its upstream",
+        MulticastProcessor[Any],
+        partial(_failed, MulticastProcessor[Any]),
+        coordinated=True,
+        expected=PROCESSOR.but(failed=_ABOUT_UPSTREAM),
     )
     yield ProcessorSubject(
         "UnicastProcessor",
         UnicastProcessor[Any],
-        _failed_unicast,
+        partial(_failed, UnicastProcessor[Any]),
         subscribers=1,
         expected=PROCESSOR.but(skipped=UNICAST_PROCESSOR),
     )
-    yield ProcessorSubject(
-        "MulticastProcessor, keeps its upstream",
-        lambda size: MulticastProcessor(size),
-        _failed_processor,
-        coordinated=True,
-        expected=PROCESSOR.but(failed=(name for name in COORDINATED if _about_upstream(name))),
-    )
 
 
-def _about_upstream(test: str) -> bool:
-    return "HappyPath" in test or "spec208" in test
+def _ref_counted(size: int = 4) -> MulticastProcessor[Any]:
+    return MulticastProcessor[Any](size, ref_count=True)
+
+
+_ABOUT_UPSTREAM: Final = [test for test in COORDINATED if "HappyPath" in test or "spec208" in test]
+"""What wants the upstream cancelled with the last subscriber."""
 
 
 # -- subscribers
@@ -908,8 +939,8 @@ def _controls() -> Iterator[Subject]:
     yield PublisherSubject("control: a careless publisher", _Careless, expected=_CARELESS)
     yield ProcessorSubject(
         "control: lock-step, not announced",
-        lambda size: MulticastProcessor(size),
-        _failed_processor,
+        MulticastProcessor[Any],
+        partial(_failed, MulticastProcessor[Any]),
         expected=PROCESSOR.but(failed=COORDINATED),
     )
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
@@ -15,7 +16,17 @@ import flow_core as flow
 from flow_core import Flow, Subscriber
 from flow_tck.java import detach, detaching
 
-__all__ = ["PATIENCE_S", "close", "event_loop", "pool", "settle", "spawn", "subscriber_of"]
+__all__ = [
+    "PATIENCE_S",
+    "close",
+    "event_loop",
+    "pool",
+    "repeat",
+    "settle",
+    "spawn",
+    "spawn_async",
+    "subscriber_of",
+]
 
 PATIENCE_S: Final = 10.0
 """Seconds to wait for what happens at once, unless something is broken."""
@@ -23,6 +34,9 @@ PATIENCE_S: Final = 10.0
 _POOL_SIZE: Final = 4
 _consumers: Final[list[threading.Thread]] = []
 _captured: Final[list[Subscriber[Any]]] = []
+_over: Final = threading.Event()
+"""The test is."""
+_PAUSE_S: Final = 0.001
 
 
 @functools.cache
@@ -44,6 +58,16 @@ def spawn(work: Callable[[], object]) -> None:
     thread = threading.Thread(target=detaching(work), name="consumer", daemon=True)
     thread.start()
     _consumers.append(thread)
+
+
+def repeat(step: Callable[[], bool]) -> None:
+    """Do `step` in a thread of its own, again and again until it says True or its test ends."""
+
+    def work() -> None:
+        while not step() and not _over.is_set():
+            time.sleep(_PAUSE_S)
+
+    spawn(work)
 
 
 def spawn_async(work: Coroutine[Any, Any, object]) -> None:
@@ -91,11 +115,15 @@ def settle() -> None:
         with contextlib.suppress(Exception):
             subscriber.on_subscribe(_Ended())  # for one that has none; others cancel it (§2.5)
             subscriber.on_complete()
-    while _consumers:
-        consumer = _consumers.pop()
-        consumer.join(PATIENCE_S)
-        if consumer.is_alive():
-            raise RuntimeError(f"{consumer} goes on although its flow has completed")
+    _over.set()
+    try:
+        while _consumers:
+            consumer = _consumers.pop()
+            consumer.join(PATIENCE_S)
+            if consumer.is_alive():
+                raise RuntimeError(f"{consumer} goes on although its flow has completed")
+    finally:
+        _over.clear()
 
 
 def close() -> None:

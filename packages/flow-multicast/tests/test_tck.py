@@ -32,9 +32,15 @@ pytestmark = pytest.mark.tck
 RECIPES = (
     OperatorRecipe("cache", lambda upstream: upstream.pipe(cache()), facts={"goes_on": True}),
     OperatorRecipe(
-        "multicast", lambda upstream: upstream.pipe(multicast(MulticastProcessor)).ref_count()
+        "multicast",
+        lambda upstream: upstream.pipe(multicast(MulticastProcessor)).ref_count(),
+        facts={"coordinated": True},
     ),
-    OperatorRecipe("publish", lambda upstream: upstream.pipe(publish()).ref_count()),
+    OperatorRecipe(
+        "publish",
+        lambda upstream: upstream.pipe(publish()).ref_count(),
+        facts={"coordinated": True},
+    ),
     OperatorRecipe(
         "publish, selected", lambda upstream: upstream.pipe(publish(lambda items: items))
     ),
@@ -48,7 +54,7 @@ RECIPES = (
         "replay, an hour", lambda upstream: upstream.pipe(replay(ttl_s=3600)).ref_count()
     ),
     OperatorRecipe("replay, selected", lambda upstream: upstream.pipe(replay(lambda items: items))),
-    OperatorRecipe("share", lambda upstream: upstream.pipe(share())),
+    OperatorRecipe("share", lambda upstream: upstream.pipe(share()), facts={"coordinated": True}),
 )
 """One line for each operator of this package."""
 

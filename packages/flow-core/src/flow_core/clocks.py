@@ -18,7 +18,7 @@ from typing import Final, Protocol, final
 from weakref import WeakSet
 
 from flow_core import hooks
-from flow_core.errors import RejectedExecutionError, throw_if_fatal
+from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
 from flow_core.executors import Task
 from flow_core.protocols import Disposable
 
@@ -168,6 +168,7 @@ def _run_reported(task: Task) -> bool:
     try:
         task()
     except BaseException as error:
+        tell_left(error)
         try:
             hooks.drop_error(error)
         except BaseException as raised:
@@ -384,6 +385,7 @@ class _LoopTimer(Disposable):
             task()
         except BaseException as error:
             self._task = None
+            tell_left(error)
             throw_if_fatal(error)
             hooks.drop_error(error)
         self._runs += 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import sys
+from typing import Final, Protocol, final
 
 __all__ = [
     "BlockingInEventLoopError",
@@ -19,9 +20,19 @@ __all__ = [
     "TooManyItemsError",
     "UnknownOperatorError",
     "is_fatal",
+    "leave",
     "none_given",
+    "tell_left",
     "throw_if_fatal",
 ]
+
+
+class _Ended(Protocol):
+    """A subscriber, as far as it is told of its end."""
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        ...
 
 
 class FlowError(Exception):
@@ -87,10 +98,30 @@ def none_given(method: str) -> NoneItemError:
 
 _FATAL: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)
 
+_LEFT: Final = "__flow_left__"
+"""The attribute of a fatal error with a `_Left`."""
+
+
+@final
+class _Left:
+    """Whom a fatal error has left without an end."""
+
+    __slots__ = ("owners", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[_Ended] = []
+        self.owners: list[object] = []
+        """Who has let go of them, and of others before."""
+
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether `error` must propagate and may never become ``on_error`` (X10)."""
-    return isinstance(error, _FATAL)
+    """Whether `error` must propagate and may not become ``on_error`` on its way (X10).
+
+    So it is with a RecursionError if the stack is full of operators, so that there is no room for
+    signals either. One that a function of the user has made of a shallow stack is an error as any
+    other: a text that is nested too deep for a parser, say.
+    """
+    return isinstance(error, _FATAL) or (isinstance(error, RecursionError) and _too_deep(error))
 
 
 def throw_if_fatal(error: BaseException) -> None:
@@ -99,5 +130,94 @@ def throw_if_fatal(error: BaseException) -> None:
     Raises:
         BaseException: `error` itself, when `is_fatal` says so.
     """
-    if isinstance(error, _FATAL):
+    if is_fatal(error):
         raise error
+
+
+def _is_deep() -> bool:
+    """Whether a third of the stack is in use."""
+    try:
+        sys._getframe(sys.getrecursionlimit() // 3)
+    except ValueError:
+        return False
+    return True
+
+
+def _too_deep(error: RecursionError) -> bool:
+    """Whether `error` comes of flows that are nested too deep; says so in a note then.
+
+    It stays that way while it propagates, though the stack gets shallow, and so do those that come
+    up in handling it.
+    """
+    if _LEFT in error.__dict__:
+        return True
+    left = _left_by(error)
+    if left is None and not _is_deep():
+        return False
+    error.__dict__[_LEFT] = left or _Left()
+    error.add_note(
+        "too many operators are nested for Python's stack: let some of them run in a thread of "
+        "their own, by observe_on(executor) or subscribe_on(executor); give many flows to one "
+        "operator, as concat(*flows) or merge(*flows), instead of one operator to another in a "
+        "loop; or raise the limit with sys.setrecursionlimit"
+    )
+    return True
+
+
+def _left_by(error: BaseException) -> _Left | None:
+    """Who was left by `error`, or by the one in the handling of which it came up."""
+    known: BaseException | None = error
+    while known is not None:
+        left = known.__dict__.get(_LEFT)
+        if isinstance(left, _Left):
+            return left
+        known = known.__context__
+    return None
+
+
+def leave(error: BaseException, subscriber: _Ended | None, owner: object) -> None:
+    """Remember that because of a fatal `error` nobody signals to `subscriber` any more.
+
+    An operator does so when it lets go of its downstream as `error` propagates, before it lets go:
+    this may raise another RecursionError. Where all that ends in a thread in which nobody waits for
+    it, `tell_left` gives the subscriber its end.
+
+    Args:
+        error: propagates after this.
+        subscriber: has had no terminal; None if there is none.
+        owner: what lets go of it: a subscriber, or the attribute ``owner`` of some. They pass
+            nothing on any more, and need no end.
+    """
+    left = _left_by(error)
+    if left is None:
+        left = error.__dict__[_LEFT] = _Left()
+    waiting = [one for one in left.waiting if not _belongs(one, owner)]
+    if subscriber is not None and not any(_belongs(subscriber, gone) for gone in left.owners):
+        waiting.append(subscriber)
+    left.waiting = waiting
+    left.owners.append(owner)  # last, so that nothing is lost if there was no room to do this
+
+
+def _belongs(subscriber: object, owner: object) -> bool:
+    return subscriber is owner or getattr(subscriber, "owner", None) is owner
+
+
+def tell_left(error: BaseException) -> None:
+    """Signal that the stack was full to the subscribers that this has left without an end.
+
+    For the bottom of a thread of an executor or a clock, before `error` is raised on. A subscriber
+    that finds the stack too short for its signal leaves those after it, which are told from here.
+    A KeyboardInterrupt and its like are never signalled (X10).
+    """
+    if isinstance(error, _FATAL) or _is_deep():
+        return  # in the latter case, whoever is at the bottom does so
+    left = _left_by(error)
+    while left is not None and left.waiting:
+        waiting, left.waiting, left.owners = left.waiting, [], []
+        again: BaseException | None = None
+        for one in waiting:
+            try:
+                one.on_error(error)
+            except BaseException as raised:
+                again = raised
+        left = None if again is None else _left_by(again)

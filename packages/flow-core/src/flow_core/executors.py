@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
 
 from flow_core import hooks
-from flow_core.errors import RejectedExecutionError, throw_if_fatal
+from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
 
 __all__ = [
     "Executor",
@@ -112,7 +112,11 @@ class ScheduledTask:
             task, _ = self._pending.pop()
         except IndexError:
             return
-        task()
+        try:
+            task()
+        except BaseException as error:
+            tell_left(error)  # nobody else hears of it here
+            raise
 
     def cancel(self) -> bool:
         """Keep the task from running, if it has not started. Callable from any thread.

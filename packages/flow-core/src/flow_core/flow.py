@@ -52,6 +52,9 @@ _FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
+_UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
+"""The one program of all flows without stages: operators make and run many of these."""
+
 
 class AbsorbingSource(Generic[T_co]):
     """A publisher that can run stages where its items are, on a cluster say (macro-fusion)."""
@@ -207,6 +210,13 @@ class Flow(
     def _whole(self) -> Flow[T_co]:
         return self
 
+    def called(self) -> CallableSource[T_co] | None:
+        """The source, if a call of it gives all that there is: no item or one."""
+        source = self._source
+        if self._stage is None and isinstance(source, CallableSource):
+            return source
+        return None
+
     def _constant(self) -> ScalarSource[T_co] | None:
         source = self._source
         if self._stage is None and isinstance(source, ScalarSource):
@@ -282,7 +292,7 @@ class Flow(
             if not getattr(source, "none_free", True):
                 check: _AnyStage = Stage(CHECK, repr(source))
                 stages = (check, *stages)
-            program = self._program = Program(stages)
+            program = self._program = Program(stages) if stages else _UNCHANGED
         if hooks.debugging:
             program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
         return source, program
@@ -332,6 +342,9 @@ class Flow(
         Raises:
             NoneItemError: if the subscriber is None (§1.9).
         """
+        if isinstance(on_next, CoreSubscriber):
+            self._run(cast("CoreSubscriber[T_co]", on_next))  # of this flow's items: see above
+            return None
         if type(on_next) not in _FUNCTIONS:
             if on_next is None:
                 raise NoneItemError("subscribe(None): a subscriber is needed (§1.9)")

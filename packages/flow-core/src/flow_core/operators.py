@@ -35,6 +35,7 @@ __all__ = [
     "context_capture",
     "context_write",
     "count",
+    "count_by_key",
     "default_if_empty",
     "dematerialize",
     "distinct",
@@ -79,6 +80,7 @@ __all__ = [
     "on_error_return",
     "pairwise",
     "reduce",
+    "reduce_by_key",
     "scan",
     "serialize",
     "single_or_default",
@@ -368,9 +370,13 @@ def reduce(accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> Operato
     return Operator("reduce", lambda flow: flow.reduce(accumulator, seed))
 
 
-def collect(supplier: Callable[[], A], collector: Callable[[A, T], object]) -> Operator[T, Flow[A]]:
+def collect(
+    supplier: Callable[[], A],
+    collector: Callable[[A, T], object],
+    combiner: Callable[[A, A], object] | None = None,
+) -> Operator[T, Flow[A]]:
     """`Flow.collect` as an operator."""
-    return Operator("collect", lambda flow: flow.collect(supplier, collector))
+    return Operator("collect", lambda flow: flow.collect(supplier, collector, combiner))
 
 
 def to_list() -> Operator[T, Flow[list[T]]]:
@@ -417,6 +423,34 @@ def to_multidict(
     if value is None:
         return Operator("to_multidict", lambda flow: flow.to_multidict(key))
     return Operator("to_multidict", lambda flow: flow.to_multidict(key, value))
+
+
+@overload
+def reduce_by_key(
+    key: Callable[[T], K], accumulator: Callable[[T, T], T]
+) -> Operator[T, Flow[tuple[K, T]]]: ...
+
+
+@overload
+def reduce_by_key(
+    key: Callable[[T], K], accumulator: Callable[[V, V], V], value: Callable[[T], V]
+) -> Operator[T, Flow[tuple[K, V]]]: ...
+
+
+def reduce_by_key(
+    key: Callable[[Any], Any],
+    accumulator: Callable[[Any, Any], Any],
+    value: Callable[[Any], Any] | None = None,
+) -> Operator[Any, Flow[tuple[Any, Any]]]:
+    """`Flow.reduce_by_key` as an operator."""
+    if value is None:
+        return Operator("reduce_by_key", lambda flow: flow.reduce_by_key(key, accumulator))
+    return Operator("reduce_by_key", lambda flow: flow.reduce_by_key(key, accumulator, value))
+
+
+def count_by_key(key: Callable[[T], K]) -> Operator[T, Flow[tuple[K, int]]]:
+    """`Flow.count_by_key` as an operator."""
+    return Operator("count_by_key", lambda flow: flow.count_by_key(key))
 
 
 def count() -> Operator[object, Flow[int]]:

@@ -11,7 +11,9 @@ import pytest
 from flow_core.plugins import PluginHost
 
 PLUGIN = """
-    from flow_core.plugins import Backpressure, OperatorSpec, SinkSpec, hookimpl
+    from flow_core.plugins import (
+        Backpressure, OperatorSpec, SinkSpec, TranslationSpec, hookimpl
+    )
     from flow_core.protocols import Fusion
 
     @hookimpl
@@ -26,6 +28,10 @@ PLUGIN = """
     def flow_sinks():
         yield SinkSpec("to_nowhere", "shout_x:sink")
         yield "nonsense"
+
+    @hookimpl
+    def flow_translations():
+        yield TranslationSpec("every", "shout_x:parts_of_every", template="shout_x:EVERY")
 """
 
 
@@ -63,6 +69,7 @@ def test_plugins_of_others_are_listed_and_problems_come_at_the_end(flow: Any) ->
     assert "fails without demand" in row(done.out, "shout")
     assert "Louder [bold]items[/]." in row(done.out, "shout")
     assert "to_nowhere" in done.out
+    assert "shout_x:EVERY" in row(done.out, "every")
     listed, problems = done.out.split("\nProblems\n")
     assert "operator 'map' is registered by flow-core" in problems
     assert "flow_sinks yielded 'nonsense'" in problems
@@ -104,6 +111,7 @@ SHAPE = {
     "sinks": {"backpressure"},
     "engines": {"options"},
     "converters": {"accepts"},
+    "translations": {"template"},
 }
 
 

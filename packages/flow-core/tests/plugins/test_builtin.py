@@ -83,6 +83,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "of_type": (int,),
     "on_error_map": (lambda error: error,),
     "on_error_return": (0,),
+    "count_by_key": (str,),
+    "reduce_by_key": (str, max),
     "single_or_default": (0,),
     "skip_last": (1,),
     "slice": (None, None, 2),

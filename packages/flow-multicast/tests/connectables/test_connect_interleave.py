@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.protocols import Disposable
+from flow_core.protocols import CoreSubscriber, Disposable
 from flow_core.testing import TestSubscriber, VirtualClock
 from flow_core.testing.interleave import Body, Exhaustive, Scenario, bound, explore, step
 from flow_multicast import (
@@ -47,12 +47,14 @@ class Source:
         link = Link(subscriber)
         self.links.append(link)
         subscriber.on_subscribe(link)
+        if isinstance(subscriber, CoreSubscriber):  # as all sources of the library do
+            link.send = subscriber.receiver()
 
     def next(self, item: int) -> None:
         for link in [*self.links]:
             if not link.over and link.demand:
                 link.demand -= 1
-                link.subscriber.on_next(item)
+                link.send(item)
 
     def complete(self) -> None:
         for link in [*self.links]:
@@ -66,6 +68,7 @@ class Link:
 
     def __init__(self, subscriber: Any) -> None:
         self.subscriber = subscriber
+        self.send = subscriber.on_next
         self.demand = 0
         self.over = False
 
@@ -481,7 +484,7 @@ def test_two_connections_never_feed_a_processor_at_once_or_beyond_its_demand() -
 
         def item() -> None:
             if not link.over:
-                link.subscriber.on_next(1)
+                link.send(1)
 
         def again() -> None:
             old.dispose()

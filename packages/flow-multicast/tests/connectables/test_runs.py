@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import Flow
+from flow_core import Flow, Operator
 from flow_core.introspection import links, report
 from flow_core.protocols import Disposable
 from flow_core.testing import TestPublisher, TestSubscriber
@@ -23,6 +23,7 @@ from flow_multicast import (
     cache,
     multicast,
     publish,
+    publish_value,
     replay,
     share,
 )
@@ -394,6 +395,73 @@ def test_a_connection_is_disposed_of_though_its_connectable_is_forgotten() -> No
     subscriber.assert_failure(DisconnectedError)
     del source
     assert alive() is None
+
+
+# -- re-entering, and those who come while somebody is slow
+
+
+@pytest.mark.checklist("M32", "C39")
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        (publish(), [2, 3]),
+        (share(), [2, 3]),
+        (multicast(DirectProcessor[int]), [2, 3]),
+        (publish_value(0), [1, 2, 3]),
+        (replay(), [0, 1, 2, 3]),
+        (replay(size=1), [1, 2, 3]),
+        (cache(), [0, 1, 2, 3]),
+    ],
+    ids=lambda value: repr(value),
+)
+def test_what_he_gets_who_subscribes_from_within_an_item(operator: Any, expected: Any) -> None:
+    source = TestPublisher[int]()
+    made = Flow(source).pipe(operator)
+    inner = TestSubscriber[int](10)
+
+    def join(_: TestSubscriber[int], item: int) -> None:
+        if item == 1:
+            made.subscribe(inner)
+
+    outer = TestSubscriber[int](10, on_item=join)
+    made.subscribe(outer)
+    if isinstance(made, Connectable):
+        made.connect()
+    source.next(0, 1, 2, 3)
+    source.complete()
+    inner.assert_result(*expected)
+    outer.assert_rules_kept()
+    assert outer.items[-4:] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("operator", "slow_gets", "late_gets"),
+    [
+        (share(), [0, 1, 2], [1, 2]),
+        (Operator("replayed", lambda source: source.pipe(replay()).ref_count()), [0, 1, 2], None),
+    ],
+    ids=["share", "replay"],
+)
+def test_a_run_whose_source_has_ended_goes_on_for_a_slow_subscriber_and_who_joins_him(
+    operator: Any, slow_gets: list[int], late_gets: list[int] | None
+) -> None:
+    runs: list[int] = []
+
+    def deferred() -> Flow[int]:
+        runs.append(1)
+        return flow.range(3)
+
+    shared = flow.defer(deferred).pipe(operator)
+    slow, late = TestSubscriber[int](1), TestSubscriber[int](10)
+    shared.subscribe(slow)
+    slow.assert_items(0)
+    shared.subscribe(late)
+    slow.request(10)
+    slow.assert_result(*slow_gets)
+    late.assert_result(*(slow_gets if late_gets is None else late_gets))
+    assert len(runs) == 1
+    assert list(shared) == [0, 1, 2]
+    assert len(runs) == 2
 
 
 # -- statistics

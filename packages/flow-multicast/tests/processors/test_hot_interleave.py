@@ -365,3 +365,77 @@ def test_of_those_who_join_while_items_come_nobody_is_overrun() -> None:
         return Scenario(send, lambda: processor.subscribe(late), check=check)
 
     exhaust(body)
+
+
+@pytest.mark.parametrize("request_at_once", [False, True])
+def test_a_newcomer_gets_the_last_items_before_or_after_one_that_comes(
+    request_at_once: bool,
+) -> None:
+    seen: set[Hashable] = set()
+
+    def body() -> Scenario:
+        processor = ReplayProcessor[int](2)
+        for n in range(4):
+            processor.on_next(n)
+        late = stepping(10 if request_at_once else 0)
+
+        def check() -> None:
+            late.request(10)
+            late.assert_rules_kept().assert_not_terminated()
+            seen.add(tuple(late.items))
+            processor.on_next(5)
+            assert late.items[-2:] == [4, 5]
+            assert processor.buffered <= 3
+
+        return Scenario(
+            lambda: processor.on_next(4), lambda: processor.subscribe(late), check=check
+        )
+
+    exhaust(body)
+    assert seen == {(2, 3, 4), (3, 4)}
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_the_only_one_leaves_and_another_comes_while_an_item_is_sent(conditional: bool) -> None:
+    make = ConditionalTestSubscriber[int] if conditional else TestSubscriber[int]
+
+    def body() -> Scenario:
+        processor = DirectProcessor[int]()
+        leaving, coming = make(), make()
+        processor.subscribe(leaving)
+        processor.on_next(0)
+
+        def swap() -> None:
+            leaving.cancel()
+            processor.subscribe(coming)
+
+        def check() -> None:
+            processor.on_next(2)
+            assert leaving.items in ([0], [0, 1])
+            assert coming.items in ([2], [1, 2])
+            assert processor.statistics().subscribers == 1
+
+        return Scenario(lambda: processor.on_next(1), swap, check=check)
+
+    exhaust(body)
+
+
+def test_two_threads_that_cancel_one_leave_the_next_alone() -> None:
+    def body() -> Scenario:
+        processor = DirectProcessor[int]()
+        leaving, coming = joined(processor), stepping()
+        processor.on_next(0)
+
+        def come() -> None:
+            leaving.cancel()
+            processor.subscribe(coming)
+            processor.on_next(1)
+
+        def check() -> None:
+            processor.on_next(2)
+            coming.assert_items(1, 2)
+            assert leaving.items in ([0], [0, 1])  # one of them still cancels (§2.8)
+
+        return Scenario(leaving.cancel, come, check=check)
+
+    exhaust(body)

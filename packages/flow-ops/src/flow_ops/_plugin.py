@@ -510,6 +510,7 @@ def flow_sources() -> Iterator[SourceSpec]:
         "flow_ops.combine.combine_latest:combine_latest",
         summary="The latest items of several flows, whenever one has another.",
         backpressure=Backpressure.FULL,
+        answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
     )
     yield SourceSpec(
         "concat",

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
+from flow_core import Fusion
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.testing import (
     TestPublisher,
@@ -94,11 +95,13 @@ events = st.lists(
 )
 
 
+@pytest.mark.checklist("F50")
+@pytest.mark.parametrize("fusion", [Fusion.NONE, Fusion.ASYNC])
 @settings(max_examples=150, deadline=None)
-@given(events, st.integers(1, 3))
-def test_it_agrees_with_a_model(events, prefetch):
+@given(events=events, prefetch=st.integers(1, 3))
+def test_it_agrees_with_a_model(fusion, events, prefetch):
     publishers = [TestPublisher() for _ in range(3)]
-    subscriber = TestSubscriber(0)
+    subscriber = TestSubscriber(0, fusion=fusion)
     combine_latest(*map(flow.Flow, publishers), prefetch=prefetch).subscribe(subscriber)
     latest, rows, requested, done, n = [None] * 3, [], 0, False, 0
     for event, which in events:

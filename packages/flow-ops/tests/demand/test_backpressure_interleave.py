@@ -333,3 +333,33 @@ def test_rebatched_items_and_the_end_come_in_order() -> None:
         return Scenario(send(source, 1), lambda: subscriber.request(2), check=check)
 
     exhaust(body)
+
+
+def test_a_request_against_items_that_go_straight_on() -> None:
+    """Rebatched items keep their order, whether they have waited or not."""
+
+    def body() -> Scenario:
+        source = TestPublisher[int]()
+        subscriber = behind(source, rebatch_requests(4), 1)
+        return Scenario(
+            send(source, 1, 2),
+            lambda: subscriber.request(2),
+            check=lambda: subscriber.assert_result(1, 2),
+        )
+
+    exhaust(body)
+
+
+def test_a_cancel_against_an_item_that_goes_straight_on() -> None:
+    def body() -> Scenario:
+        source = TestPublisher[int]()
+        subscriber = behind(source, rebatch_requests(4), 9)
+
+        def check() -> None:
+            subscriber.assert_rules_kept()
+            assert subscriber.items in ([], [1])
+            assert source.cancelled
+
+        return Scenario(send(source, 1, end=False), subscriber.subscription.cancel, check=check)
+
+    exhaust(body)

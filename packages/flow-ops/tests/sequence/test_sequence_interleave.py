@@ -240,7 +240,7 @@ def test_a_failure_against_a_cancel_leaves_no_timer() -> None:
             assert clock.pending == 0
             subscription: Any = subscriber.subscription
             assert subscription._timer is None
-            assert not subscription._actions
+            assert not subscription._later
 
         return Scenario(lambda: runs.sources[0].error(ERROR), subscriber.cancel, check=check)
 

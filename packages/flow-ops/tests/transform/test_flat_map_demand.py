@@ -47,8 +47,10 @@ def test_a_slot_is_asked_for_when_the_upstream_has_more_to_send_too():
     source.assert_requests(8, 1)
 
 
-@pytest.mark.parametrize("inner", [flow.just, lambda _: flow.empty()])
-def test_inner_flows_of_one_item_are_asked_for_at_75_percent(inner):
+@pytest.mark.parametrize(
+    "inner", [flow.just, lambda _: flow.empty(), lambda n: flow.just(n, n).hide()]
+)
+def test_inner_flows_that_end_at_once_are_asked_for_at_75_percent(inner):
     source, seen = TestPublisher(), TestSubscriber()
     flow.Flow(source).pipe(flat_map(inner, max_concurrency=8)).subscribe(seen)
     source.next(*range(5))

@@ -134,6 +134,29 @@ def test_the_end_of_an_inner_flow_against_the_next_item_of_the_upstream() -> Non
     exhaust(body)
 
 
+def test_the_end_of_an_inner_flow_while_it_is_subscribed_to_frees_its_slot_once() -> None:
+    def body() -> Scenario:
+        run = Running(1, 10, started=0, max_concurrency=1)
+        inner = run.inners[0]
+
+        def end() -> None:
+            if inner.subscribed:
+                inner.complete()
+
+        def outcome() -> Hashable:
+            ended = run.source.outstanding
+            if not ended:
+                inner.complete()
+            assert run.source.outstanding == 1
+            run.source.complete()
+            run.seen.assert_result()
+            return ended
+
+        return Scenario(lambda: run.source.next(0), end, outcome=outcome)
+
+    exhaust(body, {0, 1})
+
+
 @pytest.mark.parametrize("max_concurrency", [1, 2])
 def test_slots_that_two_threads_free_are_all_asked_for(max_concurrency: int) -> None:
     """One by an inner flow, the other by the upstream's thread."""

@@ -20,6 +20,7 @@ from flow_core.plugins import (
     SinkSpec,
     SourceSpec,
     Spec,
+    TranslationSpec,
     plugin_host,
 )
 from flow_core.protocols import Fusion
@@ -56,6 +57,7 @@ def _sections(host: PluginHost) -> Mapping[str, Mapping[str, Registered[Spec]]]:
         "sinks": host.sinks,
         "engines": host.engines,
         "converters": host.converters,
+        "translations": host.translations,
     }
 
 
@@ -119,6 +121,8 @@ def _facts(spec: Spec) -> dict[str, Any]:  # Any: what JSON can hold
             return {"options": list(spec.options)}
         case ConverterSpec():
             return {"accepts": spec.accepts}
+        case TranslationSpec():
+            return {"template": spec.template}
         case _:
             return {}
 
@@ -168,6 +172,8 @@ def _columns(spec: Spec) -> tuple[str, ...]:
             return ("back-pressure",)
         case EngineSpec():
             return ("options",)
+        case TranslationSpec():
+            return ("template",)
         case _:
             return ("accepts",)
 
@@ -191,5 +197,7 @@ def _cells(spec: Spec) -> tuple[str, ...]:
             return (", ".join(f"--{option}" for option in spec.options) or "-",)
         case ConverterSpec():
             return (spec.accepts,)
+        case TranslationSpec():
+            return (spec.template,)
         case _:
             return ("",)

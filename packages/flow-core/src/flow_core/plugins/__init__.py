@@ -1,4 +1,4 @@
-"""What the installed packages offer by name: operators, sources, sinks, engines, converters.
+"""What the installed packages offer by name: operators, sources, sinks, engines, converters, translations.
 
 A plugin is a module under the entry-point group ``flow`` whose hooks yield records:
 
@@ -23,6 +23,7 @@ from flow_core.plugins.records import (
     SinkSpec,
     SourceSpec,
     Spec,
+    TranslationSpec,
 )
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "SinkSpec",
     "SourceSpec",
     "Spec",
+    "TranslationSpec",
     "hookimpl",
     "plugin_host",
 ]

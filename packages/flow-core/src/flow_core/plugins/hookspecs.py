@@ -13,6 +13,7 @@ from flow_core.plugins.records import (
     OperatorSpec,
     SinkSpec,
     SourceSpec,
+    TranslationSpec,
 )
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "flow_operators",
     "flow_sinks",
     "flow_sources",
+    "flow_translations",
     "hookimpl",
 ]
 
@@ -60,4 +62,10 @@ def flow_engines() -> Iterable[EngineSpec]:
 @hookspec
 def flow_converters() -> Iterable[ConverterSpec]:
     """What flows can be made of."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_translations() -> Iterable[TranslationSpec]:
+    """What stages become on a cluster."""
     raise NotImplementedError

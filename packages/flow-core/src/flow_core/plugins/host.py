@@ -29,9 +29,11 @@ from flow_core.plugins.records import (
     SinkSpec,
     SourceSpec,
     Spec,
+    TranslationSpec,
     load_object,
 )
 from flow_core.protocols import Publisher
+from flow_core.stages import Stage, Translation
 
 __all__ = ["OperatorFactory", "Plugin", "PluginHost", "Problem", "Registered", "plugin_host"]
 
@@ -46,6 +48,7 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
         "flow_sinks": SinkSpec,
         "flow_engines": EngineSpec,
         "flow_converters": ConverterSpec,
+        "flow_translations": TranslationSpec,
     }
 )
 
@@ -293,6 +296,11 @@ class PluginHost:
         """What flows can be made of."""
         return self._of(ConverterSpec)
 
+    @property
+    def translations(self) -> Mapping[str, Registered[TranslationSpec]]:
+        """What stages become on a cluster."""
+        return self._of(TranslationSpec)
+
     def _of(self, kind: type[S]) -> Mapping[str, Registered[S]]:
         # `_collect` has let only records of this class in.
         return MappingProxyType(cast("dict[str, Registered[S]]", self._records[kind]))
@@ -342,6 +350,24 @@ class PluginHost:
             PluginError: as for `operator`.
         """
         return _callable(self._find(self.engines, name, EngineSpec).spec)
+
+    def translate(self, stage: Stage[Any, Any]) -> Translation | None:  # Any: whatever its items
+        """What `stage` becomes over several partitions; None if no plugin has a translation.
+
+        Raises:
+            PluginError: if the translation cannot be imported, or makes something else.
+        """
+        for found in self.translations.values():
+            if _already(found.spec.template) != stage.template:
+                continue
+            made: object = _callable(found.spec)(stage)
+            if made is not None and not isinstance(made, Translation):
+                raise PluginError(
+                    f"the translation {found.spec.name!r} of {found.plugin} made no Translation of "
+                    f"{stage!r}, but {made!r}"
+                )
+            return made
+        return None
 
     def convert(self, value: object) -> Flow[object]:
         """A flow of a foreign object, by the converter that knows its class best.
@@ -570,11 +596,17 @@ def _callable(spec: Spec) -> Callable[..., Any]:  # Any: what the record's class
 
 def _imported(name: str) -> type | None:
     """The class of this name, if its module is imported already."""
+    found = _already(name)
+    return found if isinstance(found, type) else None
+
+
+def _already(name: str) -> object:
+    """The object of this name, if its module is imported already."""
     module, _, attribute = name.partition(":")
     found: object = sys.modules.get(module)
     for part in attribute.split("."):
         found = getattr(found, part, None)
-    return found if isinstance(found, type) else None
+    return found
 
 
 def _class_name(cls: type, between: str = ".") -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "SinkSpec",
     "SourceSpec",
     "Spec",
+    "TranslationSpec",
 ]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
@@ -195,6 +196,33 @@ class ConverterSpec(Spec):
             raise PluginError(
                 f"ConverterSpec {self.name!r}: accepts={self.accepts!r} does not name a class; "
                 "write 'package.module:Class'"
+            )
+
+
+@final
+@dataclass(frozen=True)
+class TranslationSpec(Spec):
+    """How stages that look at many items run where these are in several partitions.
+
+    Its target is a function ``(stage) -> flow_core.stages.Translation | None``; None leaves the
+    stage, with these arguments, to one place.
+
+    Args:
+        template: the template of the stages, as ``package.module:TEMPLATE``. It is looked up among
+            the modules that are imported already: a stage of it cannot exist otherwise.
+    """
+
+    category: ClassVar[str] = "translation"
+
+    _: KW_ONLY
+    template: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.template, str) or not OBJECT.fullmatch(self.template):
+            raise PluginError(
+                f"TranslationSpec {self.name!r}: template={self.template!r} does not name a "
+                "template; write 'package.module:TEMPLATE'"
             )
 
 

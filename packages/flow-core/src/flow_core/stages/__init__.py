@@ -18,6 +18,7 @@ that is too small a ValueError, where the stage is put into the flow.
 from flow_core.stages.compiler import Form, Gate, Program, generated_source
 from flow_core.stages.sink import SingleSink
 from flow_core.stages.template import UNSET, Stage, Template, TemplateError
+from flow_core.stages.translation import Translation
 
 __all__ = [
     "UNSET",
@@ -28,5 +29,6 @@ __all__ = [
     "Stage",
     "Template",
     "TemplateError",
+    "Translation",
     "generated_source",
 ]

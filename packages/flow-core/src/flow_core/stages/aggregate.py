@@ -79,6 +79,19 @@ TO_LIST: Final = Template(
     on_end=_GIVE_ITEMS,
 )
 
+COLLECT_PARTS: Final = Template(
+    "collect",
+    params=("supplier", "collector", "combiner"),
+    state="container = supplier()",
+    on_item="collector(container, x)",
+    on_end="""
+    x = container
+    NOT_NONE
+    EMIT
+    """,
+    ordered=True,
+)
+
 COUNT: Final = Template(
     "count",
     state="seen = 0",
@@ -128,6 +141,44 @@ TO_MULTIDICT_OF: Final = Template(
     state="items = {}",
     on_item="items.setdefault(key(x), []).append(value(x))",
     on_end=_GIVE_ITEMS,
+)
+
+_GIVE_PAIRS: Final = """
+    for x in totals.items():
+        EMIT
+    """
+
+REDUCE_BY_KEY: Final = Template(
+    "reduce_by_key",
+    params=("key", "accumulator"),
+    state="totals = {}",
+    on_item="""
+    k = key(x)
+    totals[k] = accumulator(totals[k], x) if k in totals else x
+    """,
+    on_end=_GIVE_PAIRS,
+)
+
+REDUCE_BY_KEY_OF: Final = Template(
+    "reduce_by_key",
+    params=("key", "accumulator", "value"),
+    state="totals = {}",
+    on_item="""
+    k = key(x)
+    totals[k] = accumulator(totals[k], value(x)) if k in totals else value(x)
+    """,
+    on_end=_GIVE_PAIRS,
+)
+
+COUNT_BY_KEY: Final = Template(
+    "count_by_key",
+    params=("key",),
+    state="totals = {}",
+    on_item="""
+    k = key(x)
+    totals[k] = totals.get(k, 0) + 1
+    """,
+    on_end=_GIVE_PAIRS,
 )
 
 SUM: Final = Template(
@@ -315,6 +366,13 @@ CONTAINS: Final = Template(
 )
 
 
+def _called(combiner: Callable[[A, A], object]) -> Callable[[A, A], object]:
+    """`combiner` itself. The loop does not call it, so that nobody else would check it."""
+    if not callable(combiner):
+        raise TypeError(f"collect() takes a function as 'combiner', not {combiner!r}")
+    return combiner
+
+
 class Aggregating(Fluent[T_co], Generic[T_co]):
     """The methods that give one item for all items, or all items in another order."""
 
@@ -340,18 +398,28 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         """
         return self._add(REDUCE, accumulator, seed)
 
-    def collect(self, supplier: Callable[[], A], collector: Callable[[A, T_co], object]) -> Flow[A]:
+    def collect(
+        self,
+        supplier: Callable[[], A],
+        collector: Callable[[A, T_co], object],
+        combiner: Callable[[A, A], object] | None = None,
+    ) -> Flow[A]:
         """One item: a container that was filled with all items.
 
         >>> import flow_core as flow
-        >>> list(flow.just("b", "a").collect(set, set.add).map(sorted))
+        >>> list(flow.just("b", "a").collect(set, set.add, set.update).map(sorted))
         [['a', 'b']]
 
         Args:
             supplier: makes the container, once per subscriber.
             collector: ``(container, item)``; changes the container.
+            combiner: ``(container, other)``; adds what another container holds. Only a cluster
+                calls it, where each partition fills a container of its own; without it, all items
+                are sent to one place.
         """
-        return self._add(COLLECT, supplier, collector)
+        if combiner is None:
+            return self._add(COLLECT, supplier, collector)
+        return self._add(COLLECT_PARTS, supplier, collector, _called(combiner))
 
     def to_list(self) -> Flow[list[T_co]]:
         """One item: the list of all items. Memory grows with the flow."""
@@ -406,6 +474,61 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         if value is None:
             return self._add(TO_MULTIDICT, key)
         return self._add(TO_MULTIDICT_OF, key, value)
+
+    @overload
+    def reduce_by_key(
+        self, key: Callable[[T_co], K], accumulator: Callable[[T_co, T_co], T_co]
+    ) -> Flow[tuple[K, T_co]]: ...
+
+    @overload
+    def reduce_by_key(
+        self,
+        key: Callable[[T_co], K],
+        accumulator: Callable[[V, V], V],
+        value: Callable[[T_co], V],
+    ) -> Flow[tuple[K, V]]: ...
+
+    def reduce_by_key(
+        self,
+        key: Callable[[Any], Any],
+        accumulator: Callable[[Any, Any], Any],
+        value: Callable[[Any], Any] | None = None,
+    ) -> Flow[tuple[Any, Any]]:
+        """For each key one pair: the key, and the items that have it, accumulated.
+
+        The pairs come when the flow has completed, in the order in which the keys came first.
+        Memory grows with the number of keys. On a cluster, items are accumulated where they are,
+        and then by key: `accumulator` has to be associative and commutative.
+
+        >>> import flow_core as flow
+        >>> words = flow.just("to", "be", "or", "not")
+        >>> list(words.reduce_by_key(len, max))
+        [(2, 'to'), (3, 'not')]
+        >>> list(words.reduce_by_key(len, lambda a, b: a + b, value=lambda word: word.count("o")))
+        [(2, 2), (3, 1)]
+
+        Args:
+            key: the key of an item, hashable.
+            accumulator: ``(accumulated, value) -> accumulated``.
+            value: what is accumulated of an item; without it the item itself.
+        """
+        if value is None:
+            return self._add(REDUCE_BY_KEY, key, accumulator)
+        return self._add(REDUCE_BY_KEY_OF, key, accumulator, value)
+
+    def count_by_key(self, key: Callable[[T_co], K]) -> Flow[tuple[K, int]]:
+        """For each key one pair: the key, and how many items have it.
+
+        As `reduce_by_key` does: when the flow has completed, in the order of the first items.
+
+        >>> import flow_core as flow
+        >>> list(flow.just("to", "be", "or", "not").count_by_key(len))
+        [(2, 3), (3, 1)]
+
+        Args:
+            key: the key of an item, hashable.
+        """
+        return self._add(COUNT_BY_KEY, key)
 
     def count(self) -> Flow[int]:
         """One item: how many items there were."""

@@ -393,6 +393,7 @@ class Program(Generic[T_contra, R_co]):
             gate: what stops the loop. What the stages do when it is over is left to its `close`.
             demand: items that may be pushed at first.
         """
+        on_next: Callable[[R_co], object]
         if isinstance(downstream, ConditionalSubscriber):
             form, on_next = _PUSH_IF, downstream.try_on_next
         else:

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, bad_request
-from flow_core.errors import ProtocolViolationError, is_fatal, throw_if_fatal
+from flow_core.errors import ProtocolViolationError, is_fatal, leave, throw_if_fatal
 from flow_core.introspection import Statistics, labels
 from flow_core.protocols import (
     EMPTY,
@@ -102,7 +102,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             return
         try:
             downstream.on_subscribe(self)
-        except BaseException:
+        except BaseException as error:
+            if is_fatal(error):
+                leave(error, downstream, self)
             self._gate.cancelled = True
             self._release()
             self.leave()
@@ -173,6 +175,10 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         gate.cancelled = True
         try:
             downstream.on_complete()
+        except BaseException as error:
+            if is_fatal(error):
+                leave(error, downstream, self)
+            raise
         finally:
             if gate.closers is not None:
                 gate.close()
@@ -198,6 +204,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         self._release()
         try:
             if is_fatal(error):
+                leave(error, downstream, self)
                 raise error
             by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
             if left or (by_downstream and not downstream.on_next_raised(error)):

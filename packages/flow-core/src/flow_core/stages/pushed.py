@@ -16,6 +16,7 @@ from flow_core.errors import (
     MissingBackpressureError,
     ProtocolViolationError,
     is_fatal,
+    leave,
     none_given,
     throw_if_fatal,
 )
@@ -159,7 +160,9 @@ class StageSubscriber(
         if self.try_enter():
             try:
                 downstream.on_subscribe(self)
-            except BaseException:
+            except BaseException as error:
+                if is_fatal(error):
+                    leave(error, downstream, self)
                 self._release()
                 self.leave()
                 subscription.cancel()
@@ -273,6 +276,8 @@ class StageSubscriber(
         if error is None:
             raise none_given("on_error")
         if self._done or self._loop is None or self._upstream is None:
+            if self._done and is_fatal(error):
+                self.signal()  # it may have kept the end from being drained
             hooks.drop_error(error)
             return
         self._error = error
@@ -420,6 +425,10 @@ class StageSubscriber(
                     self._release()
                     try:
                         downstream.on_error(error)
+                    except BaseException as raised:
+                        if is_fatal(raised):
+                            leave(raised, downstream, self)
+                        raise
                     finally:
                         gate.close()
                     return
@@ -516,6 +525,10 @@ class StageSubscriber(
         try:
             if downstream is not None:
                 downstream.on_complete()
+        except BaseException as error:
+            if is_fatal(error):
+                leave(error, downstream, self)
+            raise
         finally:
             self._gate.close()
 
@@ -526,6 +539,7 @@ class StageSubscriber(
         downstream = self._release()
         try:
             if is_fatal(error):
+                leave(error, downstream, self)
                 raise error
             by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
             if thrown is not None and thrown[0] is error:

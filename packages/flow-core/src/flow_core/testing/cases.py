@@ -82,6 +82,10 @@ def _append(items: list[int], item: int) -> None:
     items.append(item)
 
 
+def _extend(items: list[int], others: list[int]) -> None:
+    items.extend(others)
+
+
 def _generated(n: int) -> Iterator[int]:
     for i in range(n % 4):
         yield n + i
@@ -339,6 +343,30 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
             lambda d: d.values()
         ),
         lambda s: [[-n for n in kept] for kept in _keyed(s, lambda n: n % 3).values()],
+        nested=True,
+    ),
+    StageCase(
+        "reduce_by_key",
+        lambda f: f.reduce_by_key(lambda n: n % 3, _add),
+        lambda s: [(k, sum(kept)) for k, kept in _keyed(s, lambda n: n % 3).items()],
+        nested=True,
+    ),
+    StageCase(
+        "reduce_by_key with values",
+        lambda f: f.reduce_by_key(lambda n: n % 3, _add, lambda n: -n),
+        lambda s: [(k, -sum(kept)) for k, kept in _keyed(s, lambda n: n % 3).items()],
+        nested=True,
+    ),
+    StageCase(
+        "count_by_key",
+        lambda f: f.count_by_key(lambda n: n % 3),
+        lambda s: [(k, len(kept)) for k, kept in _keyed(s, lambda n: n % 3).items()],
+        nested=True,
+    ),
+    StageCase(
+        "collect with a combiner",
+        lambda f: f.collect(_new_list, _append, _extend).map(sorted),
+        lambda s: [sorted(s)],
         nested=True,
     ),
     StageCase("sum", lambda f: f.sum(), lambda s: [sum(s)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from threading import Lock
 from typing import TypeVar, final
@@ -45,7 +46,15 @@ class AutoConnected(Publisher[T]):
         on_connect: gets the connection.
     """
 
-    __slots__ = ("_connectable", "_connection", "_left", "_lock", "_on_connect", "_subscribers")
+    __slots__ = (
+        "_connectable",
+        "_connection",
+        "_left",
+        "_lock",
+        "_on_connect",
+        "_spare",
+        "_subscribers",
+    )
 
     def __init__(
         self,
@@ -59,17 +68,19 @@ class AutoConnected(Publisher[T]):
         """How many are missing; below 0 if more have come."""
         self._on_connect = on_connect
         self._connection: Disposable | None = None
+        self._spare: deque[_Waiting[T]] = deque()
+        """Who came while the last one was connecting: should that fail, they try in turn."""
         self._lock = Lock()
-        """Guards `_left`. Nothing is called under it."""
+        """Guards what is above. Nothing is called under it."""
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        if self._left <= 0:
+        if self._connection is not None:
             self._connectable.join(downstream, self._last)
             return
         # It may be the one that connects, and has to hear when that fails.
-        waiting = (
+        waiting: _Waiting[T] = (
             _ConditionalWaiting(downstream)
             if isinstance(downstream, ConditionalSubscriber)
             else _Waiting(downstream)
@@ -78,18 +89,31 @@ class AutoConnected(Publisher[T]):
         with self._lock:
             self._left -= 1
             last = self._left == 0
-        if last:
+            if self._left < 0 and self._connection is None:
+                self._spare.append(waiting)
+        tries = waiting if last else None
+        while tries is not None:
             try:
                 self.connect()
+                return
             except BaseException as error:
-                with self._lock:
-                    self._left = 1  # the next subscriber tries again
+                failed, tries = tries, self._next()
                 throw_if_fatal(error)
-                waiting.fail(error)
+                failed.fail(error)
+
+    def _next(self) -> _Waiting[T] | None:
+        """Who is to connect when one has failed to; the next subscriber, if nobody is there."""
+        with self._lock:
+            while self._spare:
+                found = self._spare.popleft()
+                if not found.ended:
+                    return found
+            self._left = 1
+            return None
 
     def connect(self) -> None:
         """Connect, and remember that run."""
-        self._connectable.connect(self._connected)
+        self._connectable.run(self._connected)
 
     def _last(self) -> Disposable | None:
         return self._connection
@@ -99,7 +123,9 @@ class AutoConnected(Publisher[T]):
             self._on_connect(connection)
             if connection.disposed:
                 raise DisconnectedError(f"{self!r}: on_connect has disposed of the connection")
-        self._connection = connection
+        with self._lock:
+            self._connection = connection
+            self._spare.clear()
 
     def statistics(self) -> ConnectableStatistics[T]:
         """See `Connectable.statistics`."""

@@ -63,6 +63,16 @@ class Connectable(Publisher[T], Generic[T]):
     second 4
     first 3
     second 9
+
+    Subscribers come when they like (C04), and whatever they have requested counts (C24). The
+    operator that has made this says what late, slow and leaving ones get. For all of them holds:
+
+    Order: those who wait for `connect` are let in in the order in which they have come, before the
+    source runs. One who subscribes just then may be let in before some of them; nobody misses an
+    item by that (C25).
+    Re-entering: who subscribes or connects from within a signal is served like any other. A run
+    gives up its place before its end is told, so that who subscribes and connects because of the
+    end is in the next run (C16, C31).
     """
 
     __slots__ = ()
@@ -122,6 +132,17 @@ class Connectable(Publisher[T], Generic[T]):
             does nothing, whatever runs by then (C09).
         """
 
+    @final
+    def run(self, callback: Callable[[Disposable], object]) -> None:
+        """Connect for those who wait; again, if another one has disposed of that before it began.
+
+        Args:
+            callback: see `connect`.
+        """
+        connection = self.connect(callback)
+        while self.current(connection) is not connection:
+            connection = self.connect(callback)
+
     def reset(self) -> None:
         """Forget how the last run has ended, so that who subscribes now waits for the next one."""
 
@@ -129,8 +150,15 @@ class Connectable(Publisher[T], Generic[T]):
         """What those wait for now who have waited for `connection`, if that never began."""
         return connection
 
+    def kept(self) -> Disposable | None:
+        """The last run, if its source has ended and newcomers go to it all the same.
+
+        Called under a lock: it must not call out.
+        """
+        return None
+
     def detach(self, connection: Disposable) -> Callable[[], object]:
-        """Keep newcomers from joining a connection that is about to be disposed of.
+        """Keep newcomers from joining a connection: it is to be disposed of, or not to be `kept`.
 
         Called under a lock: it must not call out.
 
@@ -154,8 +182,9 @@ class Connectable(Publisher[T], Generic[T]):
     ) -> Flow[T]:
         """A flow that connects when so many have subscribed, and never again.
 
-        Who subscribes when that run is over hears how it has ended; from `replay` he gets the items
-        as well.
+        Late, slow and leaving subscribers: as the connectable has it; the run goes on when all have
+        left. Who subscribes when it is over, from within its end too, hears how it has ended; from
+        `replay` he gets the items as well.
 
         >>> import flow_core as flow
         >>> from flow_multicast import publish
@@ -193,7 +222,11 @@ class Connectable(Publisher[T], Generic[T]):
         >>> second.dispose()
         over
 
-        When the source ends, the next subscriber starts a new run.
+        Late and slow subscribers: as the connectable has it. One that leaves is no longer counted;
+        one who comes as the last one leaves is served, by the same run or the next one. When the
+        source has ended and all who were there have heard of it, the next subscriber starts a new
+        run, from within its own end too; who comes before, as somebody is slow, is part of the old
+        one.
 
         Args:
             min_subscribers: how many it takes to connect.

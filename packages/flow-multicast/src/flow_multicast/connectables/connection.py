@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import weakref
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
@@ -23,6 +24,8 @@ from flow_core.protocols import (
 from flow_core.serial import SerialDrain
 from flow_multicast._stored import release_frames
 from flow_multicast.connectables.socket import Plug
+from flow_multicast.processors._hot import HotProcessor
+from flow_multicast.processors.multicast import MulticastProcessor
 
 if TYPE_CHECKING:
     from flow_multicast.connectables.multicast import MulticastConnectable
@@ -111,7 +114,7 @@ class Connection(Disposable, Generic[T, R]):
         """Cancel the source. What that means for subscribers, the connectable says."""
         owner = self._owner()
         if owner is not None:
-            owner.detach(self)()
+            owner.disconnect(self)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
@@ -285,6 +288,11 @@ class Seat(CoreSubscriber[R], Generic[R]):
         else:
             downstream.on_next(item)
 
+    def receiver(self) -> Callable[[R], object]:
+        """See `CoreSubscriber.receiver`: no frame of this one is between the two it links."""
+        downstream = self._downstream
+        return self.on_next if downstream is None else downstream.receiver()
+
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
         downstream = self._ended()
@@ -397,6 +405,16 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """Whether the source has ended, or is not wanted any more."""
         return self._over
 
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return Statistics(
+            operator=self._owner.name,
+            buffered=len(self._inbox),
+            cancelled=self._stopped,
+            terminated=self._over,
+            upstream=self.upstream,
+        )
+
     # -- from the source
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -431,6 +449,16 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             permit[0] = True
             if self._missed:
                 self.signal()
+
+    def receiver(self) -> Callable[[T], object]:
+        """See `CoreSubscriber.receiver`.
+
+        Processors that may hear of an end while they take an item need nobody before them.
+        """
+        processor = self._processor
+        if isinstance(processor, (HotProcessor, MulticastProcessor)):
+            return processor.receiver()
+        return self.on_next
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -521,3 +549,4 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             processor.on_error(end)
         else:
             processor.on_complete()
+        self._owner.told(self._connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Final, Generic, TypeVar, cast, final
 
@@ -142,27 +143,35 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         """See `Connectable.connect`."""
         with self._lock:
             connection = self._current
+            gone = None
             if connection.state is State.OVER:  # kept for those who come late
-                self._replace(connection)
+                gone = self._replace(connection)
                 connection = self._current
             first = connection.state is State.GATHERING
             if first:
                 connection.state = State.STARTING
+        _let_go(gone)
+        del gone  # before the next run fills another one
         if first:
             self._start(connection, callback)
         elif callback is not None:
             callback(connection)
         return connection
 
-    def _replace(self, connection: Connection[T, R]) -> None:
-        """What is over makes room; those who still wait in it go on waiting. Under the lock."""
-        connection.processor = None
+    def _replace(self, connection: Connection[T, R]) -> Processor[T, R] | None:
+        """What is over makes room; those who still wait in it go on waiting. Under the lock.
+
+        Returns:
+            Its processor, which may keep items: nothing of the user's is to die under the lock.
+        """
+        gone, connection.processor = connection.processor, None
         if self._current is connection:
             self._current = later = Connection(self, self._fixed)
             later.seats, connection.seats = connection.seats, later.seats
             for seat in later.seats:
                 seat.connection = weakref.ref(later)
                 connection.successor = later
+        return gone
 
     def _start(
         self, connection: Connection[T, R], callback: Callable[[Disposable], object] | None
@@ -179,17 +188,16 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
                     connection.state = State.OVER
                     self._replace(connection)
             raise
-        feeder: Feeder[T, R] = Feeder(
-            self,
-            connection,
-            processor if self._socket is None else Plug(self._socket),
-        )
+        plug = None if self._socket is None else Plug(self._socket)
+        feeder: Feeder[T, R] = Feeder(self, connection, plug or processor)
         with self._lock:
             if connection.state is not State.STARTING:
                 return  # disposed of meanwhile; those who wait were moved on (C13, C32)
             connection.state = State.RUNNING
             connection.processor = processor
             connection.feeder = feeder
+            if self._socket is not None and plug is not None:
+                self._socket.expect(plug)
             seats = [*connection.seats]
             connection.seats.clear()
         for seat in seats:
@@ -200,7 +208,7 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             self._source.subscribe(feeder)
         except BaseException as error:
             if is_fatal(error):
-                self._detach(connection, tell=False)()
+                self.disconnect(connection, tell=False)
                 raise
             feeder.on_error(error)
 
@@ -222,11 +230,40 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             if not kept:
                 self._replace(connection)
 
+    def told(self, connection: Connection[T, R]) -> None:
+        """The processor knows of the end: it is let go of, unless items wait in it (C06)."""
+        if self._keeps or connection.processor is None or _waits(connection.processor):
+            return
+        gone = None
+        with self._lock:
+            if connection.state is State.OVER:
+                gone = self._replace(connection)
+        _let_go(gone)
+
+    def kept(self) -> Disposable | None:
+        """See `Connectable.kept`."""
+        connection = self._current
+        return connection if connection.state is State.OVER else None
+
     def detach(self, connection: Disposable) -> Callable[[], object]:
         """See `Connectable.detach`."""
         if not isinstance(connection, Connection):
             return connection.dispose
-        return self._detach(cast("Connection[T, R]", connection))  # handed out by this object
+        ours = cast("Connection[T, R]", connection)  # handed out by this object
+        gone: Processor[T, R] | None = None
+        with self._lock:
+            if ours.state is State.OVER and self._current is ours:
+                gone = self._replace(ours)
+        return partial(_let_go, gone) if gone is not None else self._detach(ours)
+
+    def disconnect(self, connection: Connection[T, R], *, tell: bool = True) -> None:
+        """Cancel the source of a connection, unless that is over.
+
+        Args:
+            connection: one of this object.
+            tell: whether its subscribers hear of it, if it had a processor of its own.
+        """
+        self._detach(connection, tell=tell)()
 
     def _detach(self, connection: Connection[T, R], *, tell: bool = True) -> Callable[[], object]:
         with self._lock:
@@ -238,7 +275,7 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             connection.state = State.OVER
             connection.outcome = error
             feeder, connection.feeder = connection.feeder, None
-            self._replace(connection)
+            self._replace(connection)  # its feeder has the processor
         if feeder is None:
             return _nothing
         told = error if tell and self._fixed is None else None
@@ -255,9 +292,11 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
 
     def reset(self) -> None:
         """See `Connectable.reset`."""
+        gone = None
         with self._lock:
             if self._current.state is State.OVER:
-                self._replace(self._current)
+                gone = self._replace(self._current)
+        _let_go(gone)
 
     def statistics(self) -> ConnectableStatistics[R]:
         """See `Connectable.statistics`."""
@@ -276,8 +315,8 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         return ConnectableStatistics(
             connected=state is State.RUNNING,
             waiting=tuple(one for one in waiting if one is not None),
-            served=_number(found, "subscribers"),
-            held_back_by=held_back,
+            served=_number(found, "subscribers") or _number(found, "subscribed"),
+            held_back_by=tuple(_who(one) for one in held_back),
             buffered=_number(found, "buffered"),
             capacity=_number(found, "capacity"),
             demand=_number(found, "demand"),
@@ -292,14 +331,27 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
 
 def _number(found: object, name: str) -> int:
     value: object = getattr(found, name, 0)
-    return value if isinstance(value, int) else 0
+    return int(value) if isinstance(value, int) else 0
+
+
+def _who(subscriber: Subscriber[R]) -> Subscriber[R]:
+    """Who has subscribed, also if that was before there was a processor."""
+    if isinstance(subscriber, Seat):
+        return subscriber.subscriber or subscriber
+    return subscriber
 
 
 def _waits(processor: object) -> bool:
     """Whether items wait in a processor for subscribers to get them (C06)."""
     found: object = processor.statistics() if isinstance(processor, Scannable) else None
-    return _number(found, "buffered") > 0 and not getattr(found, "terminated", True)
+    if _number(found, "buffered") == 0:
+        return False
+    return not getattr(found, "terminated", True) or not getattr(found, "subscribed", True)
 
 
 def _nothing() -> None:
     pass
+
+
+def _let_go(processor: object) -> None:
+    """A processor that nobody has any more, and its items, die where this is called."""

@@ -53,7 +53,7 @@ def multicast(
     before `connect` are remembered, and get the first item; those who subscribe later get what the
     processor gives to late ones; those who subscribe after the end wait for the next `connect`. If
     a connection is disposed of while the source runs, its subscribers get a `DisconnectedError`:
-    nobody is left without an end.
+    nobody is left without an end. What slow and leaving subscribers get is the processor's affair.
 
     With a processor itself, all connections share it, and subscribers go straight to it. When it
     has ended, later subscribers and connections get nothing but its end, since a processor ends
@@ -115,8 +115,10 @@ def publish(
     [10, 20, 30, 40]
 
     Without a selector it is a `Connectable`, each connection of which has a `MulticastProcessor`:
-    an item goes out when every subscriber has asked for it. With a selector, each subscriber has a
-    run of its own, and `selector` may use the flow that it is given several times.
+    an item goes out when every subscriber has asked for it. A slow subscriber holds the others
+    back, until it asks or leaves. A late one gets what comes from then on, one from within an
+    on_next the next item; after the end it waits for the next `connect`. With a selector, each
+    subscriber has a run of its own, and `selector` may use the flow that it is given several times.
 
     Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait
     for the next one, also when the source has ended with these (C06).
@@ -159,6 +161,20 @@ def share(
 ) -> Operator[T, Flow[T]]:
     """One run of the flow, as long as there are subscribers: `publish` and `Connectable.ref_count`.
 
+    >>> import flow_core as flow
+    >>> shared = flow.never().finally_action(lambda: print("over")).pipe(share())
+    >>> first, second = shared.subscribe(print), shared.subscribe(print)
+    >>> first.dispose(), second.dispose()
+    over
+    (None, None)
+
+    A slow subscriber holds the others back, until it asks or leaves. A late one gets what comes
+    from then on; so a source that does not wait may be over before a second one comes, who has a
+    run of its own then. When the last one has left, the source is cancelled. Who subscribes from
+    within the end begins a new run.
+
+    Demand, thread, errors: see `publish`. Fusion: none.
+
     Args:
         prefetch: see `publish`.
         grace_s: see `Connectable.ref_count`.
@@ -182,7 +198,13 @@ def publish_value(value: T) -> Operator[T, Connectable[T]]:
     >>> connection = levels.connect()
     1
 
-    Each connection has a `BehaviorProcessor`, which says what slow subscribers get.
+    Each connection has a `BehaviorProcessor`: a slow subscriber gets the newest value whenever it
+    asks, and not those in between; a late one the newest value and then every change, also from
+    within an on_next; after the end it waits for the next `connect`. Nobody is held back by another
+    one, and it goes on when all have left.
+
+    Demand: everything is requested of the source. Thread: that of the source, or of whoever
+    requests or subscribes. Fusion: none.
 
     Args:
         value: the value before the first one of the flow.
@@ -233,9 +255,12 @@ def replay(
     >>> list(numbers.flow)
     [3, 4]
 
-    Without a selector it is a `Connectable`, each connection of which has a `ReplayProcessor`: it
-    says what slow subscribers get. Who subscribes after the end gets what is kept and the end, up
-    to `Connectable.reset` or the next `connect`. With a selector, each subscriber has a run of its
+    Without a selector it is a `Connectable`, each connection of which has a `ReplayProcessor`: a
+    slow subscriber gets everything at its own pace, but with `size` the source waits for it. A late
+    one gets what is kept, and then the rest; from within an on_next, that begins with what is kept
+    as well. One that leaves holds the source back no more; it runs on when all have left. Who
+    subscribes after the end, from within it too, gets what is kept and the end, up to
+    `Connectable.reset` or the next `connect`. With a selector, each subscriber has a run of its
     own, and `selector` may use the flow that it is given several times.
 
     Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
@@ -287,7 +312,12 @@ def cache(
     asked
     ([42], [42])
 
-    It is `replay` and `Connectable.auto_connect`: the run goes on without subscribers.
+    It is `replay` and `Connectable.auto_connect`: the run goes on when all have left, and there is
+    never another one. Late subscribers, from within its end too, get what is kept, and then the
+    rest or the end; slow ones get everything at their own pace, but with `size` the source waits
+    for them.
+
+    Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
 
     Args:
         size: see `replay`.

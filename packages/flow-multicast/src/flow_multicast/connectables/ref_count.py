@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 from flow_core import Flow
 from flow_core.clocks import Clock, check_delay, system_clock
@@ -40,12 +41,16 @@ def ref_counted(
 class _Run:
     """What is known of one connection. Guarded by the lock of its `RefCounted`."""
 
-    __slots__ = ("__weakref__", "connected", "grace", "subscribers")
+    __slots__ = ("__weakref__", "begun", "connected", "grace", "subscribers", "waiting")
 
     def __init__(self) -> None:
         self.subscribers = 0
         self.connected = False
         """Somebody has connected, or is about to."""
+        self.begun = False
+        """Nothing can keep it from running any more."""
+        self.waiting: deque[_Counted[Any]] = deque()  # Any: of any items
+        """Who came while another one was about to connect: should that fail, they try in turn."""
         self.grace: _Grace | None = None
         """Measures how long there have been no subscribers."""
 
@@ -121,12 +126,10 @@ class RefCounted(Publisher[T]):
             if isinstance(downstream, ConditionalSubscriber)
             else _Counted(downstream, self)
         )
-        with self._lock:
-            self._joining += 1
+        self._enter()
         connection: Disposable | None = None
         connects = False
         try:
-            self._connectable.reset()  # the end of an earlier run is no end of this one
             connection = self._connectable.join(counted)
             with self._lock:
                 connects = self._count(counted, connection)
@@ -137,6 +140,17 @@ class RefCounted(Publisher[T]):
                 self._connect(connection, counted)
             self._settle()
 
+    def _enter(self) -> None:
+        """Somebody subscribes. The end of a run that nobody is served by is no end of his."""
+        with self._lock:
+            self._joining += 1
+            kept = self._connectable.kept()
+            run = None if kept is None else self._runs.get(kept)
+            if kept is None or (run is not None and run.subscribers):
+                return
+            forget = self._connectable.detach(kept)
+        forget()
+
     def _count(self, counted: _Counted[T], connection: Disposable) -> bool:
         """A subscriber belongs to a connection; whether it is the one to connect."""
         if counted.left:  # before it was counted
@@ -144,6 +158,8 @@ class RefCounted(Publisher[T]):
         counted.connection = connection
         run = self._run(connection)
         run.subscribers += 1
+        if run.connected and not run.begun:
+            run.waiting.append(counted)
         if run.connected or run.subscribers < self._min_subscribers:
             return False
         run.connected = True
@@ -157,22 +173,40 @@ class RefCounted(Publisher[T]):
             before = self._runs.pop(connection, None)
             if before is not None:
                 run.subscribers += before.subscribers
+                run.waiting.extend(before.waiting)
         return run
 
     def _connect(self, connection: Disposable, counted: _Counted[T]) -> None:
         def connected(made: Disposable) -> None:
             # It is another one if that has ended meanwhile; nobody belongs to it then.
             with self._lock:
-                self._run(made).connected = True
+                run = self._run(made)
+                run.connected = run.begun = True
+                run.waiting.clear()
             self._settle()  # all may have left by now, and the source need not be run
 
-        try:
-            self._connectable.connect(connected)
-        except BaseException as error:
-            with self._lock:
-                self._run(connection).connected = False  # the next subscriber tries again
-            throw_if_fatal(error)
-            counted.fail(error)
+        tries: _Counted[T] | None = counted
+        while tries is not None:
+            try:
+                self._connectable.run(connected)
+                return
+            except BaseException as error:
+                failed, tries = tries, self._next(connection, tries)
+                throw_if_fatal(error)
+                failed.fail(error)
+
+    def _next(self, connection: Disposable, failed: _Counted[T]) -> _Counted[T] | None:
+        """Who is to connect when one has failed to; the next subscriber, if nobody is there."""
+        with self._lock:
+            run = self._run(connection)
+            run.connected = run.begun = False
+            there = run.subscribers - (failed.connection is not None)
+            while run.waiting and there >= self._min_subscribers:
+                found = run.waiting.popleft()
+                if not found.ended:
+                    run.connected = True
+                    return found
+            return None
 
     def leave(self, counted: _Counted[T]) -> None:
         """A subscriber has cancelled, or heard of the end."""
@@ -200,9 +234,7 @@ class RefCounted(Publisher[T]):
                     run.grace = None
                 elif not run.connected or connection.disposed or self._grace_s <= 0:
                     self._runs.pop(connection, None)
-                    if connection.disposed:
-                        stops.append(self._connectable.reset)  # what is kept is for nobody
-                    elif run.connected:
+                    if run.connected or connection.disposed:  # what that keeps is for nobody
                         stops.append(self._connectable.detach(connection))
                 elif grace is None:
                     run.grace = _Grace()
@@ -249,11 +281,12 @@ class RefCounted(Publisher[T]):
 class _Counted(Relay[T]):
     """One of the subscribers that are counted."""
 
-    __slots__ = ("_counter", "connection", "left")
+    __slots__ = ("_counter", "_label", "connection", "left")
 
     def __init__(self, downstream: CoreSubscriber[T], counter: RefCounted[T]) -> None:
         super().__init__(downstream)
-        self._counter = counter
+        self._counter: RefCounted[T] | None = counter
+        self._label = counter.name
         self.connection: Disposable | None = None
         """What serves it, from when it is counted until it leaves."""
         self.left = False
@@ -261,7 +294,7 @@ class _Counted(Relay[T]):
     @property
     def label(self) -> str:
         """See `Relay.label`."""
-        return self._counter.name
+        return self._label
 
     @property
     def served_by(self) -> object | None:
@@ -270,7 +303,9 @@ class _Counted(Relay[T]):
 
     def over(self, *, cancelled: bool) -> None:
         """See `Relay.over`. After an end, even a subscriber from within it starts a new run."""
-        self._counter.leave(self)
+        counter, self._counter = self._counter, None
+        if counter is not None:
+            counter.leave(self)
 
 
 @final

@@ -45,6 +45,11 @@ class Relay(CoreSubscriber[T], Generic[T]):
         """The next link upstream, where that is not the subscription."""
         return None
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended, or was cancelled."""
+        return self._over
+
     def fail(self, error: BaseException) -> None:
         """Tell the downstream of an error that is not the upstream's."""
         upstream = self._upstream

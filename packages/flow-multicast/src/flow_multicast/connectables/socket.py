@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from threading import Lock
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
@@ -36,6 +37,7 @@ class Socket(SerialDrain, Generic[T, R]):
         "_inbox",
         "_introduced",
         "_lock",
+        "_newest",
         "_outstanding",
         "_processor",
         "_refused",
@@ -51,6 +53,8 @@ class Socket(SerialDrain, Generic[T, R]):
         self._refused = False
         """The processor wants nothing, or nothing more."""
         self._outstanding = 0
+        self._newest = 0
+        """The number of the connection that was made last."""
         self._current: Plug[T, R] | None = None
         self._upstream: Subscription | None = None
         self._inbox: deque[T] = deque()
@@ -60,19 +64,26 @@ class Socket(SerialDrain, Generic[T, R]):
 
     # -- from the connections
 
+    def expect(self, plug: Plug[T, R]) -> None:
+        """A connection is made. The source of an older one may still be at its on_subscribe."""
+        with self._lock:
+            self._newest += 1
+            plug.number = self._newest
+
     def plug_in(self, plug: Plug[T, R], upstream: Subscription) -> None:
         """A connection begins; the one before is over."""
         with self._lock:
-            first, self._introduced = not self._introduced, True
-            if self._refused or self._ended:
+            first = False
+            if self._refused or self._ended or plug.number != self._newest:
                 owed = -1
             else:
+                first, self._introduced = not self._introduced, True
                 self._current, self._upstream = plug, upstream
                 owed = self._outstanding
         if owed < 0:
             upstream.cancel()
         elif first:
-            self._processor.on_subscribe(self)
+            self._processor.on_subscribe(_Wire(self))
         elif owed:
             upstream.request(owed)
 
@@ -159,6 +170,35 @@ class Socket(SerialDrain, Generic[T, R]):
 
 
 @final
+class _Wire(Subscription):
+    """What the processor has of its socket. If it had more, both would be a cycle."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, socket: Socket[Any, Any]) -> None:  # Any: no items pass here
+        self._socket = weakref.ref(socket)  # which lives in its connectable, and in what runs
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        socket = self._socket()
+        if socket is not None:
+            socket.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        socket = self._socket()
+        if socket is not None:
+            socket.cancel()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        socket = self._socket()
+        if socket is None:
+            return Statistics(operator="connections", cancelled=True)
+        return socket.statistics()
+
+
+@final
 class Plug(CoreSubscriber[T], Generic[T, R]):
     """The end of one connection that is put into a `Socket`.
 
@@ -166,10 +206,12 @@ class Plug(CoreSubscriber[T], Generic[T, R]):
         socket: where the signals go, until another connection is there.
     """
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_socket", "number")
 
     def __init__(self, socket: Socket[T, R]) -> None:
         self._socket = socket
+        self.number = 0
+        """The socket's affair."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""

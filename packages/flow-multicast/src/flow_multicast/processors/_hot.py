@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
 from types import TracebackType
-from typing import Final, Generic, TypeVar, final
+from typing import ClassVar, Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request
 from flow_core.errors import MissingBackpressureError, is_fatal, none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
@@ -42,16 +43,20 @@ class ProcessorStatistics(Generic[T]):
     Args:
         subscribers: how many it serves now.
         buffered: items that it keeps.
+        capacity: items that it keeps at most; `flow_core.UNBOUNDED` for as many as come.
         demand: the smallest demand among the subscribers, and 0 without subscribers.
         held_back: the subscribers without demand.
         terminated: whether it has ended, and tells every subscriber so.
+        upstream: the link to what feeds it, for `flow_core.introspection.links`.
     """
 
     subscribers: int
     buffered: int
+    capacity: int
     demand: int
     held_back: tuple[Subscriber[T], ...]
     terminated: bool
+    upstream: object | None = None
 
 
 def _ignore(item: object) -> None:
@@ -64,7 +69,8 @@ class Line(SerialDrain, Generic[T]):
     It is in one of two states, and changes between them under the lock of the processor:
 
     * `live`: it has got all that it is to get so far, and wants more. Whoever feeds the processor
-      sends it each item as it comes; its own drain does nothing.
+      sends it each item as it comes, from the next time on that he looks who is there; its own
+      drain does nothing.
     * on its own: its drain sends what there is for it, in the thread of whoever asks, and makes it
       live when it has caught up. One without demand stays on its own.
 
@@ -163,22 +169,52 @@ class Line(SerialDrain, Generic[T]):
             self.mute()
 
     def displace(self) -> None:
-        """It is no longer among them."""
-        self._place = None
-
-    def mute(self) -> None:
-        """Send no items any more; one that is being sent to others now skips it."""
-        self.receive = _ignore
+        """It is no longer among them: one that is being sent to others now skips it."""
+        # Two threads may do this at a time. So a place is never used twice.
         place, self._place = self._place, None
         if place is not None:
             calls, index = place
             calls[index] = _ignore
 
+    def mute(self) -> None:
+        """Send no items any more."""
+        self.receive = _ignore
+        self.displace()
+
+    @abstractmethod
+    def disown(self) -> None:
+        """It is over: whoever keeps it does not keep the processor, with its items (§3.13).
+
+        A processor that serves nobody takes its place. What another thread still does here, as a
+        request that has begun before, changes nothing there.
+        """
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        over = self.downstream is None
+        return Statistics(
+            operator="served",
+            requested=0 if over else max(self.demand, 0),
+            buffered=0 if over else self.waiting,
+            terminated=over,
+            error=self.bad,
+            upstream=None if over else self.owner,
+        )
+
+    @property
+    def waiting(self) -> int:
+        """How many of the items that are kept it has still to get."""
+        return 0
+
     # -- with the processor's lock
 
     @abstractmethod
     def joins(self, late: bool) -> None:
-        """Its subscriber gets what comes from now on; `late` if all is over."""
+        """Its subscriber gets what comes from now on; `late` if all is over. Once."""
+
+    def enters(self, position: int) -> bool:
+        """It is live: whether the item at `position` is the next one for it."""
+        return self.position == position
 
     # -- with the permit
 
@@ -289,16 +325,16 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     __slots__ = (
         "__weakref__",
-        "_calls",
+        "_agreed",
         "_changes",
         "_conditional",
         "_done",
         "_error",
+        "_fresh",
         "_lines",
         "_live",
         "_over",
         "_serving",
-        "_stale",
         "_trace",
         "_upstream",
         "_waiting",
@@ -314,17 +350,21 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Guards what follows. Nothing is called under it."""
         self._lines: dict[Line[T], None] = {}
         self._live: dict[Line[T], None] = {}
-        """Those of the lines that are live."""
-        self._serving: tuple[Line[T], ...] = ()
-        """The live lines as of the last item; `_stale` if some have joined or left since."""
-        self._calls: list[Callable[[T], object]] = []
-        """Their functions. One who leaves puts a function that does nothing in its place."""
+        """Those of the lines that are live, and are sent items."""
+        self._fresh: dict[Line[T], None] = {}
+        """Those that are live, and to be sent items when whoever feeds has looked at them."""
+        self._serving: tuple[list[Line[T]], list[Callable[[T], object]]] = ([], [])
+        """The live lines in their order, and some that are not any more; and their functions. One
+        who leaves puts a function that does nothing in its place."""
         self._conditional = False
-        self._stale = False
+        """Whether one of them is conditional, or was."""
+        self._agreed = NEVER
+        """All of `_live` want the items before this position, as far as is known."""
         self.common = NEVER
-        """All live lines want the items before this position, as far as is known."""
+        """The same for all live lines. Lowered under the lock, and raised under the lock and the
+        permit."""
         self.position = 0
-        """The position of the next item: how many were accepted."""
+        """The position of the next item: how many were accepted. Changed with the permit."""
         self.refill = NEVER
         """The position from which on `ask` has something to do."""
         self._waiting: deque[T] = deque()
@@ -345,11 +385,11 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
         """The line of a new subscriber."""
 
-    def tick(self) -> None:
-        """An item is about to come."""
+    keeps: ClassVar[bool] = True
+    """Whether `keep` does anything."""
 
     def keep(self, item: T) -> None:
-        """An item comes, as the one at `position`. Under the lock."""
+        """An item comes, as the one at `position`. With the permit."""
 
     def begin(self, upstream: Subscription) -> None:
         """There is an upstream: request of it."""
@@ -358,7 +398,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def ask(self) -> None:
         """Request more of the upstream."""
 
-    def counts(self, line: Line[T], on_its_own: bool) -> None:
+    def counts(self, line: Line[T], *, on_its_own: bool) -> None:
         """A line begins or ceases to be on its own. Under the lock."""
 
     def left(self) -> None:
@@ -389,17 +429,24 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def enter_live(self, line: Line[T]) -> bool:
         """Make a line live that has demand; False if it has to look again. Called by its drain."""
         with self.lock:
-            if line.position != self.position or self._over or not line.wanted:
+            if line.position < self.position or self._over or not line.wanted:
                 return False
             self.make_live(line)
-            self.counts(line, on_its_own=False)
+        # `_accept` moves the position before it reads `common`, and `make_live` was before this.
+        # So it has found the line, or will, or has moved on without it, which is seen here.
+        if line.position >= self.position:
             return True
+        with self.lock:
+            if line not in self._fresh:
+                return True
+            del self._fresh[line]
+            line.live = False
+            return False
 
     def make_live(self, line: Line[T]) -> None:
         """From the next item on, it is sent to `line` by whoever feeds. Under the lock."""
         line.live = True
-        self._live[line] = None
-        self._stale = True
+        self._fresh[line] = None
         self.common = -1
 
     # -- towards the subscribers
@@ -430,6 +477,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             downstream.on_subscribe(line)
         except BaseException:
             line.release()
+            line.disown()
             line.leave()
             raise
         line.introduced()
@@ -438,7 +486,6 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
                 line.joins(self._over)
                 if not self._over:
                     self._lines[line] = None
-                    self.counts(line, on_its_own=not line.live)
         line.run_entered()
 
     @final
@@ -446,15 +493,15 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """A subscriber has cancelled, or gets its terminal."""
         with self.lock:
             known = self._lines.pop(line, line) is None
-            if not known:
-                return
-            if line.live:
-                self._retire(line)
-                if not self._live:  # there may be no next item to find out
-                    self._serving, self._calls = (), []
-            else:
+            if known:
                 self.counts(line, on_its_own=False)
-        self.left()
+            if known and line.live:
+                self._retire(line, self.position)
+                if not self._live:  # there may be no next item to find out
+                    self._serving = ([], [])
+        line.disown()
+        if known:
+            self.left()
 
     @final
     def refuse(self, line: Line[T]) -> None:
@@ -477,16 +524,20 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """No item is being sent to `line`: let it tell what it has to tell."""
         with self.lock:
             if line.live:
-                self._retire(line)
+                self._retire(line, self.position)
         line.signal()
 
-    def _retire(self, line: Line[T]) -> None:
-        """A line is live no longer. Under the lock."""
+    def _retire(self, line: Line[T], position: int) -> None:
+        """A line is live no longer, and gets the item at `position` next. Under the lock."""
+        if self._fresh.pop(line, line) is None:
+            line.live = False
+            if not self._fresh:
+                self._fresh = {}  # a dict does not shrink
+            return
         del self._live[line]
-        line.position = self.position  # before its drain, in whatever thread, may use it
+        line.position = position  # before its drain, in whatever thread, may use it
         line.live = False
-        self._stale = True
-        self.common = -1
+        self.common = -1  # when the next item comes, nothing of it is kept any more
 
     def statistics(self) -> ProcessorStatistics[T]:
         """Who is served, and what waits. Any thread."""
@@ -500,14 +551,21 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return ProcessorStatistics(
             subscribers=len(lines),
             buffered=self.buffered,
+            capacity=self.capacity,
             demand=demand if lines else 0,
             held_back=tuple(held_back),
             terminated=self._done,
+            upstream=self._upstream,
         )
 
     @property
     def buffered(self) -> int:
         """How many items it keeps."""
+        return 0
+
+    @property
+    def capacity(self) -> int:
+        """How many items it keeps at most."""
         return 0
 
     # -- from whoever feeds it
@@ -550,7 +608,8 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             hooks.drop_item(item)
             return
         permit = self._permit
-        if permit.pop(0, False):
+        # What waits comes first, and only this thread adds to it.
+        if not self._waiting and permit.pop(0, False):
             try:
                 self._accept(item)
             finally:
@@ -628,22 +687,18 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     def _accept(self, item: T) -> None:
         """Keep an item, and send it to all who are live."""
-        self.tick()
-        behind: list[Line[T]] = []
-        with self.lock:
-            position = self.position
-            if position >= self.common:
-                behind = self._look(position)
-            self.keep(item)
-            self.position = position + 1
-            calls, lines = self._calls, self._serving
         fatal: BaseException | None = None
-        if behind:
-            fatal = _signal_each(behind)
+        position = self.position
+        if self.keeps:
+            self.keep(item)
+        self.position = position + 1
+        if position >= self.common:  # read after the position was moved: see `enter_live`
+            fatal = _signal_each(self._look(position))
+        lines, calls = self._serving
         if self._conditional:
-            for line in lines:
+            for line, receive in zip(lines, calls, strict=True):
                 try:
-                    if line.receive(item) is False and line.conditional:
+                    if receive(item) is False and line.conditional:
                         line.start += 1
                 except BaseException as error:
                     fatal = line.raised(error) or fatal
@@ -658,42 +713,68 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             raise fatal
 
     def _look(self, position: int) -> list[Line[T]]:
-        """Find out how far all live lines want items. Under the lock.
+        """Find out how far all live lines want items, of which the one at `position` comes next.
 
         Returns:
-            Those that do not want the next one: they are live no longer.
+            Those that do not want it: they are live no longer.
         """
-        live = self._live
-        wanted = [line.start + line.requested for line in live]
-        common = min(wanted, default=NEVER)
+        with self.lock:
+            return self._look_at_all(position)
+
+    def _look_at_all(self, position: int) -> list[Line[T]]:
+        live, common = self._live, self._agreed
+        if self._fresh:
+            common = self._admit(position)
         behind: list[Line[T]] = []
         if common <= position:
             behind = [line for line in live if line.start + line.requested <= position]
             for line in behind:
-                self._retire(line)
+                self._retire(line, position)
                 line.displace()
                 self.counts(line, on_its_own=True)
             common = min([line.start + line.requested for line in live], default=NEVER)
-        if self._stale:
-            self._stale = False
-            self._serving = lines = tuple(live)
-            self._live = dict.fromkeys(lines)  # a dict does not shrink
-            self._calls = calls = [line.receive for line in lines]
-            self._conditional = any(line.conditional for line in lines)
-            for index, line in enumerate(lines):
-                line.place(calls, index)
-        self.common = common
+        if len(self._serving[0]) > 2 * len(live) + 4:
+            self._line_up()
+        self._agreed = common
+        self.common = -1 if self._fresh else common
         return behind
+
+    def _admit(self, position: int) -> int:
+        """Serve those that are live, the item at `position` first. Returns how far all want."""
+        fresh, self._fresh, common = self._fresh, {}, self._agreed
+        lines, calls = self._serving
+        for line in fresh:
+            if not line.enters(position):  # it has this item, or sees that it has to look again
+                self._fresh[line] = None
+            else:
+                self.counts(line, on_its_own=False)
+                self._live[line] = None
+                lines.append(line)
+                calls.append(line.receive)
+                line.place(calls, len(calls) - 1)
+                self._conditional |= line.conditional
+                common = min(common, line.start + line.requested)
+        return common
+
+    def _line_up(self) -> None:
+        """Keep nothing of those that were live."""
+        lines = list(self._live)
+        self._live = dict.fromkeys(lines)  # a dict does not shrink
+        calls = [line.receive for line in lines]
+        self._serving = (lines, calls)
+        self._conditional = any(line.conditional for line in lines)
+        for index, line in enumerate(lines):
+            line.place(calls, index)
 
     def _tell(self) -> None:
         """All lines are on their own now, and find the end when they have sent what there is."""
         with self.lock:
             self._over = True
             lines = tuple(self._lines)
-            for line in tuple(self._live):
-                self._retire(line)
+            for line in (*self._live, *self._fresh):
+                self._retire(line, self.position)
                 line.displace()
-            self._serving, self._calls = (), []
+            self._serving = ([], [])
         fatal = _signal_each(lines)
         if self._error is not None:
             self._trace = release_frames(self._error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from flow_core.protocols import CoreSubscriber, Subscriber
 from flow_multicast.processors._hot import HotProcessor, Line
@@ -55,6 +55,11 @@ class AsyncProcessor(HotProcessor[T]):
         """See `HotProcessor.buffered`."""
         return int(self._last is not None)
 
+    @property
+    def capacity(self) -> int:
+        """See `HotProcessor.capacity`."""
+        return 1
+
     def __repr__(self) -> str:
         return "AsyncProcessor()"
 
@@ -74,6 +79,15 @@ class _LastLine(Line[T]):
         super().__init__(owner, subscriber, downstream)
         self._last_of = owner
 
+    def disown(self) -> None:
+        """See `Line.disown`."""
+        self.owner = self._last_of = _NOBODY
+
+    @property
+    def waiting(self) -> int:
+        """See `Line.waiting`."""
+        return self._last_of.buffered
+
     def joins(self, late: bool) -> None:
         """See `Line.joins`: early or late is all the same."""
 
@@ -89,3 +103,7 @@ class _LastLine(Line[T]):
             self.position += 1
             if self.send(last) and self.bad is None:
                 self.finish(None)
+
+
+_NOBODY: Final[AsyncProcessor[Any]] = AsyncProcessor()  # Any: it never has an item
+"""See `Line.disown`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from flow_core.errors import NoneItemError
 from flow_core.protocols import CoreSubscriber, Subscriber
@@ -81,6 +81,11 @@ class BehaviorProcessor(HotProcessor[T]):
         """See `HotProcessor.buffered`."""
         return int(self._latest is not None)
 
+    @property
+    def capacity(self) -> int:
+        """See `HotProcessor.capacity`."""
+        return 1
+
     def __repr__(self) -> str:
         return "BehaviorProcessor()"
 
@@ -101,6 +106,16 @@ class _BehaviorLine(Line[T]):
         self._values = owner
         self._late = False
         """It has come after the end."""
+
+    def disown(self) -> None:
+        """See `Line.disown`."""
+        self.owner = self._values = _NOBODY
+
+    @property
+    def waiting(self) -> int:
+        """See `Line.waiting`."""
+        latest = None if self.live else self._values.latest
+        return int(latest is not None and latest[0] >= self.position)
 
     def joins(self, late: bool) -> None:
         """See `Line.joins`: the newest value comes first."""
@@ -128,3 +143,7 @@ class _BehaviorLine(Line[T]):
             self.start += position - self.position  # what was in between is not for it
             self.position = position + 1
             self.send(value)
+
+
+_NOBODY: Final[BehaviorProcessor[Any]] = BehaviorProcessor()  # Any: it never has a value
+"""See `Line.disown`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, final
+from typing import Any, ClassVar, Final, TypeVar, final
 
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError
@@ -37,6 +37,8 @@ class DirectProcessor(HotProcessor[T]):
 
     __slots__ = ()
 
+    keeps: ClassVar[bool] = False
+
     def room(self) -> int:
         """See `HotProcessor.room`: what each subscriber has asked for."""
         wanted = self.common - self.position
@@ -58,12 +60,21 @@ class _DirectLine(Line[T]):
 
     __slots__ = ()
 
+    def disown(self) -> None:
+        """See `Line.disown`."""
+        self.owner = _NOBODY
+
     def joins(self, late: bool) -> None:
         """See `Line.joins`."""
         owner = self.owner
         self.position = self.start = owner.position
         if not late and self.wanted:
             owner.make_live(self)
+
+    def enters(self, position: int) -> bool:
+        """See `Line.enters`: nothing that comes is before what it is to get."""
+        self.position = self.start = position
+        return True
 
     def deliver(self) -> None:
         """See `Line.deliver`; it is not live any more."""
@@ -77,3 +88,7 @@ class _DirectLine(Line[T]):
                 "back-pressure operator behind the processor, or feed it by offer()"
             )
         )
+
+
+_NOBODY: Final[DirectProcessor[Any]] = DirectProcessor()  # Any: it never has an item
+"""See `Line.disown`."""

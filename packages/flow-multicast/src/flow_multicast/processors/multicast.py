@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
 from types import TracebackType
-from typing import Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.demand import (
@@ -26,6 +26,7 @@ from flow_core.errors import (
     ProtocolViolationError,
     throw_if_fatal,
 )
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -64,6 +65,7 @@ class MulticastStatistics(Generic[T]):
             them has requested, or left.
         terminated: whether it has ended, and tells every subscriber so.
         cancelled: whether it has ended because its last subscriber has left (`ref_count`).
+        upstream: the link to what feeds it, for `flow_core.introspection.links`.
     """
 
     subscribers: int
@@ -73,6 +75,7 @@ class MulticastStatistics(Generic[T]):
     held_back_by: tuple[Subscriber[T], ...]
     terminated: bool
     cancelled: bool
+    upstream: object | None = None
 
 
 def _ignore(item: object) -> None:
@@ -189,6 +192,28 @@ class _MulticastSubscription(Generic[T]):
         self.subscriber = None
         return downstream
 
+    def disown(self) -> None:
+        """It is over: whoever keeps it does not keep the processor, with its items (§3.13).
+
+        A processor that serves nobody takes its place. What another thread still does here, as a
+        request that has begun before, changes nothing there.
+        """
+        self._processor = _NOBODY
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        over = self.downstream is None
+        left = UNBOUNDED
+        if self.requested != UNBOUNDED:
+            left = max(self.start + self.requested - self._processor._sent, 0)
+        return Statistics(
+            operator="served",
+            requested=0 if over else left,
+            terminated=over,
+            error=self.bad,
+            upstream=None if over else self._processor,
+        )
+
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
         """Say where `deliver` stands among the functions that the drain calls with each item."""
         # `mute` does the same the other way round: it finds this place, or is seen here.
@@ -267,7 +292,6 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         "_ref_count",
         "_refill",
         "_sent",
-        "_stale",
         "_sync",
         "_terminated",
         "_trace",
@@ -296,11 +320,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._trace: TracebackType | None = None
         self._members: dict[_MulticastSubscription[T], None] = {}
         self._conditionals = 0
-        self._lines: tuple[_MulticastSubscription[T], ...] = ()
-        """The members as of the last dispatch; `_stale` if some have joined or left since."""
+        self._lines: list[_MulticastSubscription[T]] = []
+        """The members in their order, and some who have left: `_line_up` takes them out."""
         self._calls: list[Callable[[T], object]] = []
         """Their functions. One who leaves puts a function that does nothing in its place."""
-        self._stale = False
         self._sent = 0
         """The position: how many items were sent."""
         self._common = 0
@@ -338,6 +361,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             downstream.on_subscribe(line)
         except BaseException:
             line.release()
+            line.disown()
             raise
         line.introduced()
         line.announced = True
@@ -385,6 +409,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             held_back_by=tuple(holders),
             terminated=self._terminated,
             cancelled=self._abandoned,
+            upstream=None if self._upstream is _STANDALONE else self._upstream,
         )
 
     # -- by hand
@@ -637,29 +662,27 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                         return
 
     def _everybody_wants(self, position: int) -> bool:
-        """Whether all members want the item at `position`, the next one; finds out how far.
+        """Whether there are members who all want the item at `position`; finds out how far.
 
         While nothing is sent, demand only grows, and those who leave want everything: who was
         found to want the item still does, and the search goes on from the one who held it back. So
         an item costs a few looks at each member, over any number of requests, joins and leaves.
         """
         lines, holder = self._lines, self._holder
+        if not self._members:
+            return False
         if holder is not None:
             for index in range(holder, len(lines)):
                 line = lines[index]
                 if line.start + line.requested <= position:
                     self._holder = index
                     return False
-        if self._stale:
-            self._line_up()
-            lines = self._lines
-        self._holder = None
         wanted = [line.start + line.requested for line in lines]
-        self._common = common = min(wanted, default=position)
+        self._common = common = min(wanted)
         if common > position:
+            self._holder = None
             return True
-        if wanted:
-            self._holder = wanted.index(common)
+        self._holder = wanted.index(common)
         return False
 
     def _reconcile(self) -> None:
@@ -668,10 +691,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         left = False
         while changes:
             line = changes.popleft()
-            if line.start == _NEVER:
+            if line.start >= _NEVER:
                 continue  # has left; two threads said so
-            self._stale = True
-            self._common = self._direct = -1
             if line.downstream is None or line.bad is not None:
                 left = True
                 line.start = _NEVER  # it holds nobody back
@@ -679,28 +700,45 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                     del members[line]
                     self._conditionals -= line.conditional
                 downstream = line.release()
+                line.disown()
                 if line.bad is not None and downstream is not None:
                     _signal_error(downstream, line.bad)  # §3.9, serial with on_next (M14)
             elif self._terminated:
                 self._finish(line, late=True)
             else:
-                line.start = self._sent
-                members[line] = None
-                self._conditionals += line.conditional
-        if left and len(self._lines) > 2 * len(members) + 16:
-            self._line_up()  # there may be no next item; what has left is not to be kept till then
-            self._members = members.copy()  # a dict gives no room back when it gets smaller
+                self._join(line)
+        if left and (not members or len(self._lines) > 2 * len(members) + 4):
+            self._line_up()
         if left and self._ref_count and not members and not self._terminated:
             self._abandon()
 
+    def _join(self, line: _MulticastSubscription[T]) -> None:
+        """A subscription becomes a member, the last one in order."""
+        members, calls = self._members, self._calls
+        line.start = sent = self._sent
+        common = sent + line.requested
+        if not members:
+            self._common = common
+            self._direct = min(common, self._refill - 1)
+        elif common < self._common:
+            self._common = common
+            self._direct = min(common, self._direct)
+        members[line] = None
+        self._conditionals += line.conditional
+        self._lines.append(line)
+        calls.append(line.deliver)
+        line.place(calls, len(calls) - 1)
+
     def _line_up(self) -> None:
-        """Prepare to send items to those who are members now."""
-        self._stale = False
+        """Keep nothing of those who have left. A place is never used twice: see `mute`."""
         self._holder = None
-        self._lines = lines = tuple(self._members)
+        self._members = members = self._members.copy()  # a dict gives no room back by itself
+        self._lines = lines = list(members)
         self._calls = calls = [line.deliver for line in lines]
         for index, line in enumerate(lines):
             line.place(calls, index)
+        if not lines:
+            self._common = self._direct = -1
 
     def _send_conditionally(self, item: T) -> None:
         """Send `item` where some subscribers say whether they used it up."""
@@ -788,8 +826,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         for line in tuple(self._members):
             self._finish(line)
         self._members.clear()
-        self._lines = ()
-        self._calls = []
+        self._lines, self._calls = [], []
         self._discard()
         error = self._error
         if first and error is not None:
@@ -797,6 +834,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     def _finish(self, line: _MulticastSubscription[T], *, late: bool = False) -> None:
         downstream = line.release()
+        line.disown()
         error = self._error
         if downstream is None:
             return
@@ -811,6 +849,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         queue = self._queue
         while queue:
             hooks.drop_item(queue.popleft())
+
+
+_NOBODY: Final[MulticastProcessor[Any]] = MulticastProcessor()  # Any: it never has an item
+"""See `_MulticastSubscription.disown`."""
 
 
 def _none(method: str) -> NoneItemError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, TypeVar, cast, final
+from typing import Any, Final, TypeVar, cast, final
 
 from flow_core.clocks import Clock, check_period, system_clock
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
@@ -67,10 +67,10 @@ class ReplayProcessor(HotProcessor[T]):
         "_behind",
         "_clock",
         "_first",
+        "_going",
         "_granted",
         "_limit",
         "_log",
-        "_now",
         "_slow",
         "_slowest",
         "_times",
@@ -93,7 +93,8 @@ class ReplayProcessor(HotProcessor[T]):
         """The position of the oldest item that is kept."""
         self._times: deque[float] = deque()
         """When the items that are kept have come; only with `ttl_s`."""
-        self._now = 0.0
+        self._going = 0
+        """The items before this position are forgotten, or about to be."""
         # What follows is for a processor with a size, and guarded by the lock.
         self._granted = 0
         """How many items were requested of the upstream."""
@@ -116,29 +117,39 @@ class ReplayProcessor(HotProcessor[T]):
             return None
         return cast("list[T]", found)  # what is None is forgotten
 
-    def tick(self) -> None:
-        """See `HotProcessor.tick`."""
-        if self._ttl_s is not None:
-            self._now = self._clock.now()
-
     def keep(self, item: T) -> None:
         """See `HotProcessor.keep`."""
-        base, entries = self._log
-        entries.append(item)
-        if self._ttl_s is not None:
-            self._times.append(self._now)
-            self._expire(self._now)
         size = self.size
-        if size is not None:
+        if self._ttl_s is None:
+            base, entries = self._log
+            if size is None:
+                entries.append(item)
+                return
+            # Without the lock, as long as nobody may want what is to be forgotten. A newcomer is
+            # found in `_slow`, or has seen what goes: see `welcome`.
             before = self._first
-            first = self.position + 1 - size
-            if self._slow:
-                first = max(first - size, min(first, self._slowest))
-            if first == before + 1 and first - base <= _SLACK and not self._times:
-                self._first = first  # as `_forget` does it, for most items
+            self._going = first = self.position + 1 - size
+            if first == before + 1 and first - base <= _SLACK and not self._slow:
+                entries.append(item)
+                self._first = first
                 entries[before - base] = None
-            elif first > before:
-                self._forget(first)
+                return
+        self._keep(item, size)
+
+    def _keep(self, item: T, size: int | None) -> None:
+        timed = self._ttl_s is not None
+        now = self._clock.now() if timed else 0.0
+        with self.lock:
+            self._log[1].append(item)
+            if timed:
+                self._times.append(now)
+                self._expire(now)
+            if size is not None:
+                first = self.position + 1 - size
+                if self._slow:
+                    first = max(first - size, min(first, self._slowest))
+                if first > self._first:
+                    self._forget(first)
 
     def _expire(self, now: float) -> None:
         """Forget what is too old. Under the lock."""
@@ -176,6 +187,11 @@ class ReplayProcessor(HotProcessor[T]):
         """See `HotProcessor.buffered`."""
         return self.position - self._first
 
+    @property
+    def capacity(self) -> int:
+        """See `HotProcessor.capacity`."""
+        return UNBOUNDED if self.size is None else self.size
+
     # -- demand of the upstream
 
     def begin(self, upstream: Subscription) -> None:
@@ -193,7 +209,16 @@ class ReplayProcessor(HotProcessor[T]):
         if self.position >= self.refill:
             self.ask()
 
-    def counts(self, line: Line[T], on_its_own: bool) -> None:
+    def welcome(self, line: _ReplayLine[T]) -> None:
+        """A line comes, and begins with the oldest item. Under the lock."""
+        line.position = line.start = self.oldest
+        if self.size is not None and not self.ended:
+            self._slow[line] = None
+            # `keep` says what goes before it looks at `_slow`.
+            line.position = line.start = max(line.position, self._going)
+            self.counts(line, on_its_own=True)
+
+    def counts(self, line: Line[T], *, on_its_own: bool) -> None:
         """See `HotProcessor.counts`."""
         if self.size is None or not isinstance(line, _ReplayLine):
             return
@@ -204,6 +229,8 @@ class ReplayProcessor(HotProcessor[T]):
             self._behind += line.known < self.refill
         elif line in self._slow:
             del self._slow[line]
+            if not self._slow:
+                self._slow = {}  # a dict does not shrink
             self._behind -= line.known < self.refill
 
     def moved(self, line: _ReplayLine[T]) -> None:
@@ -212,6 +239,8 @@ class ReplayProcessor(HotProcessor[T]):
             if line not in self._slow:
                 return
             before, line.known = line.known, line.position
+            if len(self._slow) == 1:
+                self._slowest = line.known
             if not before < self.refill <= line.known:
                 return
             self._behind -= 1
@@ -226,12 +255,13 @@ class ReplayProcessor(HotProcessor[T]):
             upstream, end = self._upstream, self.position
             if upstream is None or self._behind or end < self.refill:
                 return
-            self._slowest = slowest = min([line.known for line in self._slow], default=end)
+            slow = self._slow
+            self._slowest = slowest = min([line.known for line in slow]) if slow else end
             granted = max(self._granted, end)
             room = slowest + size - granted
             self._granted = granted = max(slowest + size, granted)
             self.refill = refill = granted - size + self._limit
-            self._behind = sum([line.known < refill for line in self._slow])
+            self._behind = sum([line.known < refill for line in slow]) if slow else 0
         if room > 0:
             upstream.request(room)
 
@@ -278,9 +308,18 @@ class _ReplayLine(Line[T]):
         self.known = 0
         """The position that the processor knows of. Under its lock."""
 
+    def disown(self) -> None:
+        """See `Line.disown`."""
+        self.owner = self._log_of = _NOBODY
+
+    @property
+    def waiting(self) -> int:
+        """See `Line.waiting`."""
+        return 0 if self.live else max(self.owner.position - self.position, 0)
+
     def joins(self, late: bool) -> None:
         """See `Line.joins`."""
-        self.position = self.start = self._log_of.oldest
+        self._log_of.welcome(self)
 
     def deliver(self) -> None:
         """See `Line.deliver`."""
@@ -309,3 +348,7 @@ class _ReplayLine(Line[T]):
             self.send_all(items)
             if owner.size is not None:
                 owner.moved(self)
+
+
+_NOBODY: Final[ReplayProcessor[Any]] = ReplayProcessor()  # Any: it never has an item
+"""See `Line.disown`."""

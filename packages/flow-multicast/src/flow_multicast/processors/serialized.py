@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from threading import Lock
 from typing import Final, Generic, TypeVar, final
 
@@ -11,9 +12,9 @@ from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import MissingBackpressureError, none_given
 from flow_core.protocols import CoreSubscriber, Processor, Subscriber, Subscription
 from flow_core.serial import SerialDrain
-from flow_multicast.processors._hot import HotProcessor
-from flow_multicast.processors.multicast import MulticastProcessor
-from flow_multicast.processors.unicast import UnicastProcessor
+from flow_multicast.processors._hot import HotProcessor, ProcessorStatistics
+from flow_multicast.processors.multicast import MulticastProcessor, MulticastStatistics
+from flow_multicast.processors.unicast import UnicastProcessor, UnicastStatistics
 
 __all__ = ["SerializedProcessor", "serialized"]
 
@@ -106,6 +107,11 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
     def waiting(self) -> int:
         """How many items wait for the thread that delivers."""
         return len(self._queue)
+
+    def statistics(self) -> ProcessorStatistics[T] | MulticastStatistics[T] | UnicastStatistics:
+        """What the processor tells, with the items that wait here. Any thread."""
+        found = self._processor.statistics()
+        return replace(found, buffered=found.buffered + len(self._queue))
 
     # -- from any threads
 

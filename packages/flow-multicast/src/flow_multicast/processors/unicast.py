@@ -58,6 +58,7 @@ class UnicastStatistics:
         fusion: how the subscriber takes items: NONE if they are pushed, otherwise it polls.
         terminated: whether it accepts no more: it was completed, failed or cancelled.
         cancelled: whether its subscriber has cancelled.
+        upstream: the link to what feeds it, for `flow_core.introspection.links`.
     """
 
     subscribed: bool
@@ -67,6 +68,7 @@ class UnicastStatistics:
     fusion: Fusion
     terminated: bool
     cancelled: bool
+    upstream: object | None = None
 
 
 @final
@@ -270,6 +272,7 @@ class UnicastProcessor(
             fusion=self._mode,
             terminated=self._done,
             cancelled=self._cancelled,
+            upstream=self._upstream,
         )
 
     # -- by hand
@@ -438,8 +441,11 @@ class UnicastProcessor(
             if self._requested != UNBOUNDED:
                 batch = min(batch, self._requested - self._emitted)
             if not batch:
-                if done and not queue:
-                    self._end(downstream)
+                if not done or queue:
+                    return
+                if self._halt:  # it was done because of that
+                    break
+                self._end(downstream)
                 return
             taken = refused = 0
             try:

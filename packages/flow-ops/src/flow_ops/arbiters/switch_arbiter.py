@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from flow_core import hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import is_fatal
 from flow_core.protocols import CoreSubscriber, Publisher
@@ -15,9 +12,6 @@ from flow_ops.coordination import Coordinator, Listener
 __all__ = ["SwitchArbiter"]
 
 T = TypeVar("T")
-
-# Any: what an action takes is between it and who put it there.
-_Action = tuple[Callable[[Any], object], Any, Callable[[Any], object] | None]
 
 
 class SwitchArbiter(Coordinator[T]):
@@ -51,7 +45,7 @@ class SwitchArbiter(Coordinator[T]):
         label: the operator and its place, for messages.
     """
 
-    __slots__ = ("_actions", "_asked", "_current", "_following", "_turn")
+    __slots__ = ("_asked", "_current", "_following")
 
     def __init__(self, downstream: CoreSubscriber[T], label: str = "SwitchArbiter") -> None:
         super().__init__(downstream, label)
@@ -61,10 +55,6 @@ class SwitchArbiter(Coordinator[T]):
         """Receives the source whose turn it is."""
         self._asked = 0
         """How much of all that was ever requested is known to the source whose turn it is."""
-        self._actions: deque[_Action] = deque()
-        """What is to be done without the permit, by one thread at a time."""
-        self._turn = {0: True}
-        """The permit for that; see `SerialDrain`."""
 
     # -- for subclasses to say
 
@@ -87,56 +77,6 @@ class SwitchArbiter(Coordinator[T]):
     def switch_to(self, source: Publisher[T]) -> None:
         """Have `source` go on; the one before is cancelled. With the permit or without."""
         self.post(self._switch, source)
-
-    def outside(
-        self,
-        action: Callable[[Any], object],  # Any: see _Action
-        argument: object = None,
-        drop: Callable[[Any], object] | None = None,
-    ) -> None:
-        """Have `action(argument)` run without the permit, when the permit was given back.
-
-        What it raises fails the flow, with a note of the operator's place.
-
-        Args:
-            action: runs after those before it, never two at a time; not if the flow is over.
-            argument: passed to it.
-            drop: gets the argument if the flow is over.
-        """
-        self._actions.append((action, argument, drop))
-        self._missed = True  # so that whoever gives the permit back comes by `signal`
-
-    def signal(self) -> None:
-        """See `SerialDrain.signal`. Then runs the actions, unless another thread does.
-
-        None is forgotten: who finds the turn taken has put his action there before, and who gives
-        it back looks again.
-        """
-        super().signal()
-        actions, turn = self._actions, self._turn
-        while actions and turn.pop(0, False):
-            try:
-                self._act()
-            finally:
-                turn[0] = True
-
-    def _act(self) -> None:
-        while True:
-            try:
-                action, argument, drop = self._actions.popleft()
-            except IndexError:
-                return
-            if self.over:
-                if drop is not None:
-                    drop(argument)
-                continue
-            try:
-                action(argument)
-            except BaseException as error:
-                if is_fatal(error):
-                    self.cancel()
-                    raise
-                self.post(self.fail, self.blame(error), hooks.drop_error)
 
     def requested(self, n: int) -> None:
         """See `Coordinator.requested`. Tells the current source of what it does not know yet.
@@ -161,14 +101,6 @@ class SwitchArbiter(Coordinator[T]):
         """See `Coordinator.closed`."""
         with self._lock:
             self._current = self._following = None
-        actions = self._actions
-        while actions:
-            try:
-                _, argument, drop = actions.popleft()
-            except IndexError:  # the thread whose turn it is was faster
-                return
-            if drop is not None:
-                drop(argument)
 
     def _switch(self, source: Publisher[T]) -> None:
         """Let go of the current source, and subscribe to the next. With the permit."""
@@ -193,4 +125,7 @@ class SwitchArbiter(Coordinator[T]):
     def _ended(self, error: BaseException | None) -> None:
         with self._lock:
             self._current = None
-        self.ended(error)
+        if error is not None and is_fatal(error):
+            self.fail(error)  # which nobody may retry or resume
+        else:
+            self.ended(error)

@@ -5,13 +5,23 @@ from __future__ import annotations
 import builtins
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, cast, final, overload
+from typing import Any, Final, TypeVar, final, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
+from flow_core.errors import NoneItemError, ProtocolViolationError
 from flow_core.flow import Flow
-from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
+from flow_core.introspection import Statistics
+from flow_core.protocols import (
+    EMPTY,
+    CoreSubscriber,
+    Empty,
+    Fusion,
+    Publisher,
+    QueueSubscription,
+)
 from flow_core.sources import empty
 from flow_ops.combine._sources import check_function, check_sources, described
 from flow_ops.coordination import Coordinator, Listener, combined, coordinated_source, overflow
@@ -27,6 +37,8 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 _Combiner = Callable[..., R] | None
+
+_WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 
 @overload
@@ -189,8 +201,12 @@ def combine_latest(
     many of it were delivered. Combinations that nobody has requested yet wait, in the order in
     which they came about; the combiner is called when one is delivered.
     Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
-    Fusion: none.
-    Errors: the first one cancels the others, and overtakes what waits.
+    Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
+    combiner is called by that, so that it is not granted across threads if there is one (F39). The
+    end comes as soon as the last combination was polled. Of the sources no fusion is asked.
+    Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
+    comes out of the poll, if the downstream polls.
+    Source: checklist F50.
 
     Args:
         sources: what to combine. They are subscribed in this order.
@@ -231,15 +247,18 @@ class _Latest:
         prefetch: items to request ahead, and the most that wait.
     """
 
-    __slots__ = ("_limit", "_taken", "item", "listener", "prefetch", "waiting")
+    __slots__ = ("_limit", "_taken", "began", "item", "left", "listener", "prefetch")
 
     def __init__(self, owner: CombineLatest[Any], prefetch: int) -> None:
         self.item: Any | Empty = EMPTY
-        self.waiting = 0
-        """How many of its items made combinations that wait."""
         self.prefetch = prefetch
         self._limit = replenish_limit(prefetch)
         self._taken = 0
+        """Since more were requested. Written by who takes them."""
+        self.began = 0
+        """How many of its items made combinations that had to wait. Written with the permit."""
+        self.left = 0
+        """How many of these do not wait any more. Written by who takes them."""
         self.listener: Listener[Any] | None = Listener(
             owner, partial(owner._on_item, self), partial(owner._on_end, self), prefetch
         )
@@ -249,8 +268,9 @@ class _Latest:
         self._taken += 1
         if self._taken == self._limit:
             self._taken = 0
-            if self.listener is not None:
-                self.listener.request(self._limit)
+            listener = self.listener  # read once: who polls may do so while the flow ends
+            if listener is not None:
+                listener.request(self._limit)
 
     def close(self) -> None:
         """The flow is over: leave no cycle."""
@@ -259,8 +279,13 @@ class _Latest:
 
 
 @final
-class CombineLatest(Coordinator[R]):
-    """See `combine_latest`."""
+class CombineLatest(Coordinator[R], QueueSubscription[R]):
+    """See `combine_latest`.
+
+    A combination is an item's place in the queue and the row of all that were the latest then. It
+    is made into an item when it leaves: on its way to the downstream, with the permit; or by
+    `poll`, without it, if the downstream polls. In both cases the end comes when none waits.
+    """
 
     __slots__ = (
         "_combiner",
@@ -270,6 +295,8 @@ class CombineLatest(Coordinator[R]):
         "_latest",
         "_left",
         "_missing",
+        "_negotiable",
+        "_shared",
         "_waiting",
     )
 
@@ -292,6 +319,15 @@ class CombineLatest(Coordinator[R]):
         """How many flows have not ended, and how many have given no item."""
         self._waiting: deque[tuple[_Latest, tuple[Any, ...]]] = deque()
         self._latest = tuple(_Latest(self, prefetch) for _ in flows)
+        self._negotiable = True
+        """Whether the downstream may ask for fusion: in its on_subscribe, once (F24)."""
+        self._shared = False
+        """Whether the downstream polls."""
+
+    def introduced(self) -> None:
+        """See `Coordinator.introduced`."""
+        self._negotiable = False
+        super().introduced()
 
     def open(self) -> None:
         """See `Coordinator.open`."""
@@ -304,20 +340,17 @@ class CombineLatest(Coordinator[R]):
     def step(self) -> None:
         """See `Coordinator.step`."""
         waiting = self._waiting
-        while waiting and self.demand and not self.over:
+        while waiting and not self._shared and self.demand and not self.over:
             latest, row = waiting.popleft()
-            latest.waiting -= 1
-            self._send(row)
+            latest.left += 1
+            self.emit(self._made(row))
             latest.taken()
         if not (self._left or waiting or self.over):
             self._end()
 
     def closed(self) -> None:
-        """See `Coordinator.closed`. An item that waits may be part of several combinations."""
-        waiting = self._waiting
-        while waiting:
-            _, row = waiting.popleft()
-            hooks.drop_item(row)
+        """See `Coordinator.closed`."""
+        self.clear()
         every, self._latest = self._latest, ()
         for latest in every:
             latest.close()
@@ -338,12 +371,14 @@ class CombineLatest(Coordinator[R]):
         if self._missing:
             return False
         row = tuple(each.item for each in self._latest)
-        if self.demand and not self._waiting:
-            self._send(row)
+        if self.demand and not (self._waiting or self._shared):
+            self.emit(self._made(row))
             latest.taken()
-        elif latest.waiting < latest.prefetch:
-            latest.waiting += 1
+        elif latest.began - latest.left < latest.prefetch:
+            latest.began += 1
             self._waiting.append((latest, row))
+            if self._shared:
+                self._wake()
         else:
             hooks.drop_item(row)
             self.fail(overflow(self.label, latest.prefetch))
@@ -360,10 +395,10 @@ class CombineLatest(Coordinator[R]):
             self._end()
         # If it was the last one, `step` comes next.
 
-    def _send(self, row: tuple[Any, ...]) -> None:
+    def _made(self, row: Any) -> R:  # Any: without a combiner R is a tuple, by the overloads
         combiner = self._combiner
-        # Without a combiner R is a tuple, by the overloads.
-        self.emit(cast("R", row) if combiner is None else combiner(*row))
+        item: R = row if combiner is None else combiner(*row)
+        return item
 
     def _end(self) -> None:
         errors, self._errors = self._errors, []
@@ -371,3 +406,76 @@ class CombineLatest(Coordinator[R]):
             self.fail(combined(self.label, errors))
         else:
             self.complete()
+
+    def _wake(self) -> None:
+        """Tell the downstream that there is something to poll. With the permit."""
+        downstream = self._downstream
+        if downstream is None:
+            return
+        try:
+            downstream.on_next(_WAKE_UP)
+        except BaseException as error:
+            self._raised(error)
+
+    # -- towards a downstream that polls
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: ASYNC, across threads if there is no combiner.
+
+        Raises:
+            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
+                something was requested (F24, F47).
+        """
+        if not self._negotiable or self._requested or self._bad is not None:
+            raise ProtocolViolationError(
+                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+            )
+        self._negotiable = False
+        if mode & Fusion.THREAD_BOUNDARY and self._combiner is not None:
+            return Fusion.NONE
+        granted = mode & Fusion.ASYNC
+        self._shared = bool(granted)
+        return granted
+
+    def poll(self) -> R | Empty:
+        """See `QueueSubscription.poll`. Requests more of a source when enough was polled."""
+        waiting = self._waiting
+        if not waiting or self.over:
+            return EMPTY  # who polls asks once too often whenever it is woken
+        try:
+            latest, row = waiting.popleft()
+        except IndexError:  # emptied by a cancel or an error meanwhile
+            return EMPTY
+        latest.left += 1
+        try:
+            latest.taken()
+            item = self._made(row)
+            if item is None:
+                raise NoneItemError(
+                    f"{self.label}: the combiner gave None, which is not an item (§2.13)"
+                )
+        except BaseException as error:
+            self.cancel()
+            raise self.blame(error)  # noqa: B904 - the same error, with a note
+        if not (self._left or waiting):
+            self.signal()  # the end waits for this: who ends last looks at `_waiting` after `_left`
+        return item
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`."""
+        return self.over or not self._waiting
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`. An item that waits may be part of several combinations."""
+        waiting = self._waiting
+        while True:
+            try:
+                _, row = waiting.popleft()
+            except IndexError:  # who polls may be at it, too
+                return
+            hooks.drop_item(row)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        told = super().statistics()
+        return replace(told, requested=None, fusion=Fusion.ASYNC) if self._shared else told

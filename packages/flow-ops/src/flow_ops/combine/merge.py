@@ -12,9 +12,8 @@ from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_iterable
 from flow_ops.combine._sources import check_sources
-from flow_ops.coordination import labelled
+from flow_ops.coordination import Mapper, itself, labelled
 from flow_ops.transform._flat import FlatMap
-from flow_ops.transform._inner import Mapper, itself
 from flow_ops.transform._mapping import (
     MAX_CONCURRENCY,
     Concurrency,

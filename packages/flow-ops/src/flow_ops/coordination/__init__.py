@@ -9,7 +9,9 @@ from flow_ops.coordination.assembly import (
 from flow_ops.coordination.buffered import BufferedInput
 from flow_ops.coordination.coordinator import Coordinator, Input, Listener
 from flow_ops.coordination.failures import blamed, combined, no_stop, overflow
+from flow_ops.coordination.mapper import Mapper, itself
 from flow_ops.coordination.passing import Passing
+from flow_ops.coordination.polled import PolledInput
 
 __all__ = [
     "BufferedInput",
@@ -17,11 +19,14 @@ __all__ = [
     "Coordinator",
     "Input",
     "Listener",
+    "Mapper",
     "Passing",
+    "PolledInput",
     "blamed",
     "combined",
     "coordinated",
     "coordinated_source",
+    "itself",
     "labelled",
     "no_stop",
     "overflow",

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, TypeVar, cast, final
+from typing import Any, TypeVar, cast
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import none_given, throw_if_fatal
 from flow_core.protocols import EMPTY, Empty, Fusion, QueueSubscription, Subscription
-from flow_ops.coordination.coordinator import Coordinator, Input
+from flow_ops.coordination.coordinator import Coordinator
 from flow_ops.coordination.failures import overflow
+from flow_ops.coordination.polled import PolledInput
 
 __all__ = ["BufferedInput"]
 
 T = TypeVar("T")
 
 
-@final
-class BufferedInput(Input[T]):
+class BufferedInput(PolledInput[T]):
     """Requests `prefetch` items, and 75 % of that again whenever as many were polled.
 
     Whatever comes makes the owner `step`. An upstream with SYNC or ASYNC is polled; it is told that
@@ -36,15 +36,12 @@ class BufferedInput(Input[T]):
         "_queue",
         "_synchronous",
         "_waiting",
-        "error",
         "prefetch",
     )
 
     def __init__(self, owner: Coordinator[Any], prefetch: int) -> None:  # Any: whatever it emits
         super().__init__(owner, prefetch)
         self.prefetch = prefetch
-        self.error: BaseException | None = None
-        """What the source has failed with; to be looked at when it has `ended`."""
         self._waiting: deque[T] = deque()
         self._queue: QueueSubscription[T] | None = None
         """What is polled, if the upstream has granted fusion."""
@@ -91,32 +88,13 @@ class BufferedInput(Input[T]):
             waiting.append(item)
             owner.signal()
             if self.gone or owner.over:
-                self._drop_waiting()  # `close` may have looked before
+                self.drop_waiting()  # `close` may have looked before
         else:
             hooks.drop_item(item)
             upstream = self.upstream  # read once: a cancel takes it away
             if upstream is not None:
                 upstream.cancel()
             self.on_error(overflow(owner.label, self.prefetch))
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Comes after the items that wait."""
-        if error is None:
-            raise none_given("on_error")
-        owner = self.owner
-        with owner._lock:  # in which the flow gets over: `close` comes before this, or sees it
-            late = self.done or self.gone or owner.over
-            if not late:
-                self.error = error
-        if late:
-            hooks.drop_error(error)
-        else:
-            self._ended()
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self._ended()
 
     def poll(self) -> T | Empty:
         """The next item, or EMPTY: look at `ended` then. With the permit."""
@@ -158,7 +136,7 @@ class BufferedInput(Input[T]):
             return True
 
     def close(self) -> None:
-        """Drop what waits. With the permit, when the flow is over or this is disconnected."""
+        """See `PolledInput.close`."""
         queue, self._queue = self._queue, None
         if queue is not None:
             try:
@@ -166,22 +144,22 @@ class BufferedInput(Input[T]):
             except BaseException as error:  # a `finally` of the user's generator
                 throw_if_fatal(error)
                 hooks.drop_error(error)
-        self._drop_waiting()
-        failure, self.error = self.error, None
-        if failure is not None:
-            hooks.drop_error(failure)
+        super().close()
+
+    def drop_waiting(self) -> None:
+        """See `PolledInput.drop_waiting`."""
+        waiting = self._waiting
+        while waiting:
+            try:
+                item = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            hooks.drop_item(item)
 
     @property
     def waiting(self) -> int:
         """How many items wait here."""
         return len(self._waiting)
-
-    def _ended(self) -> None:
-        """The source has ended, so that its subscription is not called any more (§2.4)."""
-        self.done = True
-        self.owner.forget(self)
-        self.owner.ending(self)
-        self.owner.signal()
 
     def _failed(self, error: BaseException) -> None:
         """The source's queue has raised: that is its end."""
@@ -191,13 +169,3 @@ class BufferedInput(Input[T]):
         self._queue = None
         if upstream is not None:
             upstream.cancel()
-
-    def _drop_waiting(self) -> None:
-        """Any thread, when the flow is over or this is disconnected."""
-        waiting = self._waiting
-        while waiting:
-            try:
-                item = waiting.popleft()
-            except IndexError:  # another thread was faster
-                return
-            hooks.drop_item(item)

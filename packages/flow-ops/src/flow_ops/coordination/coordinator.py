@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.clocks import Clock
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import NoneItemError, is_fatal, none_given, throw_if_fatal
+from flow_core.errors import NoneItemError, is_fatal, leave, none_given
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
@@ -91,14 +91,14 @@ class Coordinator(SerialDrain, Generic[R]):
         self._requested = 0
         self._emitted: int = 0
         """Written with the permit."""
-        self._bad: ValueError | None = None
+        self._bad: BaseException | None = None
+        """What the downstream is told when the flow is over for another reason than its end."""
         self._inputs: dict[Input[Any], None] = {}  # Any: inputs are of many types
         self._tasks: deque[_Task] = deque()
-        # Any: see `_inputs`
-        self._later: deque[tuple[Publisher[Any], Input[Any]]] | None = None
-        """What `connect_later` is to connect."""
+        self._later: deque[_Task] | None = None
+        """What is to be done without the permit, by one thread at a time."""
         self._later_permit: dict[int, bool] | None = None
-        """Taken by the thread that does so."""
+        """The permit for that; see `SerialDrain`."""
 
     # -- for subclasses to say
 
@@ -118,7 +118,7 @@ class Coordinator(SerialDrain, Generic[R]):
         self.run_entered()
 
     def ending(self, one: Input[Any]) -> None:  # Any: see `_inputs`
-        """A `BufferedInput` gets nothing more; items may wait in it. Without the permit."""
+        """A `PolledInput` gets nothing more; items may wait in it. Without the permit."""
 
     def closed(self) -> None:
         """The flow is over: let go of timers and waiting items (give those to `hooks`)."""
@@ -133,7 +133,9 @@ class Coordinator(SerialDrain, Generic[R]):
             return
         try:
             downstream.on_subscribe(self)
-        except BaseException:
+        except BaseException as error:
+            if is_fatal(error):
+                leave(error, downstream, self)
             self._downstream = None
             self._halt()
             self.run_entered()
@@ -152,7 +154,7 @@ class Coordinator(SerialDrain, Generic[R]):
                 self.open()
         except BaseException as error:
             if is_fatal(error):
-                self.cancel()
+                self.give_up(error)
                 raise
             self.post(self.fail, error, hooks.drop_error)
         if self.over:
@@ -168,7 +170,7 @@ class Coordinator(SerialDrain, Generic[R]):
             source.subscribe(to)
         except BaseException as error:
             if is_fatal(error):
-                self.cancel()
+                self.give_up(error)
                 raise
             to.on_error(error)
 
@@ -183,14 +185,31 @@ class Coordinator(SerialDrain, Generic[R]):
             if self.over or to.gone:
                 return
             self._inputs[to] = None
+        self.outside(partial(self.connect, source), to)
+
+    def outside(
+        self,
+        action: Callable[[Any], object],  # Any: see _Task
+        argument: object = None,
+        drop: _Drop = None,
+    ) -> None:
+        """Have `action(argument)` run as soon as the permit is given back. With the permit.
+
+        What it raises fails the flow, with a note of the operator's place.
+
+        Args:
+            action: runs after those before it, never two at a time; not if the flow is over.
+            argument: passed to it.
+            drop: gets the argument if the flow is over.
+        """
         if self._later is None:
             self._later_permit = {0: True}
             self._later = deque()
-        self._later.append((source, to))
+        self._later.append((action, argument, drop))
         self._missed = True  # so that whoever gives the permit back signals
 
-    def _connect_waiting(self) -> None:
-        """Do what `connect_later` has put off, one thread at a time. Without the permit.
+    def _act_outside(self) -> None:
+        """Do what was put off by `outside`, unless another thread does. Without the permit.
 
         Nothing is left behind: who adds something comes here after it, and who gives
         `_later_permit` back looks again after that.
@@ -199,8 +218,19 @@ class Coordinator(SerialDrain, Generic[R]):
         while later and permit and permit.pop(0, False):
             try:
                 while later:
-                    source, to = later.popleft()
-                    self.connect(source, to)
+                    try:
+                        action, argument, drop = later.popleft()
+                    except IndexError:  # the flow is over: it was dropped
+                        break
+                    if not self.over:
+                        action(argument)
+                    elif drop is not None:
+                        drop(argument)
+            except BaseException as error:
+                if is_fatal(error):
+                    self.give_up(error)
+                    raise
+                self.post(self.fail, self.blame(error), hooks.drop_error)
             finally:
                 permit[0] = True
 
@@ -322,13 +352,13 @@ class Coordinator(SerialDrain, Generic[R]):
             finally:
                 permit[0] = True
         if self._later:
-            self._connect_waiting()
+            self._act_outside()
 
     def run_entered(self) -> None:
         """See `SerialDrain.run_entered`."""
         super().run_entered()
         if self._later:
-            self._connect_waiting()
+            self._act_outside()
 
     # -- with the permit
 
@@ -350,11 +380,27 @@ class Coordinator(SerialDrain, Generic[R]):
     def _failed(self, error: BaseException) -> None:
         """A handler or `step` has raised `error`."""
         if is_fatal(error):
+            leave(error, self._downstream, self)
             self._downstream = None
             self._halt()
             self._clean()
             raise error
         self._finish(self.blame(error))
+
+    def give_up(self, error: BaseException) -> None:
+        """A fatal `error` propagates, past this. Without the permit."""
+        leave(error, self._downstream, self)
+        self.cancel()
+
+    def told_late(self, error: BaseException) -> None:
+        """A fatal `error` has to be told, if the downstream has had no end. Without the permit."""
+        if not self.over:
+            self.post(self.fail, error, hooks.drop_error)
+        elif self._downstream is None:
+            hooks.drop_error(error)
+        else:
+            self._bad = error
+            self.signal()
 
     def _finish(self, error: BaseException | None) -> None:
         downstream = self._downstream
@@ -363,29 +409,37 @@ class Coordinator(SerialDrain, Generic[R]):
                 hooks.drop_error(error)
             return
         self._downstream = None
-        self._halt()
-        self._clean()
-        if error is None:
-            downstream.on_complete()
-        else:
-            downstream.on_error(error)
+        try:
+            self._halt()
+            self._clean()
+            if error is None:
+                downstream.on_complete()
+            else:
+                downstream.on_error(error)
+        except BaseException:
+            self._downstream = downstream  # for `_failed` to find, if that is fatal
+            raise
 
     def _raised(self, error: BaseException) -> None:
         """The downstream let `error` escape from its on_next (§2.13)."""
+        if is_fatal(error):
+            self._failed(error)
         downstream, self._downstream = self._downstream, None
         was_over = self.over
         self._halt()
-        throw_if_fatal(error)
         if was_over or downstream is None or not downstream.on_next_raised(error):
             hooks.drop_error(error)
 
     def _clean(self) -> None:
-        """The flow is over: let everything go. Only a bad request (§3.9) is left to tell."""
-        tasks = self._tasks
-        while tasks:
-            _, argument, drop = tasks.popleft()
-            if drop is not None:
-                drop(argument)
+        """The flow is over: let everything go. Only `_bad` is left to tell."""
+        for tasks in (self._tasks, self._later):
+            while tasks:
+                try:
+                    _, argument, drop = tasks.popleft()
+                except IndexError:  # the thread that acts outside was faster
+                    break
+                if drop is not None:
+                    drop(argument)
         self.closed()
         downstream, self._downstream = self._downstream, None
         bad = self._bad  # read once: a cancel sets it to None
@@ -506,8 +560,8 @@ class Input(CoreSubscriber[T], Generic[T]):
         """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
-        if self.done:
-            hooks.drop_error(error)
+        if self.done or self.owner.over:
+            self.late(error)
             return
         self.done = True
         self.owner.post(self._end, error, hooks.drop_error)
@@ -517,6 +571,16 @@ class Input(CoreSubscriber[T], Generic[T]):
         if not self.done:
             self.done = True
             self.owner.post(self._end, None)
+
+    def late(self, error: BaseException) -> None:
+        """An error after the end of the source or of the flow: dropped, unless it is fatal.
+
+        Then it may have kept the downstream from being told.
+        """
+        if self.gone or not is_fatal(error):
+            hooks.drop_error(error)
+        else:
+            self.owner.told_late(error)
 
     def _end(self, error: BaseException | None) -> None:
         """The source has completed, or failed with `error`. With the permit."""

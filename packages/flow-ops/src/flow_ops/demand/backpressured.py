@@ -160,7 +160,7 @@ class UnboundedInput(Input[T]):
             failure = owner.surplus(item)
         except BaseException as error:
             if is_fatal(error):
-                owner.cancel()
+                owner.give_up(error)
                 raise
             owner.disconnect(self)
             owner.post(owner.fail, owner.blame(error), hooks.drop_error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar, final
 
 from flow_core.demand import check_prefetch
+from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
@@ -67,7 +68,7 @@ class Rebatched(Coordinator[T]):
     ) -> None:
         super().__init__(downstream, label)
         self._source = source
-        self._input: BufferedInput[T] | None = BufferedInput(self, prefetch)
+        self._input: Straight[T] | None = Straight(self, prefetch)
 
     def open(self) -> None:
         """See `Coordinator.open`."""
@@ -99,3 +100,48 @@ class Rebatched(Coordinator[T]):
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
         return self._input.waiting if self._input is not None else 0
+
+
+@final
+class Straight(BufferedInput[T]):
+    """Whose items go right on to the downstream, if it wants them and none is before them."""
+
+    __slots__ = ()
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        owner = self.owner
+        permit = owner._permit
+        # Whoever has the permit may add to `_emitted`, but only if something waits or comes here.
+        if (
+            self._waiting
+            or owner._emitted == owner._requested
+            or self.upstream is None
+            or self._asynchronous
+            or not permit.pop(0, False)
+        ):
+            super().on_next(item)
+            return
+        try:
+            # As `emit`, which would cost a call.
+            if owner._receive(item) is not False or not owner._conditional:
+                owner._emitted += 1
+            self._consumed = consumed = self._consumed + 1
+            if consumed == self._limit:
+                self._replenish()
+        except BaseException as error:
+            owner._raised(error)
+        finally:
+            permit[0] = True
+            if owner._missed:
+                owner.signal()
+
+    def _replenish(self) -> None:
+        """As many were delivered as are requested at a time. With the permit."""
+        self._consumed = 0
+        try:
+            self.owner.request_of(self, self._limit)
+        except BaseException as error:
+            self.owner._failed(error)

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import ProtocolViolationError, throw_if_fatal
+from flow_core.errors import ProtocolViolationError, is_fatal, leave, throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -120,6 +120,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
     def finish(self, error: BaseException | None) -> None:
         """No more items will be offered."""
         if self._done or self.gone:
+            if error is not None and is_fatal(error):
+                self.signal()  # it may have kept the end from being drained
             return
         self._error = error
         self._done = True
@@ -266,14 +268,23 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
         """Send the terminal, the last signal there is."""
         error, self._error = self._bad or self._error, None
         self._forget()
-        if error is None:
-            downstream.on_complete()
-        else:
-            downstream.on_error(error)
+        try:
+            if error is None:
+                downstream.on_complete()
+            else:
+                downstream.on_error(error)
+        except BaseException as raised:
+            self._downstream = downstream  # to be found when this finds no room in the stack
+            if is_fatal(raised):
+                leave(raised, downstream, self)
+            self._forget()
+            raise
 
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
         """The subscriber let `error` escape from its on_next (§2.13)."""
         was_gone = self.gone
+        if is_fatal(error):
+            leave(error, downstream, self)
         self.cancel()
         throw_if_fatal(error)
         if was_gone or not downstream.on_next_raised(error):

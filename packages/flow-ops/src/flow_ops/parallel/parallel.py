@@ -16,13 +16,12 @@ from flow_core.protocols import Publisher, Subscriber
 from flow_core.sources import defer, from_iterable
 from flow_core.stages.aggregate import Comparable
 from flow_core.stages.template import UNSET
-from flow_ops.coordination import labelled
+from flow_ops.coordination import Mapper, itself, labelled
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
 from flow_ops.parallel.failures import FailureHandling, FailurePolicy, filter_rail, map_rail
 from flow_ops.threads.observe_on import observe_on
 from flow_ops.threads.processes import is_process_pool, on_processes
 from flow_ops.transform._flat import FlatMap
-from flow_ops.transform._inner import Mapper, itself
 from flow_ops.transform._mapping import MAX_CONCURRENCY, Concurrency, mapped
 from flow_ops.transform.concat_map import concat_map
 from flow_ops.transform.flat_map import flat_map

@@ -50,8 +50,7 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
 
     def open(self) -> None:
         """See `Coordinator.open`."""
-        self.outside(self._begin)
-        self.signal()
+        self.post(self.outside, self._begin)
 
     def ask(self, signal: S) -> None:
         """A run has ended: tell the companion, and wait for its item. With the permit."""

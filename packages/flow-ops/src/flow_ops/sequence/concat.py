@@ -10,8 +10,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_publisher
-from flow_ops.coordination import labelled
-from flow_ops.transform._inner import Mapper, itself
+from flow_ops.coordination import Mapper, itself, labelled
 from flow_ops.transform.concat_map import IterableConcatMap
 
 __all__ = [

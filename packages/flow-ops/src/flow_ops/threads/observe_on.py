@@ -19,8 +19,9 @@ from flow_core.demand import (
 from flow_core.errors import (
     ProtocolViolationError,
     RejectedExecutionError,
+    is_fatal,
+    leave,
     none_given,
-    throw_if_fatal,
 )
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
@@ -288,8 +289,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         self._negotiable = True
         try:
             downstream.on_subscribe(self)
-        except BaseException:
-            self._abandon()
+        except BaseException as error:
+            self._abandon(error)
             raise
         finally:
             self._negotiable = False
@@ -347,6 +348,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         if error is None:
             raise none_given("on_error")
         if self._done or self._halt:
+            if self._done and is_fatal(error):
+                self._schedule()  # it may have kept the end from being scheduled
             hooks.drop_error(error)
             return
         self._error = error
@@ -426,9 +429,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         except RejectedExecutionError as error:
             self._reject(error)
             return
-        except BaseException:
+        except BaseException as error:
             # Fatal, or out of a drain that has run inline.
-            self._abandon()
+            self._abandon(error)
             raise
         if self._started >= run:
             return  # it has begun, so that there is nothing to cancel
@@ -464,9 +467,11 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         else:
             hooks.drop_error(error)
 
-    def _abandon(self) -> None:
-        """Something fatal came out of a call that was made with the permit."""
+    def _abandon(self, error: BaseException) -> None:
+        """Something, mostly fatal, came out of a call that was made with the permit."""
         upstream = self._upstream
+        if is_fatal(error):
+            leave(error, self._downstream, self)
         self._over()
         if upstream is not None:
             upstream.cancel()
@@ -587,10 +592,15 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
     def _end(self, downstream: CoreSubscriber[T], error: BaseException | None) -> None:
         self._error = None
         self._over()
-        if error is None:
-            downstream.on_complete()
-        else:
-            downstream.on_error(error)
+        try:
+            if error is None:
+                downstream.on_complete()
+            else:
+                downstream.on_error(error)
+        except BaseException as raised:
+            if is_fatal(raised):
+                leave(raised, downstream, self)
+            raise
 
     def _raised(
         self, downstream: CoreSubscriber[T], upstream: Subscription, error: BaseException
@@ -610,12 +620,16 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
 
     def _closed(self, upstream: Subscription, error: BaseException) -> bool:
         """End the flow for `error`, and raise it if it is fatal; whether it was over before."""
-        before = self._downstream is None
+        before = self._downstream
+        fatal = is_fatal(error)
+        if fatal:
+            leave(error, before, self)
         self._over()
         upstream.cancel()
         self._discard()
-        throw_if_fatal(error)
-        return before
+        if fatal:
+            raise error
+        return before is None
 
     def _discard(self) -> None:
         """Empty the queue, the upstream's or our own."""

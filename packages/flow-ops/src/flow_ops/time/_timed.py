@@ -13,7 +13,7 @@ from flow_core.clocks import Clock, check_delay, system_clock
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.protocols import EMPTY, CoreSubscriber, Disposable, Empty
-from flow_ops.coordination import Coordinator, Input
+from flow_ops.coordination import Coordinator, PolledInput
 
 __all__ = [
     "SLACK_S",
@@ -139,7 +139,7 @@ class Timed(Coordinator[R]):
 
 
 @final
-class NewestInput(Input[T], Generic[T, V]):
+class NewestInput(PolledInput[T], Generic[T, V]):
     """Requests all there is, and keeps only the newest item until the owner polls it.
 
     So nothing piles up while the owner is at work. Whatever comes makes the owner `step`.
@@ -150,15 +150,13 @@ class NewestInput(Input[T], Generic[T, V]):
             polled with the item. What it raises is how the source fails.
     """
 
-    __slots__ = ("_make", "_newest", "error")
+    __slots__ = ("_make", "_newest")
 
     # Any: whatever it emits
     def __init__(self, owner: Coordinator[Any], make: Callable[[T], V]) -> None:
         super().__init__(owner, UNBOUNDED)
         self._make = make
         self._newest: deque[tuple[T, V]] = deque(maxlen=1)
-        self.error: BaseException | None = None
-        """What the source has failed with, once it is `done`."""
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. Takes the place of an item that was not polled."""
@@ -180,26 +178,7 @@ class NewestInput(Input[T], Generic[T, V]):
         self._newest.append((item, made))
         owner.signal()
         if self.gone or owner.over:
-            self._drop_newest()  # `close` may have looked before
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        owner = self.owner
-        with owner._lock:  # in which the flow gets over: `close` comes before this, or sees it
-            late = self.done or self.gone or owner.over
-            if not late:
-                self.error = error
-        if late:
-            hooks.drop_error(error)
-        else:
-            self._ended()
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        if not self.done:
-            self._ended()
+            self.drop_waiting()  # `close` may have looked before
 
     def poll(self) -> tuple[T, V] | Empty:
         """The newest item and what was made of it. Read `done` before, if it matters."""
@@ -208,20 +187,8 @@ class NewestInput(Input[T], Generic[T, V]):
         except IndexError:
             return EMPTY
 
-    def close(self) -> None:
-        """Drop what waits, when the flow is over."""
-        self._drop_newest()
-        error, self.error = self.error, None
-        if error is not None:
-            hooks.drop_error(error)
-
-    def _ended(self) -> None:
-        """The source has ended, so that its subscription is not called any more (§2.4)."""
-        self.done = True
-        self.owner.forget(self)
-        self.owner.signal()
-
-    def _drop_newest(self) -> None:
+    def drop_waiting(self) -> None:
+        """See `PolledInput.drop_waiting`."""
         polled = self.poll()
         if polled is not EMPTY:
             hooks.drop_item(polled[0])

@@ -10,8 +10,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.sources import from_publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import labelled
-from flow_ops.transform._inner import Mapper
+from flow_ops.coordination import Mapper, labelled
 from flow_ops.transform.flat_map import flat_map
 
 __all__ = ["delay_with_mapper"]

@@ -13,9 +13,8 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import Input, Listener, coordinated
+from flow_ops.coordination import Input, Listener, Mapper, coordinated
 from flow_ops.time._timed import Timed, checked_clock, checked_delay, seconds
-from flow_ops.transform._inner import Mapper
 
 __all__ = ["timeout"]
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
 from threading import Lock
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import none_given, throw_if_fatal
+from flow_core.errors import is_fatal, leave, none_given, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
-    CallableSource,
     ConditionalSubscriber,
     CoreSubscriber,
     Fusion,
@@ -24,8 +21,10 @@ from flow_core.protocols import (
 from flow_core.serial import SerialDrain
 from flow_core.stages import Gate
 from flow_core.stages.pulled import GRANT
-from flow_ops.coordination import combined, no_stop, overflow
-from flow_ops.transform._inner import Mapper, Polled, Pulled, Queued, none_item, pulled, resolved
+from flow_ops.coordination import Mapper, combined, no_stop, overflow
+from flow_ops.transform._concat_inner import InnerSubscriber
+from flow_ops.transform._inner import Polled, Pulled, Queued, none_item, pulled
+from flow_ops.transform._single import resolved
 
 __all__ = ["ConcatMapSubscriber"]
 
@@ -130,7 +129,9 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         if downstream is not None and self.try_enter():
             try:
                 downstream.on_subscribe(self)
-            except BaseException:
+            except BaseException as error:
+                if is_fatal(error):
+                    leave(error, downstream, self)
                 self._downstream = None
                 self._halt()
                 self.run_entered()
@@ -187,6 +188,8 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         if error is None:
             raise none_given("on_error")
         if self._done or self.gate.cancelled:
+            if is_fatal(error):
+                self.signal()  # it may have kept the end from being drained
             hooks.drop_error(error)
             return
         self._error = error
@@ -297,6 +300,8 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
     def raised(self, downstream: CoreSubscriber[R], error: BaseException) -> None:
         """The downstream let `error` escape from its on_next (§2.13)."""
         over = self.gate.cancelled
+        if is_fatal(error):
+            leave(error, downstream, self)
         self._downstream = None
         self._halt()
         self.signal()
@@ -310,7 +315,9 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """See `SerialDrain.drain`."""
         try:
             self._drain()
-        except BaseException:
+        except BaseException as error:
+            if is_fatal(error):
+                leave(error, self._downstream, self)
             self._downstream = None
             self._halt()
             self._stop()
@@ -369,10 +376,10 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
                 except BaseException as error:
                     self._fail(mapper.failed(error))
                     return False
-                source = flow.source
-                if isinstance(source, CallableSource) and not flow.stages:
+                called = flow.called()
+                if called is not None:
                     try:
-                        item: R | None = source.call()
+                        item: R | None = called.call()
                     except BaseException as error:
                         item = None
                         self._keep(error)
@@ -548,10 +555,15 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         else:
             self._halt()
         self._discard()
-        if errors:
-            downstream.on_error(combined(self._mapper.label, errors))
-        else:
-            downstream.on_complete()
+        try:
+            if errors:
+                downstream.on_error(combined(self._mapper.label, errors))
+            else:
+                downstream.on_complete()
+        except BaseException as raised:
+            if is_fatal(raised):
+                leave(raised, downstream, self)
+            raise
 
     def _stop(self) -> None:
         """The flow is over. Only a bad request (§3.9) is left to tell."""
@@ -602,122 +614,3 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             upstream=self._upstream,
             inners=() if running is None else (running,),
         )
-
-
-@final
-class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
-    """Receives one inner flow.
-
-    Items go straight to the downstream, under a permit that tells when none is on its way. A
-    publisher that answers a request by calling on_next within on_next finds the permit taken: its
-    items wait, which keeps their order and bounds the stack.
-
-    Args:
-        owner: whose downstream gets the items.
-        conditional: whether the downstream says which items it uses up.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "_conditional",
-        "_done",
-        "_error",
-        "_inbox",
-        "_owner",
-        "produced",
-        "receive",
-        "upstream",
-    )
-
-    # Any: only R matters here.
-    def __init__(self, owner: ConcatMapSubscriber[Any, R], conditional: bool) -> None:
-        super().__init__()
-        self._owner = owner
-        self._conditional = conditional
-        self.receive: Callable[[R], object] = hooks.drop_item
-        """Takes an item: the downstream, as long as it is this flow's turn."""
-        self._inbox: deque[R] = deque()
-        self._done = False
-        self._error: BaseException | None = None
-        self.upstream: Subscription | None = None
-        self.produced = 0
-        """How much of the demand was used up."""
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
-        if subscription is None:
-            raise none_given("on_subscribe")
-        demand = self._owner.admit(self, subscription)
-        if demand > 0:
-            subscription.request(demand)
-        elif demand < 0:
-            subscription.cancel()  # §2.5, or its turn is over
-
-    def on_next(self, item: R, /) -> None:
-        """See `Subscriber.on_next`."""
-        if not self.try_on_next(item) and self.upstream is not None:
-            self.upstream.request(1)
-
-    def try_on_next(self, item: R, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`."""
-        if item is None:
-            raise none_given("on_next")
-        permit = self._permit
-        if self._inbox or not permit.pop(0, False):
-            self._inbox.append(item)
-            self.signal()
-            return True
-        try:
-            used = self.receive(item)
-            if used is False and self._conditional:
-                return False
-            self.produced += 1
-        except BaseException as error:
-            self._owner.raised_within(error)
-        finally:
-            permit[0] = True
-            if self._missed:
-                self.signal()
-        return True
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self._done:
-            hooks.drop_error(error)
-            return
-        self._error = error
-        self._done = True
-        self.signal()
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        self._done = True
-        self.signal()
-
-    def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
-        if self._done:
-            return False
-        self.on_error(error)
-        return True
-
-    def drain(self) -> None:
-        """See `SerialDrain.drain`."""
-        inbox = self._inbox
-        while inbox:
-            if not self._emit(inbox.popleft()) and self.upstream is not None:
-                self.upstream.request(1)
-        if self._done or self._owner.gate.cancelled:
-            error, self._error = self._error, None
-            self._owner.leave_turn(self, error)
-
-    def _emit(self, item: R) -> bool:
-        try:
-            if self.receive(item) is False and self._conditional:
-                return False
-            self.produced += 1
-        except BaseException as error:
-            self._owner.raised_within(error)
-        return True

@@ -10,8 +10,7 @@ from flow_core.demand import replenish_limit
 from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_ops.coordination import Input, overflow
-from flow_ops.transform._inner import Mapper
+from flow_ops.coordination import Input, Mapper, overflow
 from flow_ops.transform._mapping import Concurrency, Mapping, Outer
 
 __all__ = ["FlatMap", "MergedInput"]
@@ -35,7 +34,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         concurrency: how they run.
     """
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_waiting", "limit")
 
     def __init__(
         self,
@@ -45,11 +44,15 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         concurrency: Concurrency,
     ) -> None:
         super().__init__(source, downstream, mapper, concurrency)
+        self.limit = replenish_limit(concurrency.prefetch)
+        """Items of an inner flow that were given on, when as many are requested again."""
         self._waiting: deque[tuple[MergedInput[R] | Outer[Any, R], R]] = deque()
 
-    def add(self, flow: Publisher[R]) -> None:
+    def add(self, flow: Publisher[R]) -> bool:
         """See `Mapping.add`."""
-        self.connect(flow, MergedInput(self, self.prefetch))
+        inner = MergedInput(self)
+        self.connect(flow, inner)
+        return inner.added()
 
     def push(self, item: R) -> bool:
         """See `Mapping.push`."""
@@ -61,8 +64,9 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         try:
             if self._emitted < self._requested and not self._waiting:
                 # As self.send(item), which would cost a call.
+                receive = self._receive
                 try:
-                    used = self._receive(item)
+                    used = receive(item)
                 except BaseException as error:
                     self._raised(error)
                 else:
@@ -121,18 +125,21 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
 class MergedInput(Input[R]):
     """Receives one of the flows that are merged.
 
+    Its slot is taken until it has ended and its last item has left: or more and more items would
+    wait. When that is so before it is `added`, the upstream's thread is told by what that returns;
+    later, it is counted as `freed`. The owner's lock decides which.
+
     Args:
         owner: merges.
-        prefetch: items to request ahead, and the most that wait.
     """
 
-    __slots__ = ("_came", "_ended", "_left", "_limit", "_prefetch", "_taken", "merging")
+    __slots__ = ("_adding", "_at_once", "_came", "_ended", "_left", "_taken", "merging")
 
-    def __init__(self, owner: FlatMap[Any, R], prefetch: int) -> None:  # Any: only R matters here
-        super().__init__(owner, prefetch)
+    def __init__(self, owner: FlatMap[Any, R]) -> None:  # Any: only R matters here
+        super().__init__(owner, owner.prefetch)
         self.merging = owner
-        self._prefetch = prefetch
-        self._limit = replenish_limit(prefetch)
+        self._adding = True
+        """The upstream's thread subscribes to it right now."""
         self._came = 0
         """Items that had to wait. Written by the source's thread."""
         self._left = 0
@@ -141,6 +148,14 @@ class MergedInput(Input[R]):
         """Items that were given on since the last request. Written with the permit."""
         self._ended = False
         """Its end has been seen, with the permit."""
+        self._at_once = False
+        """It has ended as long as it was `_adding`, and no item waits."""
+
+    def added(self) -> bool:
+        """It was subscribed to: whether all is over already. In the upstream's thread."""
+        with self.merging._lock:
+            self._adding = False
+            return self._at_once
 
     def on_next(self, item: R, /) -> None:
         """See `Subscriber.on_next`. Given on at once if nobody else is at work."""
@@ -155,15 +170,16 @@ class MergedInput(Input[R]):
         try:
             if owner._emitted < owner._requested and not owner._waiting:
                 # As owner.emit(item), which would cost a call. When it is over, this drops it.
+                receive = owner._receive
                 try:
-                    used = owner._receive(item)
+                    used = receive(item)
                 except BaseException as error:
                     owner._raised(error)
                 else:
                     if used is not False or not owner._conditional:
                         owner._emitted += 1
                 taken = self._taken = self._taken + 1
-                if taken == self._limit:
+                if taken == owner.limit:
                     self._taken = 0
                     self.request(taken)
             else:
@@ -175,6 +191,28 @@ class MergedInput(Input[R]):
             if owner._missed or owner.over:
                 owner.signal()
 
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`. Handled at once if nobody else is at work."""
+        if self.done:
+            return
+        self.done = True
+        owner = self.merging
+        permit = owner._permit
+        if owner._tasks or not permit.pop(0, False):
+            owner.post(self._end, None)
+            return
+        try:
+            self._end(None)
+            if owner.exhausted:
+                owner.step()
+        except BaseException as error:
+            owner._failed(error)
+        finally:
+            permit[0] = True
+            slots = owner.slots
+            if owner._missed or owner.over or slots.freed != slots.seen:
+                owner.signal()
+
     def taken(self) -> None:
         """An item that had to wait was given on. With the permit."""
         self._left += 1
@@ -183,16 +221,16 @@ class MergedInput(Input[R]):
                 self.merging.slots.freed += 1
             return
         self._taken += 1
-        if self._taken == self._limit:
-            self._taken = 0
-            self.request(self._limit)
+        if self._taken == self.merging.limit:
+            taken, self._taken = self._taken, 0
+            self.request(taken)
 
     def _wait(self, item: R) -> None:
         if self.done:
             hooks.drop_item(item)
             return
         owner = self.merging
-        if self._came - self._left < self._prefetch:
+        if self._came - self._left < owner.prefetch:
             self._came += 1
             owner._waiting.append((self, item))
             return
@@ -200,14 +238,17 @@ class MergedInput(Input[R]):
         upstream = self.upstream
         if upstream is not None:
             upstream.cancel()
-        self.on_error(overflow(owner.label, self._prefetch))
+        self.on_error(overflow(owner.label, owner.prefetch))
 
     def _end(self, error: BaseException | None) -> None:
-        """The slot stays taken until the last item has left: or more and more items would wait."""
-        merging = self.merging
-        merging.release(self)
-        self._ended = True
-        if self._left == self._came:
-            merging.slots.freed += 1
+        owner = self.merging
+        over = self._left == self._came
+        with owner._lock:
+            owner._inputs.pop(self, None)
+            self.upstream = None
+            self._ended = True
+            self._at_once = at_once = over and self._adding
+        if over and not at_once:
+            owner.slots.freed += 1
         if error is not None:
-            merging.keep(error)
+            owner.keep(error)

@@ -1,4 +1,4 @@
-"""What `concat_map` gets its items from: iterators, queues, and the flows of a mapper."""
+"""What items are taken from in a loop: iterators, and queues."""
 
 from __future__ import annotations
 
@@ -9,92 +9,31 @@ from typing import Any, Generic, TypeVar, cast, final
 from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import NoneItemError, throw_if_fatal
-from flow_core.flow import AbsorbingSource, DeferredSource, Flow
+from flow_core.flow import AbsorbingSource, Flow
 from flow_core.protocols import (
     EMPTY,
     CallableSource,
     Empty,
     IterableSource,
-    Publisher,
     QueueSubscription,
     Subscription,
 )
-from flow_core.sources import from_publisher
 from flow_core.stages import Gate, Program, Stage
 from flow_core.stages.compiler import close_iterator, exhausted
 from flow_core.stages.filtering import CHECK
-from flow_ops.coordination import blamed
 
 __all__ = [
-    "Mapper",
     "Polled",
     "Pulled",
     "Queued",
     "inline_source",
-    "itself",
     "none_item",
     "pulled",
-    "resolved",
 ]
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 # Any: the stage lets every item through unless it is None.
-
-
-@final
-class Mapper(Generic[T, R]):
-    """The user's function from an item to a flow, and what messages say of it.
-
-    Args:
-        function: the user's.
-        label: the operator with its arguments, and where it was assembled.
-    """
-
-    __slots__ = ("function", "label")
-
-    def __init__(self, function: Callable[[T], Flow[R]], label: str) -> None:
-        self.function = function
-        self.label = label
-
-    def failed(self, error: BaseException) -> BaseException:
-        """What the flow fails with, when `function` has raised `error`: it says where.
-
-        Raises:
-            BaseException: `error`, if it is fatal.
-        """
-        return blamed(error, self.label)
-
-    def flow_of(self, made: object) -> Flow[R]:
-        """What `function` has returned, as a flow.
-
-        Raises:
-            NoneItemError: for None.
-            TypeError: for anything else that is no publisher.
-        """
-        if made is None:
-            raise NoneItemError("the mapper gave None, not a Flow (§2.13); return empty() for none")
-        if not hasattr(made, "subscribe"):
-            raise TypeError(f"the mapper gave {made!r}, not a Flow")
-        # What has subscribe is a publisher; of what, the mapper's type says.
-        return from_publisher(cast("Publisher[R]", made))
-
-
-def itself(source: Publisher[T]) -> Flow[T]:
-    """A mapper for what are flows already; `Mapper.flow_of` sees to those that are none."""
-    return cast("Flow[T]", source)
-
-
-def resolved(flow: Flow[T]) -> Flow[T]:
-    """`flow`, or what it stands for if its source is deferred.
-
-    Raises:
-        BaseException: what the source raises when it is resolved.
-    """
-    while isinstance(source := flow.source, DeferredSource) and not flow.stages:
-        flow = cast("DeferredSource[T]", source).resolve()  # no stage: of the flow's own items
-    return flow
 
 
 def none_item(label: str) -> NoneItemError:

@@ -5,20 +5,28 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
 from flow_core.errors import is_fatal, none_given
-from flow_core.flow import DeferredSource, Flow
+from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import EMPTY, CallableSource, CoreSubscriber, Empty, Publisher, Subscriber
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
 from flow_core.serial import SerialDrain
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
-from flow_ops.coordination import Coordinator, Input, combined, labelled, no_stop, overflow
-from flow_ops.transform._inner import Mapper
-from flow_ops.transform.concat_map import DeferredConcatMap, MappedCall
+from flow_ops.coordination import (
+    Coordinator,
+    Input,
+    Mapper,
+    combined,
+    labelled,
+    no_stop,
+    overflow,
+)
+from flow_ops.transform._single import single
 
 __all__ = [
     "MAX_CONCURRENCY",
@@ -110,20 +118,9 @@ def mapped(
     make: _Make[R],
 ) -> Flow[R]:
     """The flows that `mapping` makes of the items of `flow`, as one flow."""
-    source = flow.source
-    if not flow.stages:
-        if isinstance(source, CallableSource):
-            return Flow(MappedCall(source, mapping))
-        if isinstance(source, DeferredSource):
-            return Flow(
-                DeferredConcatMap(
-                    flow,
-                    lambda resolved: mapped(resolved, mapping, concurrency, make),
-                    mapping.label,
-                )
-            )
-
-    return Flow(Mapped(flow, mapping, concurrency, make))
+    apply = partial(mapped, mapping=mapping, concurrency=concurrency, make=make)
+    one = single(flow, mapping, apply)
+    return Flow(Mapped(flow, mapping, concurrency, make)) if one is None else one
 
 
 @final
@@ -173,6 +170,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         downstream: gets the signals.
         mapper: makes the flows.
         concurrency: how they run.
+        outer: what receives the upstream's items, if it does more than `Outer`.
     """
 
     __slots__ = ("_delay_error", "_errors", "_outer", "_source", "exhausted", "prefetch", "slots")
@@ -183,6 +181,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         downstream: CoreSubscriber[R],
         mapper: Mapper[T, R],
         concurrency: Concurrency,
+        outer: type[Outer[T, R]] | None = None,
     ) -> None:
         super().__init__(downstream, mapper.label)
         self._source: Flow[T] | None = source
@@ -190,15 +189,20 @@ class Mapping(Coordinator[R], Generic[T, R]):
         self._errors: list[BaseException] = []
         self.prefetch = concurrency.prefetch
         self.slots = Slots(concurrency.max_concurrency)
-        self._outer: Outer[T, R] | None = Outer(self, mapper, concurrency.max_concurrency)
+        kind = outer or Outer
+        self._outer: Outer[T, R] | None = kind(self, mapper, concurrency.max_concurrency)
         self.exhausted = False
         """No flow will be added any more."""
 
     # -- for subclasses to say
 
     @abstractmethod
-    def add(self, flow: Publisher[R]) -> None:
-        """Run an inner flow. In the upstream's thread, without the permit."""
+    def add(self, flow: Publisher[R]) -> bool:
+        """Run an inner flow. In the upstream's thread, without the permit.
+
+        Returns:
+            Whether its slot is free again; if not, `slots.freed` counts it when it is.
+        """
 
     @abstractmethod
     def push(self, item: R) -> bool:
@@ -251,7 +255,6 @@ class Mapping(Coordinator[R], Generic[T, R]):
             hooks.drop_error(error)
 
 
-@final
 class Outer(Input[T], Generic[T, R]):
     """Receives the items of which flows are made. The mapper runs in its thread.
 
@@ -285,31 +288,33 @@ class Outer(Input[T], Generic[T, R]):
             return
         slots.arrived = arrived
         mapper = self.mapper
+        function = mapper.function  # a call of a slot's value at once costs CPython 3.11 twice this
         try:
-            flow = mapper.function(item)
+            flow = function(item)
             if type(flow) is not Flow:
                 flow = mapper.flow_of(flow)
         except BaseException as error:
             if is_fatal(error):
-                owner.cancel()
+                owner.give_up(error)
                 raise
             self._stop(mapper.failed(error))
             return
-        source = flow.source
-        if isinstance(source, CallableSource) and not flow.stages:
+        called = flow.called()
+        if called is None:
+            if owner.add(flow):
+                slots.spare += 1
+        else:
             try:
-                value: R | None = source.call()
+                value = called.call()
             except BaseException as error:
                 if is_fatal(error):
-                    owner.cancel()
+                    owner.give_up(error)
                     raise
                 slots.spare += 1
                 owner.post(owner.keep, no_stop(error), hooks.drop_error)
             else:
                 if value is None or owner.push(value):
                     slots.spare += 1
-        else:
-            owner.add(flow)
         if arrived >= slots.look_at:
             slots.signal()
 
@@ -336,9 +341,9 @@ class Slots(SerialDrain):
     It asks without the operator's permit, in one thread at a time, and never within itself: an
     upstream that sends within ``request`` runs in a loop, whatever its flows do.
 
-    What the upstream's thread frees by itself, by inner flows of one item, is asked for when it
-    comes to 75 %, or when the upstream has sent all that was requested; a slot that an inner flow
-    has held is asked for at once.
+    What the upstream's thread frees by itself, by inner flows that end at once, is asked for when
+    it comes to 75 %, or when the upstream has sent all that was requested; a slot that an inner
+    flow has held is asked for at once.
 
     Args:
         count: how many there are.

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar, cast, final
+from typing import Any, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import throw_if_fatal
-from flow_core.flow import DeferredSource, Flow
+from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import CallableSource, Fusion, IterableSource, Publisher, Subscriber
-from flow_core.sources import empty
+from flow_core.protocols import Fusion, IterableSource, Publisher, Subscriber
 from flow_core.sources.calls import fail
 from flow_core.stages.compiler import close_iterator
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
-from flow_ops.coordination import combined, labelled
+from flow_ops.coordination import Mapper, combined, labelled
 from flow_ops.transform._concat import ConcatMapSubscriber
-from flow_ops.transform._inner import Mapper, inline_source, none_item, pulled, resolved
+from flow_ops.transform._inner import inline_source, none_item, pulled
+from flow_ops.transform._single import single
 
 __all__ = ["concat_map"]
 
@@ -94,91 +94,14 @@ def concat_mapped(
 def _concat_mapped(
     flow: Flow[T], *, mapping: Mapper[T, R], prefetch: int, delay_error: bool
 ) -> Flow[R]:
-    source = flow.source
-    if not flow.stages:
-        if isinstance(source, CallableSource):
-            return Flow(MappedCall(cast("CallableSource[T]", source), mapping))  # no stage: its own
-        if isinstance(source, DeferredSource):
-            # Not a closure that refers to itself: flows die by reference count alone.
-            apply = partial(
-                _concat_mapped, mapping=mapping, prefetch=prefetch, delay_error=delay_error
-            )
-            return Flow(DeferredConcatMap(flow, apply, mapping.label))
-    if isinstance(source, IterableSource):
+    # Not a closure that refers to itself: flows die by reference count alone.
+    apply = partial(_concat_mapped, mapping=mapping, prefetch=prefetch, delay_error=delay_error)
+    mapped = single(flow, mapping, apply)
+    if mapped is not None:
+        return mapped
+    if isinstance(flow.source, IterableSource):
         return Flow(IterableConcatMap(flow, mapping, prefetch, delay_error))
     return Flow(ConcatMap(flow, mapping, prefetch, delay_error))
-
-
-@final
-class MappedCall(DeferredSource[R]):
-    """The flow that a mapper makes of the one item of a source (F06, F07).
-
-    Args:
-        source: of no or one item; called when this is subscribed, never before.
-        mapper: makes the flow.
-    """
-
-    __slots__ = ("_mapper", "_source")
-
-    # Any: the type of the item is between the source and the mapper.
-    def __init__(self, source: CallableSource[Any], mapper: Mapper[Any, R]) -> None:
-        self._source = source
-        self._mapper = mapper
-
-    def resolve(self) -> Flow[R]:
-        """See `DeferredSource.resolve`."""
-        item = self._source.call()
-        if item is None:
-            return empty()
-        mapper = self._mapper
-        try:
-            made = mapper.function(item)
-            return made if type(made) is Flow else mapper.flow_of(made)
-        except BaseException as error:
-            raise mapper.failed(error)  # noqa: B904 - the same error, with a note
-
-    def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
-        itself: Flow[R] = Flow(self)
-        itself.subscribe(core_subscriber(subscriber))
-
-    def __repr__(self) -> str:
-        return self._mapper.label
-
-
-@final
-class DeferredConcatMap(DeferredSource[R]):
-    """`concat_map` over a flow that is known when this is subscribed.
-
-    Args:
-        upstream: has a deferred source, and no stage.
-        apply: what the operator makes of a flow.
-        label: for messages.
-    """
-
-    __slots__ = ("_apply", "_label", "_upstream")
-
-    def __init__(
-        self,
-        upstream: Flow[Any],  # Any: see ConcatMap
-        apply: Callable[[Flow[Any]], Flow[R]],
-        label: str,
-    ) -> None:
-        self._upstream = upstream
-        self._apply = apply
-        self._label = label
-
-    def resolve(self) -> Flow[R]:
-        """See `DeferredSource.resolve`."""
-        return self._apply(resolved(self._upstream))
-
-    def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
-        itself: Flow[R] = Flow(self)
-        itself.subscribe(core_subscriber(subscriber))
-
-    def __repr__(self) -> str:
-        return self._label
 
 
 class ConcatMap(Publisher[R]):
@@ -272,9 +195,9 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
                 except BaseException as error:
                     raise mapper.failed(error)  # noqa: B904 - the same error, with a note
                 try:
-                    source = flow.source
-                    if isinstance(source, CallableSource) and not flow.stages:
-                        item: R | None = source.call()
+                    called = flow.called()
+                    if called is not None:
+                        item: R | None = called.call()
                         if item is not None:
                             yield item
                     else:

@@ -10,8 +10,7 @@ from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
-from flow_ops.coordination import BufferedInput, Input
-from flow_ops.transform._inner import Mapper
+from flow_ops.coordination import BufferedInput, Input, Mapper
 from flow_ops.transform._mapping import (
     MAX_CONCURRENCY,
     Concurrency,
@@ -105,13 +104,14 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
         """Inner flows; the first one's turn it is. Appended to by the upstream's thread."""
         self._failing = False
 
-    def add(self, flow: Publisher[R]) -> None:
+    def add(self, flow: Publisher[R]) -> bool:
         """See `Mapping.add`."""
         inner: BufferedInput[R] = BufferedInput(self, self.prefetch)
         self._line.append(inner)
         self.connect(flow, inner)
         if self.over:
             self.signal()  # `closed` may have run before
+        return False
 
     def push(self, item: R) -> bool:
         """See `Mapping.push`."""

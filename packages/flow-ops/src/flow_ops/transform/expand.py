@@ -10,12 +10,11 @@ from flow_core.demand import check_prefetch
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import EMPTY, CallableSource, CoreSubscriber, Empty, IterableSource
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource
 from flow_core.sources import defer
 from flow_core.stages.template import describe
-from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, labelled
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Mapper, labelled
 from flow_ops.sequence.concat import follow_one_another
-from flow_ops.transform._inner import Mapper
 from flow_ops.transform._mapping import One
 
 __all__ = ["expand"]
@@ -221,10 +220,10 @@ class ExpandDepth(Coordinator[T], Generic[T]):
 
     def _expand(self, item: T) -> None:
         flow = _made(self._mapper, item)
-        source = flow.source
+        called = flow.called()
         only: T | None = None
-        if isinstance(source, CallableSource) and not flow.stages:
-            only = source.call()
+        if called is not None:
+            only = called.call()
             if only is None:
                 return
         if len(self._stack) > self._capacity:

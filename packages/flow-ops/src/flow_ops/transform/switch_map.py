@@ -10,22 +10,13 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED
-from flow_core.errors import is_fatal, none_given
-from flow_core.flow import DeferredSource, Flow
+from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import CallableSource, CoreSubscriber
+from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import (
-    Coordinated,
-    Coordinator,
-    Input,
-    Listener,
-    combined,
-    labelled,
-    no_stop,
-)
-from flow_ops.transform._inner import Mapper, itself
-from flow_ops.transform.concat_map import DeferredConcatMap, MappedCall
+from flow_ops.coordination import Coordinated, Coordinator, Listener, Mapper, itself, labelled
+from flow_ops.transform._mapping import Concurrency, Mapping, Outer
+from flow_ops.transform._single import single
 
 __all__ = ["switch_latest", "switch_map"]
 
@@ -105,29 +96,22 @@ def _switching(
 
 
 def _switched(flow: Flow[T], *, mapping: Mapper[T, R], delay_error: bool) -> Flow[R]:
-    source = flow.source
-    if not flow.stages:
-        if isinstance(source, CallableSource):
-            return Flow(MappedCall(source, mapping))
-        if isinstance(source, DeferredSource):
-            # Not a closure that refers to itself: flows die by reference count alone.
-            apply = partial(_switched, mapping=mapping, delay_error=delay_error)
-            return Flow(DeferredConcatMap(flow, apply, mapping.label))
-
     def made(downstream: CoreSubscriber[R], _: str) -> Coordinator[R]:
         return SwitchMap(flow, downstream, mapping, delay_error)
 
-    return Flow(Coordinated(made, mapping.label))
+    apply = partial(_switched, mapping=mapping, delay_error=delay_error)
+    one = single(flow, mapping, apply)
+    return Flow(Coordinated(made, mapping.label)) if one is None else one
 
 
 @final
-class SwitchMap(Coordinator[R], Generic[T, R]):
+class SwitchMap(Mapping[T, R], Generic[T, R]):
     """See `switch_map`.
 
     The upstream's thread disconnects an inner flow, makes the next one, and subscribes to it. Who
     has the permit makes that one the current one, when no other's item is on its way any more:
-    only then it is known what is outstanding, and asked for. Who does so has left the permit, so
-    that a synchronous inner flow sends its items one by one.
+    only then it is known what is outstanding, and asked for. If it is subscribed to already, who
+    asks has left the permit, so that a synchronous inner flow sends its items one by one.
 
     Args:
         source: the upstream.
@@ -136,18 +120,7 @@ class SwitchMap(Coordinator[R], Generic[T, R]):
         delay_error: whether errors come at the end.
     """
 
-    __slots__ = (
-        "_asked",
-        "_asking",
-        "_current",
-        "_delay_error",
-        "_errors",
-        "_has_to_ask",
-        "_is_exhausted",
-        "_mapper",
-        "_source",
-        "only",
-    )
+    __slots__ = ("_asked", "_asking", "_current", "_has_to_ask", "_last", "_only")
 
     def __init__(
         self,
@@ -156,38 +129,31 @@ class SwitchMap(Coordinator[R], Generic[T, R]):
         mapper: Mapper[T, R],
         delay_error: bool,
     ) -> None:
-        super().__init__(downstream, mapper.label)
-        self._source = source
-        self._mapper = mapper
-        self._delay_error = delay_error
-        self._errors: list[BaseException] = []
-        self._is_exhausted = False
-        """The upstream has ended."""
+        every = Concurrency(UNBOUNDED, UNBOUNDED, delay_error)
+        super().__init__(source, downstream, mapper, every, SwitchedInput)
+        self._last: Listener[R] | None = None
+        """The last inner flow that was made. Of the upstream's thread."""
         self._current: Listener[R] | None = None
         """The inner flow that may be asked for items. Like the next one, guarded by `_lock`."""
         self._asked = 0
         """How much of all that was ever requested the current one knows, or others have sent."""
         self._has_to_ask = False
-        """There is a new current one."""
+        """There is a new current one, which was subscribed to before."""
         self._asking: set[int] = set()
         """The threads that ask right now."""
-        self.only: deque[R] = deque()
+        self._only: deque[R] = deque()
         """The item of an inner flow that was called, if it waits for demand."""
-
-    def open(self) -> None:
-        """See `Coordinator.open`."""
-        self.connect(self._source, SwitchedInput(self, self._mapper))
 
     # -- demand
 
     def requested(self, n: int) -> None:
         """See `Coordinator.requested`."""
         self._ask()
-        if self.only:
+        if self._only:
             self.signal()
 
     def signal(self) -> None:
-        """See `SerialDrain.signal`. Then asks a new inner flow for what is outstanding."""
+        """See `Coordinator.signal`. Then asks a new inner flow for what is outstanding."""
         super().signal()
         if self._has_to_ask:
             self._has_to_ask = False
@@ -215,67 +181,79 @@ class SwitchMap(Coordinator[R], Generic[T, R]):
         finally:
             asking.discard(thread)
 
+    # -- in the upstream's thread, without the permit
+
+    def leave(self) -> None:
+        """There is a new item: nothing of the inner flow before is given any more."""
+        replaced, self._last = self._last, None
+        if replaced is not None:
+            self.disconnect(replaced)
+            with self._lock:
+                self._current = None
+        self._drop_only()
+
+    def add(self, flow: Publisher[R]) -> bool:
+        """See `Mapping.add`."""
+        inner: Listener[R] = Listener(self, self.emit, self._inner_ended)
+        self._last = inner
+        self.post(self._switch, inner)
+        self.connect(flow, inner)
+        if self.over:
+            self._last = None  # `closed` may have run before
+        return True
+
+    def push(self, item: R) -> bool:
+        """See `Mapping.push`."""
+        self._only.append(item)
+        self.signal()
+        return True
+
     # -- with the permit
 
-    def switch(self, inner: Listener[R] | None) -> None:
-        """Have `inner` go on; the one before was disconnected."""
+    def _switch(self, inner: Listener[R]) -> None:
+        """Have `inner` go on, unless it was replaced meanwhile."""
         with self._lock:
+            if inner.gone:
+                return
             self._current = inner
-            self._asked = self._emitted
-        self._has_to_ask = inner is not None
+            if inner.upstream is None:
+                inner.pending = self.demand
+                self._asked = self._requested
+            else:
+                self._asked = self._emitted
+                self._has_to_ask = True
+
+    def _inner_ended(self, error: BaseException | None) -> None:
+        with self._lock:
+            self._current = None
+        if error is not None:
+            self.keep(error)
 
     def step(self) -> None:
         """See `Coordinator.step`."""
-        only = self.only
+        only = self._only
         if only and self._emitted < self._requested:
             try:
                 item = only.popleft()
             except IndexError:  # the upstream's thread has dropped it: there is a new item
                 return
             self.emit(item)
-        if self._is_exhausted and self._current is None and not (only or self.over):
-            self._finish_all()
-
-    def inner_ended(self, error: BaseException | None) -> None:
-        """The current inner flow has ended."""
-        with self._lock:
-            self._current = None
-        if error is not None:
-            self.keep(error)
-
-    def outer_ended(self, error: BaseException | None) -> None:
-        """The upstream has ended, or the mapper has failed."""
-        self._is_exhausted = True
-        if error is not None:
-            self.keep(error)
-
-    def keep(self, error: BaseException) -> None:
-        """Something has failed: the flow does, now or at the end."""
-        self._errors.append(error)
-        if not self._delay_error:
-            self._finish_all()
-
-    def _finish_all(self) -> None:
-        errors, self._errors = self._errors, []
-        if errors:
-            self.fail(combined(self.label, errors))
-        else:
-            self.complete()
+        if self.exhausted and self._current is None and not (only or self.over):
+            self.finish()
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""
+        self._last = None
         with self._lock:
             self._current = None
-        self.drop_only()
-        errors, self._errors = self._errors, []
-        for error in errors:
-            hooks.drop_error(error)
+        self._drop_only()
+        super().closed()
 
     # -- on any thread
 
-    def drop_only(self) -> None:
+    def _drop_only(self) -> None:
         """Drop the item that waits for demand, if there is one."""
-        only = self.only
+        only = self._only
         while only:
             try:
                 item = only.popleft()
@@ -286,75 +264,21 @@ class SwitchMap(Coordinator[R], Generic[T, R]):
     @property
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
-        return len(self.only)
+        return len(self._only)
 
 
 @final
-class SwitchedInput(Input[T], Generic[T, R]):
-    """Receives the items of which flows are made. The mapper runs in its thread.
+class SwitchedInput(Outer[T, R], Generic[T, R]):
+    """Receives the items of which flows are made. The mapper runs in its thread."""
 
-    Args:
-        owner: gives their items.
-        mapper: makes the flows.
-    """
+    __slots__ = ("_switching",)
 
-    __slots__ = ("_inner", "_mapper", "_switching")
-
-    def __init__(self, owner: SwitchMap[T, R], mapper: Mapper[T, R]) -> None:
-        super().__init__(owner, UNBOUNDED)
+    def __init__(self, owner: SwitchMap[T, R], mapper: Mapper[T, R], max_concurrency: int) -> None:
+        super().__init__(owner, mapper, max_concurrency)
         self._switching = owner
-        self._mapper = mapper
-        self._inner: Listener[R] | None = None
-        """The last inner flow."""
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. The inner flow before ends here, whatever the mapper does."""
-        if item is None:
-            raise none_given("on_next")
-        owner = self._switching
-        if self.done or owner.over:
-            hooks.drop_item(item)
-            return
-        replaced, self._inner = self._inner, None
-        if replaced is not None:
-            owner.disconnect(replaced)
-        owner.drop_only()
-        mapper = self._mapper
-        only: R | None = None
-        try:
-            flow = mapper.function(item)
-            if type(flow) is not Flow:
-                flow = mapper.flow_of(flow)
-        except BaseException as error:
-            if is_fatal(error):
-                owner.cancel()
-                raise
-            owner.post(owner.switch, None)
-            upstream = self.upstream  # read once: a cancel takes it away
-            if upstream is not None:
-                upstream.cancel()
-            self.on_error(mapper.failed(error))
-            return
-        source = flow.source
-        if not isinstance(source, CallableSource) or flow.stages:
-            inner: Listener[R] = Listener(owner, owner.emit, owner.inner_ended)
-            self._inner = inner
-            owner.post(owner.switch, inner)
-            owner.connect(flow, inner)
-            return
-        try:
-            only = source.call()
-        except BaseException as error:
-            if is_fatal(error):
-                owner.cancel()
-                raise
-            owner.post(owner.switch, None)
-            owner.post(owner.keep, no_stop(error), hooks.drop_error)
-            return
-        if only is not None:
-            owner.only.append(only)
-        owner.post(owner.switch, None)
-
-    def _end(self, error: BaseException | None) -> None:
-        self.owner.release(self)
-        self._switching.outer_ended(error)
+        if item is not None and not self.done:
+            self._switching.leave()
+        super().on_next(item)

@@ -121,7 +121,7 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
                 raise TypeError(f"the transformer gave {made!r}, not a Flow")
         except BaseException as error:
             if is_fatal(error):
-                self.cancel()
+                self.give_up(error)
                 raise
             self.post(self.fail, self.blame(error), hooks.drop_error)
             return

@@ -8,11 +8,10 @@ from typing import Any, TypeVar, cast, overload
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import CallableSource, Publisher
+from flow_core.protocols import Publisher
 from flow_core.sources import from_callable
 from flow_core.stages.template import describe
-from flow_ops.coordination import labelled
-from flow_ops.transform._inner import Mapper
+from flow_ops.coordination import Mapper, labelled
 from flow_ops.transform.concat_map import concat_mapped
 
 __all__ = ["delay_until", "filter_when", "map_when"]
@@ -196,20 +195,20 @@ def _deciding(
 
 
 def _first(made: Flow[R], _: object) -> Flow[R]:
-    if isinstance(made.source, CallableSource) and not made.stages:
+    if made.called() is not None:
         return made  # has no more than one
     return made.take(1)
 
 
 def _kept(made: Flow[bool], item: T) -> Flow[T]:
-    source = made.source
-    if isinstance(source, CallableSource) and not made.stages:
-        return from_callable(lambda: item if source.call() else None)
+    called = made.called()
+    if called is not None:
+        return from_callable(lambda: item if called.call() else None)
     return made.take(1).filter(bool).map(lambda _: item)
 
 
 def _then(made: Flow[Any], item: T) -> Flow[T]:  # Any: they are dropped
-    source = made.source
-    if isinstance(source, CallableSource) and not made.stages:
-        return from_callable(lambda: (source.call(), item)[1])
+    called = made.called()
+    if called is not None:
+        return from_callable(lambda: (called.call(), item)[1])
     return made.ignore_elements().end_with(item)

@@ -1,0 +1,238 @@
+"""A subscription that is over keeps nothing alive, however long somebody keeps it (§3.13)."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from flow_core import Flow
+from flow_core.testing import Drops, TestPublisher, TestSubscriber
+from flow_core.testing.retention import Payload
+from flow_multicast import (
+    AsyncProcessor,
+    BehaviorProcessor,
+    Connectable,
+    DirectProcessor,
+    MulticastProcessor,
+    ReplayProcessor,
+    cache,
+    multicast,
+    publish,
+    publish_value,
+    replay,
+    serialized,
+    share,
+)
+
+
+@pytest.fixture(autouse=True)
+def by_reference_count() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+PROCESSORS: dict[str, Callable[[], Any]] = {
+    "async": AsyncProcessor,
+    "behavior": BehaviorProcessor,
+    "direct": DirectProcessor,
+    "multicast": MulticastProcessor,
+    "multicast, ref_count": lambda: MulticastProcessor(ref_count=True),
+    "replay": ReplayProcessor,
+    "replay, 2 items": lambda: ReplayProcessor(2),
+    "serialized": lambda: serialized(ReplayProcessor()),
+}
+# Not here: a UnicastProcessor is its own subscription.
+
+
+def cancels(_: Any, subscriber: TestSubscriber[Any]) -> None:
+    subscriber.cancel()
+
+
+def requests_what_cannot_be(_: Any, subscriber: TestSubscriber[Any]) -> None:
+    subscriber.request(-1)
+
+
+def completes(processor: Any, _: TestSubscriber[Any]) -> None:
+    processor.on_complete()
+
+
+def fails(processor: Any, _: TestSubscriber[Any]) -> None:
+    processor.on_error(LookupError("over"))
+
+
+ENDS = (cancels, requests_what_cannot_be, completes, fails)
+each_end = pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
+each_processor = pytest.mark.parametrize("name", PROCESSORS)
+
+
+def fed(processor: Any) -> weakref.ref[Payload]:
+    item = Payload(1)
+    processor.on_next(item)
+    return weakref.ref(item)
+
+
+def emptied(subscriber: TestSubscriber[Any]) -> Any:
+    """The subscription, without what the subscriber has noted down."""
+    subscriber.items.clear()
+    subscriber.signals.clear()
+    return subscriber.subscription
+
+
+@each_processor
+@each_end
+@pytest.mark.parametrize("demand", [0, 10])
+def test_a_finished_subscription_keeps_no_processor(
+    name: str, end: Callable[[Any, TestSubscriber[Any]], None], demand: int
+) -> None:
+    processor = PROCESSORS[name]()
+    subscriber = TestSubscriber[Any](demand)
+    processor.subscribe(subscriber)
+    item = fed(processor)
+    end(processor, subscriber)
+    if subscriber.subscription is not None and not subscriber.terminated and end is not cancels:
+        subscriber.request(10)  # the items that are kept come before the end
+    subscription = emptied(subscriber)
+    alive = weakref.ref(processor)
+    del processor
+    assert alive() is None
+    assert item() is None
+    subscription.request(1)
+    subscription.request(-1)
+    subscription.cancel()
+
+
+@each_processor
+@pytest.mark.parametrize("error", [None, LookupError("over")])
+def test_who_came_after_the_end_keeps_no_processor(name: str, error: LookupError | None) -> None:
+    processor = PROCESSORS[name]()
+    item = fed(processor)
+    if error is None:
+        processor.on_complete()
+    else:
+        processor.on_error(error)
+    subscriber = TestSubscriber[Any](10)
+    processor.subscribe(subscriber)
+    assert subscriber.terminated
+    subscription = emptied(subscriber)
+    alive = weakref.ref(processor)
+    del processor
+    assert alive() is None
+    assert item() is None
+    assert subscription is not None
+
+
+@each_processor
+def test_who_cancels_in_on_subscribe_keeps_no_processor(name: str) -> None:
+    processor = PROCESSORS[name]()
+    kept: list[Any] = []
+
+    class Leaving(TestSubscriber[Any]):
+        def on_subscribe(self, subscription: Any, /) -> None:
+            kept.append(subscription)
+            subscription.cancel()
+
+    processor.subscribe(Leaving())
+    alive = weakref.ref(processor)
+    del processor
+    assert alive() is None
+    assert len(kept) == 1
+
+
+def test_who_was_too_slow_keeps_no_processor() -> None:
+    processor = DirectProcessor[Any]()
+    subscriber = TestSubscriber[Any](0)
+    processor.subscribe(subscriber)
+    item = fed(processor)
+    assert subscriber.terminated
+    subscription = emptied(subscriber)
+    alive = weakref.ref(processor)
+    del processor
+    assert alive() is None
+    assert item() is None
+    assert subscription is not None
+
+
+@each_processor
+def test_who_raised_keeps_no_processor(name: str, drops: Drops) -> None:
+    if name == "async":
+        return  # it sends its item at the end
+
+    def raises(*_: object) -> None:
+        raise ArithmeticError("in on_next")
+
+    processor = PROCESSORS[name]()
+    subscriber = TestSubscriber[Any](10, on_item=raises)
+    processor.subscribe(subscriber)
+    item = fed(processor)
+    drops.errors.clear()  # which have the frames in their tracebacks
+    subscription = emptied(subscriber)
+    alive = weakref.ref(processor)
+    del processor
+    assert alive() is None
+    assert item() is None
+    assert subscription is not None
+
+
+SHARED: dict[str, Callable[[Flow[Any]], Any]] = {
+    "cache": lambda source: source.pipe(cache()),
+    "multicast": lambda source: source.pipe(multicast(ReplayProcessor)),
+    "multicast, one processor": lambda source: source.pipe(multicast(ReplayProcessor())),
+    "publish": lambda source: source.pipe(publish()),
+    "publish, auto_connect": lambda source: source.pipe(publish()).auto_connect(),
+    "publish, ref_count": lambda source: source.pipe(publish()).ref_count(),
+    "publish, selected": lambda source: source.pipe(publish(lambda shared: shared)),
+    "publish_value": lambda source: source.pipe(publish_value(0)),
+    "replay": lambda source: source.pipe(replay()),
+    "replay, auto_connect": lambda source: source.pipe(replay(size=2)).auto_connect(),
+    "replay, ref_count": lambda source: source.pipe(replay()).ref_count(),
+    "replay, selected": lambda source: source.pipe(replay(lambda shared: shared)),
+    "share": lambda source: source.pipe(share()),
+}
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("end", ["cancel", "complete", "fail", "bad request", "dispose"])
+@pytest.mark.parametrize("name", SHARED)
+def test_a_finished_subscription_keeps_no_connectable(name: str, end: str, early: bool) -> None:
+    source = TestPublisher[Any]()
+    shared = SHARED[name](Flow(source))
+    connects = isinstance(shared, Connectable)
+    if (not early or end == "dispose") and not connects:
+        return
+    subscriber = TestSubscriber[Any](10)
+    if early:
+        shared.subscribe(subscriber)
+    connection = shared.connect() if connects else None
+    if not early:
+        shared.subscribe(subscriber)
+    item = Payload(1)
+    source.next(item)
+    if end == "cancel":
+        subscriber.cancel()
+    elif end == "bad request":
+        subscriber.request(-1)
+    elif end == "dispose":
+        connection.dispose()
+        subscriber.cancel()  # of a processor that is given, subscribers hear nothing
+    elif end == "complete":
+        source.complete()
+    else:
+        source.error(LookupError("over"))
+    if connection is not None:
+        connection.dispose()
+    elif not source.terminated and not source.cancelled:
+        source.complete()  # the run goes on without subscribers
+    if name == "replay" or "one processor" in name:
+        connection = None  # what is kept for those who come late is kept by a handle, too
+    subscription = emptied(subscriber)
+    alive = weakref.ref(shared), weakref.ref(item)
+    del shared, item, source
+    assert [each() for each in alive] == [None, None]
+    subscription.request(1)
+    subscription.cancel()

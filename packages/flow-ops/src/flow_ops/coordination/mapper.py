@@ -1,0 +1,60 @@
+"""A user's function that makes flows, and what messages say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast, final
+
+from flow_core.errors import NoneItemError
+from flow_core.flow import Flow
+from flow_core.protocols import Publisher
+from flow_core.sources import from_publisher
+from flow_ops.coordination.failures import blamed
+
+__all__ = ["Mapper", "itself"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@final
+class Mapper(Generic[T, R]):
+    """The user's function from an item to a flow, and what messages say of it.
+
+    Args:
+        function: the user's.
+        label: the operator with its arguments, and where it was assembled.
+    """
+
+    __slots__ = ("function", "label")
+
+    def __init__(self, function: Callable[[T], Flow[R]], label: str) -> None:
+        self.function = function
+        self.label = label
+
+    def failed(self, error: BaseException) -> BaseException:
+        """What the flow fails with, when `function` has raised `error`: it says where.
+
+        Raises:
+            BaseException: `error`, if it is fatal.
+        """
+        return blamed(error, self.label)
+
+    def flow_of(self, made: object) -> Flow[R]:
+        """What `function` has returned, as a flow.
+
+        Raises:
+            NoneItemError: for None.
+            TypeError: for anything else that is no publisher.
+        """
+        if made is None:
+            raise NoneItemError("the mapper gave None, not a Flow (§2.13); return empty() for none")
+        if not hasattr(made, "subscribe"):
+            raise TypeError(f"the mapper gave {made!r}, not a Flow")
+        # What has subscribe is a publisher; of what, the mapper's type says.
+        return from_publisher(cast("Publisher[R]", made))
+
+
+def itself(source: Publisher[T]) -> Flow[T]:
+    """A mapper for what are flows already; `Mapper.flow_of` sees to those that are none."""
+    return cast("Flow[T]", source)

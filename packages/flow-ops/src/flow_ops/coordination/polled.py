@@ -1,0 +1,69 @@
+"""An input that the owner asks for items, and for the end."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, TypeVar
+
+from flow_core import hooks
+from flow_core.errors import none_given
+from flow_ops.coordination.coordinator import Coordinator, Input
+
+__all__ = ["PolledInput"]
+
+T = TypeVar("T")
+
+
+class PolledInput(Input[T]):
+    """The base of inputs that keep what comes until the owner takes it, in `step`.
+
+    The end is kept, too: `done`, and then `error`.
+
+    Args:
+        owner: is made to `step` by whatever comes.
+        demand: what to request as soon as there is a subscription.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, owner: Coordinator[Any], demand: int) -> None:  # Any: whatever it emits
+        super().__init__(owner, demand)
+        self.error: BaseException | None = None
+        """What the source has failed with, once it is `done`. Who takes it sets it to None."""
+
+    @abstractmethod
+    def drop_waiting(self) -> None:
+        """Drop the items that wait. On any thread, when the flow is over or this disconnected."""
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. Comes after the items that wait."""
+        if error is None:
+            raise none_given("on_error")
+        owner = self.owner
+        with owner._lock:  # in which the flow gets over: `close` comes before this, or sees it
+            late = self.done or self.gone or owner.over
+            if not late:
+                self.error = error
+        if late:
+            self.late(error)
+        else:
+            self._ended()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self.done:
+            self._ended()
+
+    def close(self) -> None:
+        """Drop what waits. With the permit, when the flow is over or this is disconnected."""
+        self.drop_waiting()
+        error, self.error = self.error, None
+        if error is not None:
+            hooks.drop_error(error)
+
+    def _ended(self) -> None:
+        """The source has ended, so that its subscription is not called any more (§2.4)."""
+        self.done = True
+        self.owner.forget(self)
+        self.owner.ending(self)
+        self.owner.signal()

@@ -1,0 +1,141 @@
+"""What a subscription to `concat_map` subscribes to an inner flow with."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.errors import is_fatal, none_given
+from flow_core.protocols import ConditionalSubscriber, Subscription
+from flow_core.serial import SerialDrain
+
+if TYPE_CHECKING:
+    from flow_ops.transform._concat import ConcatMapSubscriber
+
+__all__ = ["InnerSubscriber"]
+
+R = TypeVar("R")
+
+
+@final
+class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
+    """Receives one inner flow.
+
+    Items go straight to the downstream, under a permit that tells when none is on its way. A
+    publisher that answers a request by calling on_next within on_next finds the permit taken: its
+    items wait, which keeps their order and bounds the stack.
+
+    Args:
+        owner: whose downstream gets the items.
+        conditional: whether the downstream says which items it uses up.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_conditional",
+        "_done",
+        "_error",
+        "_inbox",
+        "_owner",
+        "produced",
+        "receive",
+        "upstream",
+    )
+
+    # Any: only R matters here.
+    def __init__(self, owner: ConcatMapSubscriber[Any, R], conditional: bool) -> None:
+        super().__init__()
+        self._owner = owner
+        self._conditional = conditional
+        self.receive: Callable[[R], object] = hooks.drop_item
+        """Takes an item: the downstream, as long as it is this flow's turn."""
+        self._inbox: deque[R] = deque()
+        self._done = False
+        self._error: BaseException | None = None
+        self.upstream: Subscription | None = None
+        self.produced = 0
+        """How much of the demand was used up."""
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        demand = self._owner.admit(self, subscription)
+        if demand > 0:
+            subscription.request(demand)
+        elif demand < 0:
+            subscription.cancel()  # §2.5, or its turn is over
+
+    def on_next(self, item: R, /) -> None:
+        """See `Subscriber.on_next`."""
+        if not self.try_on_next(item) and self.upstream is not None:
+            self.upstream.request(1)
+
+    def try_on_next(self, item: R, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        permit = self._permit
+        if self._inbox or not permit.pop(0, False):
+            self._inbox.append(item)
+            self.signal()
+            return True
+        receive = self.receive
+        try:
+            used = receive(item)
+            if used is False and self._conditional:
+                return False
+            self.produced += 1
+        except BaseException as error:
+            self._owner.raised_within(error)
+        finally:
+            permit[0] = True
+            if self._missed:
+                self.signal()
+        return True
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self._done:
+            if is_fatal(error):
+                self.signal()  # it may have kept the end from being drained
+            hooks.drop_error(error)
+            return
+        self._error = error
+        self._done = True
+        self.signal()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._done = True
+        self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        if self._done:
+            return False
+        self.on_error(error)
+        return True
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        inbox = self._inbox
+        while inbox:
+            if not self._emit(inbox.popleft()) and self.upstream is not None:
+                self.upstream.request(1)
+        if self._done or self._owner.gate.cancelled:
+            error, self._error = self._error, None
+            self._owner.leave_turn(self, error)
+
+    def _emit(self, item: R) -> bool:
+        try:
+            if self.receive(item) is False and self._conditional:
+                return False
+            self.produced += 1
+        except BaseException as error:
+            self._owner.raised_within(error)
+        return True
