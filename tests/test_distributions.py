@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-PACKAGES = ["flow-core", "flow-multicast", "flow-ops", "flow-spark"]
+PACKAGES = ["flow-core", "flow-multicast", "flow-ops", "flow-rxcompat", "flow-spark"]
 
 each_package = pytest.mark.parametrize("name", PACKAGES)
 

@@ -606,3 +606,23 @@ def test_flows_that_end_windows_at_once_fail_for_want_of_demand() -> None:
 def test_arguments_are_checked_at_once(make: Callable[[], Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         make()
+
+
+def full_buffers(shift_s: float) -> list[list[int]]:
+    """Buffers of two seconds that are full at 3 items: that pauses the source until one ends."""
+    clock = VirtualClock()
+    buffers: list[list[int]] = []
+    operator = buffer_with_time(2.0, shift_s, max_size=3, clock=clock)
+    flow.range(1, 6).pipe(operator).subscribe(buffers.append)
+    clock.advance_by(100)
+    return buffers
+
+
+def test_items_that_the_end_of_a_buffer_asks_for_are_in_the_one_that_begins() -> None:
+    assert full_buffers(shift_s=2.0) == [[1, 2, 3], [4, 5]]
+
+
+def test_items_that_the_end_of_a_buffer_asks_for_are_in_all_that_overlap() -> None:
+    buffers = full_buffers(shift_s=1.0)
+    assert {4, 5} <= set(buffers[2]), "the one that begins when the first one ends"
+    assert {n for buffer in buffers for n in buffer} == {1, 2, 3, 4, 5}

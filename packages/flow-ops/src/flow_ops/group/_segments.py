@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.clocks import Clock
@@ -454,11 +455,14 @@ class ByCount(Segmenting[T, R], Generic[T, R]):
             self.close_segment(oldest)
 
 
+_ALMOST: Final = 1 - 1e-9
+
+
 @final
 class ByTime(Segmenting[T, R], Generic[T, R]):
     """See `window_with_time`."""
 
-    __slots__ = ("_clock", "_due", "_period_s", "_shift_s", "_timers")
+    __slots__ = ("_clock", "_due", "_opened", "_period_s", "_shift_s", "_timers")
 
     def __init__(
         self,
@@ -487,6 +491,7 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
         self._clock = clock
         self._due: deque[Segment[T] | None] = deque()
         """Segments in the order in which they end."""
+        self._opened = 0
         self._timers: list[Disposable] = []
 
     def open(self) -> None:
@@ -497,15 +502,30 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
     def _begin(self, _: object) -> None:
         clock, shift_s = self._clock, self._shift_s
         self._open(None)
-        # What ends comes before what begins at the same time.
-        for delay_s, handler in ((self._period_s, self._end), (shift_s, self._open)):
+        ticks = [(shift_s, self._open)]
+        if not self._aligned():
+            ticks.append((self._period_s, self._end))
+        for delay_s, handler in ticks:
             if self.over:
                 return
             tick = partial(self.post, handler, None)
             self._timers.append(clock.schedule_periodically(delay_s, shift_s, tick))
 
+    def _aligned(self) -> bool:
+        """Whether one segment begins at the very moment when another one ends."""
+        return math.isclose(self._period_s, round(self._period_s / self._shift_s) * self._shift_s)
+
     def _open(self, _: object) -> None:
-        self._due.append(self.open_segment())
+        """A segment begins, and if they are aligned, another one ends.
+
+        What ends comes first, and both in one go: the end of a buffer may ask for items, and those
+        that come at once belong to the segment that begins.
+        """
+        if self._aligned() and self._opened * self._shift_s >= self._period_s * _ALMOST:
+            self._end(None)
+        self._opened += 1
+        if not self.over:
+            self._due.append(self.open_segment())
 
     def _end(self, _: object) -> None:
         if self._due:

@@ -303,6 +303,10 @@ class OnProcesses(Coordinator[R]):
                 "the pool dropped a batch without running it, as shutdown(cancel_futures=True) "
                 "does; end the flows that use a pool before it is shut down"
             ) from cancelled
+        except BrokenExecutor:
+            # The pool fails the others by itself; one that is cancelled meanwhile stops it at that.
+            self._under_way.clear()
+            raise
         self._results.extend(pickle.loads(data))
         if failure is not None:
             self._failure = self.blame(_loaded_error(failure))

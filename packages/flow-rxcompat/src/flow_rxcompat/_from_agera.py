@@ -1,0 +1,311 @@
+"""Observables, repositories and reservoirs of Agera as flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar, final, runtime_checkable
+
+from flow_core import Flow
+from flow_core.demand import DEFAULT_PREFETCH
+from flow_core.errors import throw_if_fatal
+from flow_core.protocols import EMPTY, Empty, Publisher, Subscriber
+from flow_core.subscribers.strict import core_subscriber
+from flow_rxcompat._outlets import (
+    Counted,
+    Flagged,
+    Outlet,
+    Polled,
+    Queued,
+    Store,
+    Strategy,
+    check_strategy,
+)
+from flow_rxcompat.agera.errors import IllegalStateError
+from flow_rxcompat.agera.loops import Loop, current_loop
+from flow_rxcompat.agera.observables import BaseObservable
+from flow_rxcompat.agera.protocols import Observable, Repository, Updatable
+from flow_rxcompat.agera.reservoirs import Reservoir
+from flow_rxcompat.agera.taps import Tapped
+from flow_rxcompat.signals.updatables import UPDATE, Signal
+
+__all__ = ["from_agera", "from_repository", "from_reservoir"]
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Terminating(Protocol):
+    """An observable of `flow_rxcompat.converters`: Agera has no word for its end."""
+
+    @property
+    def terminated(self) -> bool:
+        """Whether its flow has ended."""
+        ...
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the flow failed with."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """How many items have come."""
+        ...
+
+
+def _on(loop: Loop, task: Callable[[], None]) -> None:
+    """Run `task` on `loop`: at once, if this thread is in it."""
+    if loop.is_current:
+        task()
+    else:
+        loop.post(task)
+
+
+@final
+class _Listener(Updatable, Generic[T]):
+    """The updatable of one subscriber. Added and removed on one loop, each once at most.
+
+    A removal that comes before the adding leaves it at that (A04, A08).
+    """
+
+    __slots__ = (
+        "_added",
+        "_changes",
+        "_loop",
+        "_observable",
+        "_outlet",
+        "_stopped",
+        "_tapped",
+        "_value",
+    )
+
+    def __init__(
+        self,
+        observable: Observable,
+        outlet: Outlet[T],
+        loop: Loop,
+        *,
+        value: Callable[[], T] | None,
+        tapped: Tapped[T] | None,
+    ) -> None:
+        self._value = value
+        self._observable = observable
+        self._outlet = outlet
+        self._loop = loop
+        self._tapped = tapped
+        self._added = False
+        self._stopped = False
+        self._changes = observable.changes if isinstance(observable, Terminating) else 0
+
+    def start(self, *, current: bool) -> None:
+        outlet, tapped = self._outlet, self._tapped
+        outlet.attach(self.stop)
+        if outlet.over:
+            return
+        if tapped is not None:
+            tapped.tap(outlet, current=current)
+        _on(self._loop, lambda: self._add(current=current))
+
+    def stop(self) -> None:
+        if self._tapped is not None:
+            self._tapped.untap(self._outlet)
+        _on(self._loop, self._remove)
+
+    def _add(self, *, current: bool) -> None:
+        if self._stopped:
+            return
+        try:
+            self._added = True
+            self._observable.add_updatable(self)
+        except BaseException as error:
+            self._added = False
+            throw_if_fatal(error)
+            self._outlet.end(error)
+            return
+        self._look(told=current)
+
+    def _remove(self) -> None:
+        self._stopped = True
+        if self._added:
+            self._added = False
+            self._observable.remove_updatable(self)
+
+    def update(self) -> None:
+        """See `Updatable.update`."""
+        self._look(told=not isinstance(self._observable, Terminating))
+
+    def _look(self, *, told: bool) -> None:
+        """Pass on what there is: an update may tell of values, of the end, or of both."""
+        observable = self._observable
+        if not isinstance(observable, Terminating):
+            if told:
+                self._tell()
+            return
+        terminated = observable.terminated  # read first: what came before the end has come by then
+        changes, self._changes = self._changes, observable.changes
+        if told or changes != self._changes:
+            self._tell()
+        if terminated and self._tapped is None:
+            self._outlet.end(observable.failure)
+
+    def _tell(self) -> None:
+        if self._tapped is not None:
+            return
+        try:
+            value = None if self._value is None else self._value()
+        except BaseException as error:
+            self.stop()
+            throw_if_fatal(error)
+            self._outlet.end(error)
+            return
+        # Without a value, the store asks for it when it is wanted, and None only wakes it up.
+        self._outlet.put(value)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        self._outlet.signal()
+
+
+@final
+class _AgeraSource(Publisher[T]):
+    """Adds an updatable to an observable for each subscriber."""
+
+    __slots__ = ("_current", "_label", "_loop", "_observable", "_store", "_tapped", "_value")
+
+    def __init__(
+        self,
+        observable: Observable,
+        store: Callable[[], Store[T]],
+        label: str,
+        loop: Loop | None,
+        *,
+        value: Callable[[], T] | None = None,
+        current: bool = False,
+        tapped: Tapped[T] | None = None,
+    ) -> None:
+        self._value = value
+        self._observable = observable
+        self._store = store
+        self._label = label
+        self._loop = loop if loop is not None else current_loop()
+        self._current = current
+        self._tapped = tapped
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        outlet: Outlet[T] = Outlet(core_subscriber(subscriber), self._store(), self._label)
+        outlet.start()
+        if outlet.over:
+            return
+        loop = self._loop or current_loop()
+        if loop is None and isinstance(self._observable, BaseObservable):
+            loop = self._observable.loop
+        if loop is None:
+            outlet.end(
+                IllegalStateError(
+                    f"{self._label}: Can only be added on a Looper thread, and this is none; say "
+                    "which one by loop="
+                )
+            )
+            return
+        listener = _Listener(self._observable, outlet, loop, value=self._value, tapped=self._tapped)
+        listener.start(current=self._current)
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+def from_agera(observable: Observable, *, loop: Loop | None = None) -> Flow[Signal]:
+    """The updates of an observable of Agera, as a flow.
+
+    Updates that come while one waits are that one, as between Agera's own parts. The flow ends only
+    if the observable is one of `to_agera` and its like, and with its error then.
+
+    Demand: one update waits. Thread: that of the loop, or the requester's. Fusion: none.
+
+    Args:
+        observable: gets an updatable for each subscriber; it is removed once, by cancel or the end.
+        loop: where it is added and removed. Without it: the loop of the thread that calls this or
+            subscribes, or else that on which the observable was made.
+    """
+    source: _AgeraSource[Signal] = _AgeraSource(
+        observable, lambda: Counted(UPDATE, 1), f"from_agera({type(observable).__name__})", loop
+    )
+    return Flow(source)
+
+
+def from_repository(
+    repository: Repository[T],
+    *,
+    strategy: Strategy = "latest",
+    capacity: int = DEFAULT_PREFETCH,
+    current: bool = True,
+    loop: Loop | None = None,
+) -> Flow[T]:
+    """The values of a repository of Agera, as a flow.
+
+    >>> from flow_rxcompat.agera import TestLoop, repositories
+    >>> with TestLoop() as loop:
+    ...     numbers = repositories.mutable_repository(0)
+    ...     handle = from_repository(numbers, strategy="buffer").subscribe(print)
+    ...     numbers.accept(1)
+    ...     numbers.accept(2)
+    0
+    1
+    2
+
+    A repository of `mutable_repository` or `to_repository` shows each of its values, when it
+    accepts it and on that thread: with ``buffer`` none is lost, with ``latest`` the last one comes
+    surely (G7). Of others an update is all there is: the value is asked for on the loop, and what
+    was between two updates is not to be had.
+
+    Demand: as `strategy` says. Fusion: none.
+
+    Args:
+        repository: is active while there is a subscriber.
+        strategy: what becomes of values that are not requested: ``buffer``, ``latest``, ``drop``
+            or ``error``.
+        capacity: values that wait at most, in ``buffer``.
+        current: whether the flow begins with the value that is there.
+        loop: see `from_agera`.
+
+    Raises:
+        TypeError: if `capacity` is no int.
+        ValueError: if it is less than 1, or there is no such strategy.
+    """
+    check_strategy(strategy, capacity)
+    label = f"from_repository({strategy!r})"
+    tapped: Tapped[T] | None = repository if isinstance(repository, Tapped) else None
+    lazily = tapped is None and strategy == "latest"
+
+    def store() -> Store[T]:
+        return Flagged(repository.get) if lazily else Queued(strategy, capacity, label)
+
+    source: _AgeraSource[T] = _AgeraSource(
+        repository,
+        store,
+        label,
+        loop,
+        value=None if lazily else repository.get,
+        current=current,
+        tapped=tapped,
+    )
+    return Flow(source)
+
+
+def from_reservoir(reservoir: Reservoir[T], *, loop: Loop | None = None) -> Flow[T]:
+    """The values of a reservoir of Agera, as a flow: each of them goes to one subscriber.
+
+    Demand: a value is taken from the reservoir when it is requested, and waits there until then.
+    Thread: that of the loop, or the requester's. Fusion: none.
+
+    Args:
+        reservoir: is active while there is a subscriber.
+        loop: see `from_agera`.
+    """
+
+    def poll() -> T | Empty:
+        result = reservoir.get()
+        return result.get() if result.succeeded else EMPTY
+
+    source: _AgeraSource[T] = _AgeraSource(
+        reservoir, lambda: Polled(poll), "from_reservoir()", loop, current=True
+    )
+    return Flow(source)

@@ -1,0 +1,442 @@
+"""Flows as observables, repositories and reservoirs of Agera."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, TypeVar, final
+
+from flow_core import from_publisher, hooks
+from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch, replenish_limit
+from flow_core.errors import none_given
+from flow_core.protocols import CoreSubscriber, Processor, Publisher, Subscription
+from flow_rxcompat._outlets import Lines, Outlet
+from flow_rxcompat.agera.errors import not_none
+from flow_rxcompat.agera.observables import BaseObservable
+from flow_rxcompat.agera.protocols import (
+    Repository,
+    UpdatableLike,
+    UpdateDispatcher,
+    called,
+)
+from flow_rxcompat.agera.reservoirs import Reservoir
+from flow_rxcompat.agera.result import Result
+from flow_rxcompat.signals.updatables import UPDATE, Signal
+
+__all__ = [
+    "FlowObservable",
+    "FlowRepository",
+    "FlowReservoir",
+    "to_agera",
+    "to_repository",
+    "to_reservoir",
+    "to_subscriber",
+    "to_update_dispatcher",
+]
+
+T = TypeVar("T")
+
+
+@final
+class _Run(CoreSubscriber[T]):
+    """One activation: what it hears after it was stopped does not count."""
+
+    __slots__ = ("_lock", "_over", "_owner", "_prefetch", "subscription")
+
+    def __init__(self, owner: _FlowHolder[T], prefetch: int) -> None:
+        self._owner = owner
+        self._prefetch = prefetch
+        self._lock = Lock()
+        self._over = False
+        self.subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        with self._lock:
+            refused = self._over or self.subscription is not None
+            if not refused:
+                self.subscription = subscription
+        if refused:
+            subscription.cancel()
+        else:
+            subscription.request(self._prefetch)
+
+    def stop(self) -> None:
+        """Cancel the flow."""
+        with self._lock:
+            self._over = True
+            subscription = self.subscription
+        if subscription is not None:
+            subscription.cancel()
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if self._over:
+            hooks.drop_item(item)
+        else:
+            self._owner.came(item)
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`: an item whose equality raises, say."""
+        self.on_error(error)
+        return True
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if self._over:
+            hooks.drop_error(error)
+        else:
+            self._owner.finished(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if not self._over:
+            self._owner.finished(None)
+
+
+class _FlowHolder(BaseObservable, Generic[T]):
+    """Runs a flow while it is active, anew for each activation.
+
+    After the end of the flow it says so (`terminated`, `failure`), and runs it again only when it
+    is activated again.
+    """
+
+    __slots__ = ("_changes", "_failure", "_flow", "_on_error", "_prefetch", "_run", "_terminated")
+
+    def __init__(
+        self,
+        flow: Publisher[T],
+        prefetch: int,
+        on_error: Callable[[BaseException], object] | None,
+    ) -> None:
+        super().__init__()
+        self._flow = from_publisher(flow)
+        self._prefetch = prefetch
+        self._on_error = on_error
+        self._run: _Run[T] | None = None
+        self._changes = 0
+        self._terminated = False
+        self._failure: BaseException | None = None
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the flow has ended; an update has told of it."""
+        return self._terminated
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the flow failed with: the identical object; or None."""
+        return self._failure
+
+    @property
+    def changes(self) -> int:
+        """How many items have come."""
+        return self._changes
+
+    def observable_activated(self) -> None:
+        """See `BaseObservable.observable_activated`: subscribes to the flow."""
+        self._terminated = False
+        self._failure = None
+        run = self._run = _Run(self, self._prefetch)
+        self._flow.subscribe(run)
+
+    def observable_deactivated(self) -> None:
+        """See `BaseObservable.observable_deactivated`: cancels the flow."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.stop()
+
+    @abstractmethod
+    def came(self, item: T) -> None:
+        """The flow has sent `item`."""
+
+    def finished(self, error: BaseException | None) -> None:
+        """The flow has ended."""
+        self._failure = error
+        self._terminated = True
+        if error is not None and self._on_error is not None:
+            self._on_error(error)
+        self.dispatch_update()
+
+
+@final
+class FlowObservable(_FlowHolder[T]):
+    """An observable of Agera that tells of each item of a flow, and of its end; see `to_agera`."""
+
+    __slots__ = ()
+
+    def came(self, item: T) -> None:
+        """See `_FlowHolder.came`."""
+        self._changes += 1
+        self.dispatch_update()
+
+
+@final
+class FlowRepository(_FlowHolder[T], Repository[T]):
+    """A repository of Agera that holds the newest item of a flow; see `to_repository`."""
+
+    __slots__ = ("_lines", "_value")
+
+    def __init__(
+        self,
+        flow: Publisher[T],
+        initial: T,
+        on_error: Callable[[BaseException], object] | None,
+    ) -> None:
+        super().__init__(flow, UNBOUNDED, on_error)
+        self._value = not_none(initial, "to_repository()")
+        self._lines: Lines[T] = Lines()
+
+    def get(self) -> T:
+        """See `Supplier.get`."""
+        return self._value
+
+    def came(self, item: T) -> None:
+        """See `_FlowHolder.came`: taps get each item; an equal one is no change."""
+        lines = self._lines
+        with lines.lock:
+            changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
+            self._value = item
+            outlets = lines.put_locked(item)
+        for outlet in outlets:
+            outlet.signal()
+        if changed:
+            self._changes += 1
+            self.dispatch_update()
+
+    def finished(self, error: BaseException | None) -> None:
+        """See `_FlowHolder.finished`."""
+        self._lines.end(error)
+        super().finished(error)
+
+    def observable_activated(self) -> None:
+        """See `BaseObservable.observable_activated`."""
+        if self._lines.ended:
+            self._lines = Lines()
+        super().observable_activated()
+
+    def tap(self, tap: Outlet[T], *, current: bool) -> None:
+        """See `Tapped.tap`."""
+        if self._lines.ended and self._run is None:
+            self._lines = Lines()  # of the run that its updatable is about to begin
+        self._lines.join(tap, self.get if current else None)
+
+    def untap(self, tap: Outlet[T]) -> None:
+        """See `Tapped.untap`."""
+        self._lines.part(tap)
+
+
+@final
+class FlowReservoir(_FlowHolder[T], Reservoir[T]):
+    """A reservoir of Agera that a flow fills; see `to_reservoir`."""
+
+    __slots__ = ("_consumed", "_items", "_limit", "_queue_lock")
+
+    def __init__(
+        self,
+        flow: Publisher[T],
+        prefetch: int,
+        on_error: Callable[[BaseException], object] | None,
+    ) -> None:
+        super().__init__(flow, check_prefetch(prefetch), on_error)
+        self._limit = replenish_limit(prefetch)
+        self._items: deque[tuple[T, _Run[T] | None]] = deque()
+        self._queue_lock = Lock()
+        self._consumed = 0
+
+    def accept(self, value: T, /) -> None:
+        """See `Receiver.accept`: a value that is not of the flow."""
+        self._add(not_none(value, "accept()"), None)
+
+    def came(self, item: T) -> None:
+        """See `_FlowHolder.came`."""
+        self._add(item, self._run)
+
+    def _add(self, item: T, run: _Run[T] | None) -> None:
+        with self._queue_lock:
+            first = not self._items
+            self._items.append((item, run))
+            self._changes += 1
+        if first:
+            self.dispatch_update()
+
+    def get(self) -> Result[T]:
+        """See `Supplier.get`: the next item, and room for more of them."""
+        more: _Run[T] | None = None
+        with self._queue_lock:
+            if not self._items:
+                return Result.absent()
+            item, run = self._items.popleft()
+            left = bool(self._items)
+            if run is not None and run is self._run:
+                self._consumed += 1
+                if self._consumed == self._limit:
+                    self._consumed = 0
+                    more = run
+        if more is not None and more.subscription is not None and not self._terminated:
+            more.subscription.request(self._limit)
+        if left:
+            self.dispatch_update()
+        return Result.success(item)
+
+    def observable_activated(self) -> None:
+        """See `BaseObservable.observable_activated`."""
+        self._consumed = 0
+        if self._items:
+            self.dispatch_update()
+        super().observable_activated()
+
+
+def to_agera(
+    flow: Publisher[object], *, on_error: Callable[[BaseException], object] | None = None
+) -> FlowObservable[object]:
+    """A flow, or signals, as an observable of Agera: an update for each item, and for the end.
+
+    It is shared: the flow runs once for all updatables, while there are any. Removing the last one
+    cancels it.
+
+    Demand: everything is requested; updates coalesce. Thread: updatables are called on the loops
+    from which they were added.
+
+    Args:
+        flow: whatever has ``subscribe``.
+        on_error: gets the error of the flow, which Agera cannot pass on; it is also `failure`.
+
+    Raises:
+        IllegalStateError: if this thread runs no loop.
+    """
+    return FlowObservable(flow, UNBOUNDED, on_error)
+
+
+def to_repository(
+    flow: Publisher[T],
+    initial: T,
+    *,
+    on_error: Callable[[BaseException], object] | None = None,
+) -> FlowRepository[T]:
+    """The newest item of a flow as a repository of Agera.
+
+    It is shared, as by `to_agera`. `from_repository` gets all items of it again, and their end.
+
+    Demand: everything is requested: the newest item is all that is kept.
+
+    Args:
+        flow: whatever has ``subscribe``.
+        initial: the value before the first item.
+        on_error: gets the error of the flow; it is also `failure`.
+
+    Raises:
+        IllegalStateError: if this thread runs no loop.
+        NoneItemError: if `initial` is None.
+    """
+    return FlowRepository(flow, initial, on_error)
+
+
+def to_reservoir(
+    flow: Publisher[T],
+    *,
+    prefetch: int = DEFAULT_PREFETCH,
+    on_error: Callable[[BaseException], object] | None = None,
+) -> FlowReservoir[T]:
+    """All items of a flow as a reservoir of Agera: the way without loss.
+
+    It is shared, as by `to_agera`; each item is got once.
+
+    Demand: `prefetch` items at first, and more as they are got. No more of them wait.
+
+    Args:
+        flow: whatever has ``subscribe``.
+        prefetch: items that wait at most.
+        on_error: gets the error of the flow; it is also `failure`.
+
+    Raises:
+        IllegalStateError: if this thread runs no loop.
+        ValueError: if `prefetch` is less than 1.
+    """
+    return FlowReservoir(flow, prefetch, on_error)
+
+
+@final
+class _ProcessorDispatcher(UpdateDispatcher):
+    """Updates go through a processor, and come out of it as those of its flow."""
+
+    __slots__ = ("_observable", "_processor")
+
+    def __init__(self, processor: Processor[Signal, object]) -> None:
+        self._processor = processor
+        self._observable = to_agera(processor)
+
+    def add_updatable(self, updatable: UpdatableLike, /) -> None:
+        self._observable.add_updatable(updatable)
+
+    def remove_updatable(self, updatable: UpdatableLike, /) -> None:
+        self._observable.remove_updatable(updatable)
+
+    def update(self) -> None:
+        self._processor.on_next(UPDATE)
+
+
+def to_update_dispatcher(processor: Processor[Signal, object]) -> UpdateDispatcher:
+    """A processor as a dispatcher of Agera: ``update()`` is ``on_next(UPDATE)``.
+
+    Args:
+        processor: may be called from the threads that call ``update``.
+
+    Raises:
+        IllegalStateError: if this thread runs no loop.
+    """
+    return _ProcessorDispatcher(processor)
+
+
+@final
+class _UpdatableSubscriber(CoreSubscriber[object]):
+    __slots__ = ("_on_error", "_subscription", "_update")
+
+    def __init__(
+        self, updatable: UpdatableLike, on_error: Callable[[BaseException], object] | None
+    ) -> None:
+        self._update = called(updatable, "update")
+        self._on_error = on_error
+        self._subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        if subscription is None:
+            raise none_given("on_subscribe")
+        if self._subscription is not None:
+            subscription.cancel()  # §2.5
+            return
+        self._subscription = subscription
+        subscription.request(UNBOUNDED)
+
+    def on_next(self, item: object, /) -> None:
+        if item is None:
+            raise none_given("on_next")
+        self._update()
+
+    def on_error(self, error: BaseException, /) -> None:
+        if error is None:
+            raise none_given("on_error")
+        if self._on_error is None:
+            hooks.drop_error(error)
+        else:
+            self._on_error(error)
+        self._update()
+
+    def on_complete(self) -> None:
+        self._update()
+
+
+def to_subscriber(
+    updatable: UpdatableLike, *, on_error: Callable[[BaseException], object] | None = None
+) -> CoreSubscriber[object]:
+    """An updatable of Agera, such as a dispatcher, as a subscriber.
+
+    Each signal is an update, the end and an error, too: Agera has no other word for them.
+
+    Args:
+        updatable: is called on the thread of the flow.
+        on_error: gets the error; without it, the dropped-errors hook does.
+    """
+    return _UpdatableSubscriber(updatable, on_error)

@@ -1,0 +1,73 @@
+"""The constants that several factories give, and know again by identity."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, TypeVar, final
+
+from flow_rxcompat.agera.errors import not_none
+
+__all__ = ["FALSE", "NULL", "TRUE", "StaticProducer"]
+
+T = TypeVar("T")
+
+
+@final
+class _NullOperator:
+    """Gives what it gets, or does nothing."""
+
+    __slots__ = ()
+
+    def apply(self, value: Any, /) -> Any:  # Any: here and below, of whatever types are asked for
+        """See `Function.apply`."""
+        return value
+
+    def accept(self, value: Any, /) -> None:
+        """See `Receiver.accept`."""
+
+    def bind(self, first: Any, second: Any, /) -> None:
+        """See `Binder.bind`."""
+
+
+@final
+class _StaticCondicate:
+    """A condition, and a predicate, that is always so or never."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: bool) -> None:
+        self._value = value
+
+    def apply(self, value: object, /) -> bool:
+        """See `Predicate.apply`."""
+        return self._value
+
+    def applies(self) -> bool:
+        """See `Condition.applies`."""
+        return self._value
+
+
+@final
+class StaticProducer(Generic[T]):
+    """A supplier, a function and a merger that give one value."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: T) -> None:
+        self._value = not_none(value, "a static value")
+
+    def get(self) -> T:
+        """See `Supplier.get`."""
+        return self._value
+
+    def apply(self, value: object, /) -> T:
+        """See `Function.apply`."""
+        return self._value
+
+    def merge(self, first: object, second: object, /) -> T:
+        """See `Merger.merge`."""
+        return self._value
+
+
+NULL: Final = _NullOperator()
+TRUE: Final = _StaticCondicate(True)
+FALSE: Final = _StaticCondicate(False)

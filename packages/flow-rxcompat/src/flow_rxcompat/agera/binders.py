@@ -1,0 +1,13 @@
+"""Binders."""
+
+from __future__ import annotations
+
+from flow_rxcompat.agera._static import NULL
+from flow_rxcompat.agera.protocols import Binder
+
+__all__ = ["null_binder"]
+
+
+def null_binder() -> Binder[object, object]:
+    """Takes whatever comes, and does nothing."""
+    return NULL

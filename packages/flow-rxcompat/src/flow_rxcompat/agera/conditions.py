@@ -1,0 +1,148 @@
+"""Conditions, and how they are combined. Constants are recognised, and cut the others short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar, final
+
+from flow_rxcompat.agera._static import FALSE, TRUE
+from flow_rxcompat.agera.protocols import (
+    Condition,
+    ConditionLike,
+    PredicateLike,
+    SupplierLike,
+    called,
+)
+
+__all__ = [
+    "all",
+    "any",
+    "false_condition",
+    "not_",
+    "predicate_as_condition",
+    "static_condition",
+    "true_condition",
+]
+
+T = TypeVar("T")
+
+
+def true_condition() -> Condition:
+    """Always applies."""
+    return TRUE
+
+
+def false_condition() -> Condition:
+    """Never applies."""
+    return FALSE
+
+
+def static_condition(value: bool) -> Condition:
+    """Applies always or never, as `value` says."""
+    return TRUE if value else FALSE
+
+
+@final
+class _Applying(Condition):
+    """A plain function as a condition."""
+
+    __slots__ = ("applies_now",)
+
+    def __init__(self, condition: ConditionLike) -> None:
+        self.applies_now = called(condition, "applies")
+
+    def applies(self) -> bool:
+        return bool(self.applies_now())
+
+
+@final
+class _Negated(Condition):
+    __slots__ = ("_applies", "condition")
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self._applies = condition.applies
+
+    def applies(self) -> bool:
+        return not self._applies()
+
+
+@final
+class _Composite(Condition):
+    __slots__ = ("_conditions", "_defining")
+
+    def __init__(self, conditions: Sequence[Condition], defining: bool) -> None:
+        self._conditions = tuple(conditions)
+        self._defining = defining
+
+    def applies(self) -> bool:
+        for condition in self._conditions:
+            if condition.applies() == self._defining:
+                return self._defining
+        return not self._defining
+
+
+@final
+class _PredicateCondition(Condition):
+    __slots__ = ("_apply", "_get")
+
+    def __init__(self, predicate: PredicateLike[T], supplier: SupplierLike[T]) -> None:
+        self._apply = called(predicate, "apply")
+        self._get = called(supplier, "get")
+
+    def applies(self) -> bool:
+        return bool(self._apply(self._get()))
+
+
+def _condition(condition: ConditionLike) -> Condition:
+    made = called(condition, "applies")
+    owner: object = getattr(made, "__self__", None)
+    # What has the method stays itself, so that constants and negations are known again.
+    return condition if owner is condition else _Applying(condition)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+def not_(condition: ConditionLike) -> Condition:
+    """Applies when `condition` does not; twice negated is as it was."""
+    if isinstance(condition, _Negated):
+        return condition.condition
+    if condition is TRUE:
+        return FALSE
+    if condition is FALSE:
+        return TRUE
+    return _Negated(_condition(condition))
+
+
+def any(*conditions: ConditionLike) -> Condition:
+    """Applies when one of `conditions` does, asked in their order; never, if there is none."""
+    return _composite(conditions, FALSE, TRUE)
+
+
+def all(*conditions: ConditionLike) -> Condition:
+    """Applies when each of `conditions` does, asked in their order; always, if there is none."""
+    return _composite(conditions, TRUE, FALSE)
+
+
+def _composite(
+    conditions: tuple[ConditionLike, ...], default: Condition, defining: Condition
+) -> Condition:
+    made = [_condition(condition) for condition in conditions]
+    counting: list[Condition] = []
+    for condition in made:
+        if condition is defining:
+            return defining
+        if condition is not default:
+            counting.append(condition)
+    if not counting:
+        return default
+    if len(counting) == 1:
+        return counting[0]
+    return _Composite(counting, defining.applies())
+
+
+def predicate_as_condition(predicate: PredicateLike[T], supplier: SupplierLike[T]) -> Condition:
+    """Applies when `predicate` holds for what `supplier` gives; a constant does not ask it."""
+    if predicate is TRUE:
+        return TRUE
+    if predicate is FALSE:
+        return FALSE
+    return _PredicateCondition(predicate, supplier)

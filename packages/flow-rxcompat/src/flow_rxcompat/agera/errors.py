@@ -1,0 +1,55 @@
+"""What Agera raises."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from flow_core.errors import FlowError, NoneItemError
+
+__all__ = [
+    "AbsentValueError",
+    "AttemptFailedError",
+    "FailedResultError",
+    "IllegalStateError",
+    "check_state",
+    "not_none",
+]
+
+T = TypeVar("T")
+
+
+class IllegalStateError(FlowError, RuntimeError):
+    """Something was called in a state, or on a thread, where it may not be."""
+
+
+class FailedResultError(IllegalStateError):
+    """`Result.get` of a failed result; the cause is the failure."""
+
+
+class AttemptFailedError(FlowError):
+    """The failure of a result that was given none."""
+
+
+class AbsentValueError(FlowError, LookupError):
+    """The failure of a result that stands for a missing value."""
+
+
+def check_state(holds: bool, message: str) -> None:
+    """Raise IllegalStateError with `message`, unless `holds`."""
+    if not holds:
+        raise IllegalStateError(message)
+
+
+def not_none(value: T | None, what: str) -> T:
+    """`value`, if it is not None.
+
+    Args:
+        value: what Agera says must be there.
+        what: what was called, for the message.
+
+    Raises:
+        NoneItemError: if it is None.
+    """
+    if value is None:
+        raise NoneItemError(f"{what}: None is no value; Result.absent() stands for a missing one")
+    return value

@@ -1,0 +1,343 @@
+"""Loops: where updates are delivered, one message after the other (the Looper of Android).
+
+A thread runs a loop if it is in the thread of a running asyncio loop, of a `ThreadLoop`, or within
+``with TestLoop():``. Observables belong to the loop on which they are made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+import weakref
+from abc import abstractmethod
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from threading import Condition, Lock
+from typing import ClassVar, Final, final
+
+from flow_core import hooks
+from flow_rxcompat.agera.errors import IllegalStateError
+
+__all__ = ["AsyncioLoop", "Loop", "TestLoop", "ThreadLoop", "current_loop", "loop_needed"]
+
+_Task = Callable[[], object]
+
+
+class _Current(threading.local):
+    """The loops that this thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.loops: list[Loop] = []
+
+
+_current: Final = _Current()
+
+
+class Loop:
+    """Runs tasks one at a time, in the order in which they were posted."""
+
+    __slots__ = ("__weakref__",)
+
+    @abstractmethod
+    def post(self, task: _Task, delay_s: float = 0.0) -> None:
+        """Run `task` in a later turn. Callable from any thread.
+
+        Args:
+            task: called without arguments, on the loop's thread.
+            delay_s: seconds to wait at least.
+        """
+
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds since some fixed moment."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the calling thread is in this loop."""
+        return current_loop() is self
+
+
+def current_loop() -> Loop | None:
+    """The loop that this thread is in, or None."""
+    loops = _current.loops
+    if loops:
+        return loops[-1]
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+    return AsyncioLoop.of(running)
+
+
+def loop_needed(action: str) -> Loop:
+    """The loop that this thread is in.
+
+    Args:
+        action: what needs one: created, added, removed.
+
+    Raises:
+        IllegalStateError: if there is none.
+    """
+    loop = current_loop()
+    if loop is None:
+        raise IllegalStateError(
+            f"Can only be {action} on a Looper thread: one that runs an asyncio loop or a "
+            "ThreadLoop, or is within `with TestLoop():`"
+        )
+    return loop
+
+
+@final
+class AsyncioLoop(Loop):
+    """An asyncio event loop. What a message raises goes to that loop's exception handler.
+
+    A message to a loop that is closed is lost, as one to a thread that has ended is on Android.
+    """
+
+    __slots__ = ("_loop",)
+
+    _known: ClassVar[
+        weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[AsyncioLoop]]
+    ] = weakref.WeakKeyDictionary()
+    """Weak both ways: an observable keeps its loop, and nothing else does."""
+    _lock: ClassVar = Lock()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> AsyncioLoop:
+        """The one that stands for `loop`."""
+        with cls._lock:
+            known = cls._known.get(loop)
+            made = None if known is None else known()
+            if made is None:
+                made = cls(loop)
+                cls._known[loop] = weakref.ref(made)
+            return made
+
+    def post(self, task: _Task, delay_s: float = 0.0) -> None:
+        """See `Loop.post`."""
+        loop = self._loop
+        try:
+            if delay_s > 0:
+                loop.call_soon_threadsafe(loop.call_later, delay_s, task)
+            else:
+                loop.call_soon_threadsafe(task)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+    def now(self) -> float:
+        """See `Loop.now`."""
+        return self._loop.time()
+
+
+class _Queue:
+    """Tasks in the order in which they are due; then first come, first served. Not locked."""
+
+    __slots__ = ("_heap", "_numbers")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, _Task]] = []
+        self._numbers = count()
+
+    def push(self, due: float, task: _Task) -> None:
+        heappush(self._heap, (due, next(self._numbers), task))
+
+    def pop(self, now: float) -> _Task | None:
+        heap = self._heap
+        return heappop(heap)[2] if heap and heap[0][0] <= now else None
+
+    @property
+    def due(self) -> float:
+        return self._heap[0][0] if self._heap else math.inf
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+
+@final
+class TestLoop(Loop):
+    """A loop that runs when a test says so, in the thread that says so.
+
+    >>> from flow_rxcompat.agera import TestLoop, repositories
+    >>> with TestLoop() as loop:
+    ...     numbers = repositories.mutable_repository(0)
+    ...     numbers.add_updatable(lambda: print(numbers.get()))
+    ...     numbers.accept(1)
+    ...     numbers.accept(2)
+    ...     loop.drain()
+    2
+
+    Several may be used in one thread: the innermost ``with`` is the current one, and one that is
+    drained is current meanwhile. Time stands still but for `advance_by`.
+    """
+
+    __test__: ClassVar[bool] = False
+
+    __slots__ = ("_lock", "_now", "_queue")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._queue = _Queue()
+        self._now = 0.0
+
+    def post(self, task: _Task, delay_s: float = 0.0) -> None:
+        """See `Loop.post`. Nothing runs before `drain` or `advance_by`."""
+        with self._lock:
+            self._queue.push(self._now + max(0.0, delay_s), task)
+
+    def now(self) -> float:
+        """See `Loop.now`."""
+        return self._now
+
+    @property
+    def pending(self) -> int:
+        """How many messages wait, those with a delay included."""
+        return len(self._queue)
+
+    def turn(self) -> bool:
+        """Run the next message that is due, if there is one; whether there was.
+
+        Raises:
+            BaseException: what the message raises.
+        """
+        with self._lock:
+            task = self._queue.pop(self._now)
+        if task is None:
+            return False
+        with self:
+            task()
+        return True
+
+    def drain(self) -> None:
+        """Run what is due, and what that posts, until nothing is due.
+
+        Raises:
+            BaseException: what a message raises; those after it stay for the next call.
+        """
+        while self.turn():
+            pass
+
+    def advance_by(self, seconds: float) -> None:
+        """Let time pass, and run what is due meanwhile.
+
+        Raises:
+            ValueError: if that is less than 0.
+        """
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"time goes forward, by a finite amount, not by {seconds} s")
+        until = self._now + seconds
+        while True:
+            with self._lock:
+                due = self._queue.due
+                if due > until:
+                    self._now = until
+                    return
+                self._now = max(self._now, due)
+            self.turn()
+
+    def __enter__(self) -> TestLoop:
+        _current.loops.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.loops.pop()
+
+
+@final
+class ThreadLoop(Loop):
+    """A loop with a thread of its own (the HandlerThread of Android).
+
+    >>> with ThreadLoop() as loop:
+    ...     loop.call(lambda: current_loop() is loop)
+    True
+
+    What a message raises goes to the dropped-errors hook; the loop goes on.
+
+    Args:
+        name: the thread's.
+    """
+
+    __slots__ = ("_changed", "_queue", "_stopped", "_thread")
+
+    def __init__(self, name: str = "agera-loop") -> None:
+        self._changed = Condition()
+        self._queue = _Queue()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def post(self, task: _Task, delay_s: float = 0.0) -> None:
+        """See `Loop.post`; what is posted after `stop` never runs."""
+        with self._changed:
+            self._queue.push(self.now() + max(0.0, delay_s), task)
+            self._changed.notify()
+
+    def now(self) -> float:
+        """See `Loop.now`."""
+        return time.monotonic()
+
+    def call(self, function: Callable[[], object]) -> object:
+        """Run `function` on the loop, and wait for what it returns.
+
+        Raises:
+            BaseException: what it raises.
+            IllegalStateError: if the loop has stopped, or this is its own thread.
+        """
+        if threading.current_thread() is self._thread:
+            raise IllegalStateError("ThreadLoop.call() waits for the loop, and this is its thread")
+        outcome: list[tuple[object, BaseException | None]] = []
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                outcome.append((function(), None))
+            except BaseException as error:
+                outcome.append((None, error))
+            finally:
+                done.set()
+
+        self.post(run)
+        while not done.wait(0.05):
+            if not self._thread.is_alive() and not done.is_set():
+                raise IllegalStateError("the loop has stopped")
+        returned, error = outcome[0]
+        if error is not None:
+            raise error
+        return returned
+
+    def stop(self) -> None:
+        """End the loop, after what is due now, and wait for that. Idempotent."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        _current.loops.append(self)
+        while True:
+            with self._changed:
+                task = self._queue.pop(self.now())
+                if task is None:
+                    if self._stopped:
+                        return
+                    due = self._queue.due
+                    self._changed.wait(None if due == math.inf else max(0.0, due - self.now()))
+                    continue
+            try:
+                task()
+            except BaseException as error:
+                hooks.drop_error(error)
+            task = None
+
+    def __enter__(self) -> ThreadLoop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,196 @@
+"""Predicates, and how they are combined. Constants are recognised, and cut the others short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+from typing import Final, TypeVar, final
+
+from flow_rxcompat.agera._static import FALSE, TRUE
+from flow_rxcompat.agera.errors import not_none
+from flow_rxcompat.agera.protocols import ConditionLike, Predicate, PredicateLike, called
+
+__all__ = [
+    "all",
+    "any",
+    "condition_as_predicate",
+    "empty_string",
+    "equal_to",
+    "false_predicate",
+    "instance_of",
+    "not_",
+    "static_predicate",
+    "true_predicate",
+]
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+def true_predicate() -> Predicate[object]:
+    """Holds for everything."""
+    return TRUE
+
+
+def false_predicate() -> Predicate[object]:
+    """Holds for nothing."""
+    return FALSE
+
+
+def static_predicate(value: bool) -> Predicate[object]:
+    """Holds for everything or nothing, as `value` says."""
+    return TRUE if value else FALSE
+
+
+@final
+class _Applying(Predicate[T_contra]):
+    """A plain function as a predicate."""
+
+    __slots__ = ("_apply",)
+
+    def __init__(self, predicate: PredicateLike[T_contra]) -> None:
+        self._apply = called(predicate, "apply")
+
+    def apply(self, value: T_contra, /) -> bool:
+        return bool(self._apply(value))
+
+
+@final
+class _Negated(Predicate[T_contra]):
+    __slots__ = ("predicate",)
+
+    def __init__(self, predicate: Predicate[T_contra]) -> None:
+        self.predicate = predicate
+
+    def apply(self, value: T_contra, /) -> bool:
+        return not self.predicate.apply(value)
+
+
+@final
+class _Composite(Predicate[T_contra]):
+    __slots__ = ("_defining", "_predicates")
+
+    def __init__(self, predicates: Sequence[Predicate[T_contra]], defining: bool) -> None:
+        self._predicates = tuple(predicates)
+        self._defining = defining
+
+    def apply(self, value: T_contra, /) -> bool:
+        for predicate in self._predicates:
+            if predicate.apply(value) == self._defining:
+                return self._defining
+        return not self._defining
+
+
+@final
+class _EqualTo(Predicate[object]):
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = not_none(value, "equal_to()")
+
+    def apply(self, value: object, /) -> bool:
+        return bool(value == self._value)
+
+
+@final
+class _InstanceOf(Predicate[object]):
+    __slots__ = ("_type",)
+
+    def __init__(self, type_: type) -> None:
+        self._type = not_none(type_, "instance_of()")
+
+    def apply(self, value: object, /) -> bool:
+        return isinstance(value, self._type)
+
+
+@final
+class _EmptyString(Predicate[Sized]):
+    __slots__ = ()
+
+    def apply(self, value: Sized, /) -> bool:
+        return len(value) == 0
+
+
+@final
+class _ConditionAsPredicate(Predicate[object]):
+    __slots__ = ("_applies",)
+
+    def __init__(self, condition: ConditionLike) -> None:
+        self._applies = called(condition, "applies")
+
+    def apply(self, value: object, /) -> bool:
+        return bool(self._applies())
+
+
+_EMPTY_STRING: Final = _EmptyString()
+
+
+def _predicate(predicate: PredicateLike[T]) -> Predicate[T]:
+    made = called(predicate, "apply")
+    owner: object = getattr(made, "__self__", None)
+    # What has the method stays itself, so that constants and negations are known again.
+    return predicate if owner is predicate else _Applying(predicate)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+def equal_to(value: object) -> Predicate[object]:
+    """Holds for what is equal to `value`, which is not None."""
+    return _EqualTo(value)
+
+
+def instance_of(type_: type) -> Predicate[object]:
+    """Holds for the instances of a class."""
+    return _InstanceOf(type_)
+
+
+def empty_string() -> Predicate[Sized]:
+    """Holds for a text without characters."""
+    return _EMPTY_STRING
+
+
+def condition_as_predicate(condition: ConditionLike) -> Predicate[object]:
+    """Holds, whatever the value, when `condition` applies."""
+    if condition is TRUE:
+        return TRUE
+    if condition is FALSE:
+        return FALSE
+    return _ConditionAsPredicate(condition)
+
+
+def not_(predicate: PredicateLike[T]) -> Predicate[T]:
+    """Holds when `predicate` does not; twice negated is as it was."""
+    if isinstance(predicate, _Negated):
+        return predicate.predicate
+    if predicate is TRUE:
+        return FALSE
+    if predicate is FALSE:
+        return TRUE
+    return _Negated(_predicate(predicate))
+
+
+def any(*predicates: PredicateLike[T]) -> Predicate[T]:
+    """Holds when one of `predicates` does, asked in their order; never, if there is none."""
+    return _composite([_predicate(each) for each in predicates], FALSE, TRUE, defines=True)
+
+
+def all(*predicates: PredicateLike[T]) -> Predicate[T]:
+    """Holds when each of `predicates` does, asked in their order; always, if there is none."""
+    return _composite([_predicate(each) for each in predicates], TRUE, FALSE, defines=False)
+
+
+def _composite(
+    predicates: list[Predicate[T]],
+    default: Predicate[T],
+    defining: Predicate[T],
+    *,
+    defines: bool,
+) -> Predicate[T]:
+    counting: list[Predicate[T]] = []
+    for predicate in predicates:
+        if predicate is defining:
+            return defining
+        if predicate is not default:
+            counting.append(predicate)
+    if not counting:
+        return default
+    if len(counting) == 1:
+        return counting[0]
+    return _Composite(counting, defines)

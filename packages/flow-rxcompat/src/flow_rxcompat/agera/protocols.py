@@ -1,0 +1,217 @@
+"""The interfaces of Agera. Each has one method; where one is taken, a plain function does, too."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from flow_core.errors import NoneItemError
+
+__all__ = [
+    "ActivationHandler",
+    "Binder",
+    "BinderLike",
+    "Condition",
+    "ConditionLike",
+    "Function",
+    "FunctionLike",
+    "Merger",
+    "MergerLike",
+    "MutableRepository",
+    "Observable",
+    "Predicate",
+    "PredicateLike",
+    "Receiver",
+    "ReceiverLike",
+    "Repository",
+    "Supplier",
+    "SupplierLike",
+    "Updatable",
+    "UpdatableLike",
+    "UpdateDispatcher",
+    "called",
+]
+
+T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
+T_co = TypeVar("T_co", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+U_contra = TypeVar("U_contra", contravariant=True)
+
+
+class Updatable(Protocol):
+    """Is told that something has changed, not what."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def update(self) -> object:
+        """Something has changed. Called on the loop from which this was added."""
+
+
+class Supplier(Protocol[T_co]):
+    """Gives a value."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> T_co:
+        """A value, never None."""
+
+
+class Receiver(Protocol[T_contra]):
+    """Takes a value."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def accept(self, value: T_contra, /) -> object:
+        """Take `value`, which is not None."""
+
+
+class Function(Protocol[T_contra, R_co]):
+    """Makes one value of another."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def apply(self, value: T_contra, /) -> R_co:
+        """What becomes of `value`; neither is None."""
+
+
+class Merger(Protocol[T_contra, U_contra, R_co]):
+    """Makes one value of two."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def merge(self, first: T_contra, second: U_contra, /) -> R_co:
+        """What becomes of both; none of them is None."""
+
+
+class Binder(Protocol[T_contra, U_contra]):
+    """Takes two values."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def bind(self, first: T_contra, second: U_contra, /) -> object:
+        """Take both, which are not None."""
+
+
+class Predicate(Protocol[T_contra]):
+    """Says something about a value."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def apply(self, value: T_contra, /) -> bool:
+        """Whether it holds for `value`."""
+
+
+class Condition(Protocol):
+    """Says whether something is so."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def applies(self) -> bool:
+        """Whether it is so now."""
+
+
+UpdatableLike: TypeAlias = Updatable | Callable[[], object]
+SupplierLike: TypeAlias = Supplier[T] | Callable[[], T]
+ReceiverLike: TypeAlias = Receiver[T] | Callable[[T], object]
+FunctionLike: TypeAlias = Function[T, R] | Callable[[T], R]
+MergerLike: TypeAlias = Merger[T, U, R] | Callable[[T, U], R]
+BinderLike: TypeAlias = Binder[T, U] | Callable[[T, U], object]
+PredicateLike: TypeAlias = Predicate[T] | Callable[[T], bool]
+ConditionLike: TypeAlias = Condition | Callable[[], bool]
+
+
+@runtime_checkable
+class Observable(Protocol):
+    """Tells updatables of changes. Which ones are added is a matter of identity, not equality.
+
+    A lambda that is written twice is two objects, and so is a bound method that is looked up twice:
+    keep what you add in order to remove it (X07).
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def add_updatable(self, updatable: UpdatableLike, /) -> None:
+        """Tell `updatable` of changes from now on.
+
+        Raises:
+            IllegalStateError: if it was added already, or this thread runs no loop.
+            NoneItemError: if it is None.
+        """
+
+    @abstractmethod
+    def remove_updatable(self, updatable: UpdatableLike, /) -> None:
+        """Tell `updatable` no more.
+
+        Raises:
+            IllegalStateError: if it is not there, or this thread runs no loop.
+            NoneItemError: if it is None.
+        """
+
+
+class UpdateDispatcher(Observable, Updatable, Protocol):
+    """Passes each `update`, from whatever thread, on to its updatables."""
+
+    __slots__ = ()
+
+
+class ActivationHandler(Protocol):
+    """Is told when a dispatcher gets its first updatable and when it has lost its last one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def observable_activated(self, caller: UpdateDispatcher, /) -> object:
+        """There is an updatable. Called on the loop that made `caller`."""
+
+    @abstractmethod
+    def observable_deactivated(self, caller: UpdateDispatcher, /) -> object:
+        """There is no updatable any more. Called on the loop that made `caller`."""
+
+
+@runtime_checkable
+class Repository(Observable, Supplier[T_co], Protocol[T_co]):
+    """Holds a value, and tells of its changes."""
+
+    __slots__ = ()
+
+
+class MutableRepository(Repository[T], Receiver[T], Protocol[T]):
+    """A repository whose value is what it accepted last."""
+
+    __slots__ = ()
+
+
+_PLAIN: Final = (FunctionType, BuiltinFunctionType, MethodType, type)
+"""What is called itself, whatever attributes it has."""
+
+
+def called(value: object, method: str) -> Callable[..., Any]:  # Any: as the interface says
+    """What to call of an object that was given for an interface: its `method`, or itself.
+
+    Raises:
+        NoneItemError: if it is None.
+        TypeError: if it is neither.
+    """
+    if value is None:
+        raise NoneItemError(f"None was given where something with {method}() is needed")
+    if not isinstance(value, _PLAIN):
+        bound: object = getattr(value, method, None)
+        if callable(bound):
+            return bound
+    if callable(value):
+        return value
+    raise TypeError(f"a function or something with {method}() is needed, not {value!r}")

@@ -1,0 +1,123 @@
+"""Reservoirs: queues that tell when there is something to get."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from contextlib import AbstractContextManager
+from threading import RLock
+from typing import Generic, Protocol, TypeVar, final
+
+from flow_rxcompat.agera.errors import not_none
+from flow_rxcompat.agera.observables import BaseObservable
+from flow_rxcompat.agera.protocols import Receiver, Repository
+from flow_rxcompat.agera.result import Result
+
+__all__ = ["DequeQueue", "Queue", "Reservoir", "reservoir", "reservoir_of"]
+
+T = TypeVar("T")
+
+
+class Reservoir(Receiver[T], Repository[Result[T]], Protocol[T]):
+    """A queue of values; each is got once."""
+
+    __slots__ = ()
+
+
+class Queue(Protocol[T]):
+    """What a reservoir keeps its values in. It decides what it takes, and in which order."""
+
+    @abstractmethod
+    def offer(self, value: T, /) -> bool:
+        """Take `value`; whether it did."""
+
+    @abstractmethod
+    def poll(self) -> T | None:
+        """Give the next value away, or None."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+
+
+@final
+class DequeQueue(Queue[T]):
+    """First in, first out, without bound."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: deque[T] = deque()
+
+    def offer(self, value: T, /) -> bool:
+        """See `Queue.offer`: it takes all."""
+        self._values.append(value)
+        return True
+
+    def poll(self) -> T | None:
+        """See `Queue.poll`."""
+        return self._values.popleft() if self._values else None
+
+    def is_empty(self) -> bool:
+        """See `Queue.is_empty`."""
+        return not self._values
+
+
+class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
+    """A reservoir over any queue.
+
+    It tells of a value that comes when there is none, of one that is left after a `get`, and of
+    one that is there when the first updatable is added; not of having become empty.
+    """
+
+    __slots__ = ("_queue", "_queue_lock")
+
+    def __init__(self, queue: Queue[T], lock: AbstractContextManager[object] | None = None) -> None:
+        super().__init__()
+        self._queue = not_none(queue, "reservoir()")
+        self._queue_lock = RLock() if lock is None else lock
+
+    def accept(self, value: T, /) -> None:
+        """See `Receiver.accept`."""
+        not_none(value, "accept()")
+        with self._queue_lock:
+            was_empty = self._queue.is_empty()
+            tell = self._queue.offer(value) and was_empty
+        if tell:
+            self.dispatch_update()
+
+    def get(self) -> Result[T]:
+        """The next value, or `Result.absent`."""
+        with self._queue_lock:
+            value = self._queue.poll()
+            tell = not self._queue.is_empty()
+        if tell:
+            self.dispatch_update()
+        return Result.absent_if_null(value)
+
+    def observable_activated(self) -> None:
+        """See `BaseObservable.observable_activated`."""
+        with self._queue_lock:
+            if self._queue.is_empty():
+                return
+        self.dispatch_update()
+
+
+def reservoir(
+    queue: Queue[T] | None = None, *, lock: AbstractContextManager[object] | None = None
+) -> Reservoir[T]:
+    """A reservoir: first in, first out, or as `queue` has it.
+
+    Args:
+        queue: keeps the values.
+        lock: held whenever the queue is used; give it when others use the queue, too.
+
+    Raises:
+        IllegalStateError: if this thread runs no loop.
+    """
+    return SynchronizedReservoir(DequeQueue[T]() if queue is None else queue, lock)
+
+
+def reservoir_of(kind: type[T]) -> Reservoir[T]:
+    """As `reservoir`, of values of a class, for the type checker."""
+    return reservoir()

@@ -1,0 +1,283 @@
+"""Connectable observables as connectables of flows, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from threading import Lock
+from typing import Generic, TypeVar, final
+
+from reactivex import ConnectableObservable
+from reactivex.abc import DisposableBase, ObserverBase, SchedulerBase
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.scheduler import CurrentThreadScheduler
+from reactivex.subject import Subject
+
+from flow_core import error
+from flow_core.demand import UNBOUNDED
+from flow_core.protocols import Disposable as FlowDisposable
+from flow_core.protocols import Subscriber
+from flow_core.sources.emitter import Overflow
+from flow_multicast import Connectable, ConnectableStatistics, DisconnectedError
+from flow_rxcompat.rx.flows import to_rx
+from flow_rxcompat.rx.observables import ObservableSource, check_strategy
+from flow_rxcompat.rx.trampoline import run_trampolined
+
+__all__ = ["from_rx_connectable", "to_rx_connectable"]
+
+T = TypeVar("T")
+
+
+def _no_run() -> None:
+    """Nothing has run before."""
+
+
+def from_rx_connectable(
+    connectable: ConnectableObservable[T],
+    *,
+    strategy: Overflow = "buffer",
+    capacity: int = UNBOUNDED,
+) -> Connectable[T]:
+    """A connectable Observable as a `Connectable`, with ``connect``, ``ref_count`` and the rest.
+
+    >>> import reactivex
+    >>> from reactivex import operators as ops
+    >>> numbers = from_rx_connectable(reactivex.of(1, 2).pipe(ops.publish()))
+    >>> handle = numbers.flow.map(lambda n: n * n).subscribe(print)
+    >>> connection = numbers.connect()
+    1
+    4
+
+    It is the one behind it that is connected: its own observers get the items, too. Disposing of
+    the connection stops it for all of them, and tells nobody, as in ReactiveX; who is subscribed
+    then gets what the next connection brings. When the source has ended, so has its subject: who
+    subscribes later hears the end, and another ``connect`` does nothing.
+
+    Demand: see `from_rx`; each subscriber's items wait for himself. Thread: that of the source, or
+    the requester's. Fusion: see `from_rx`. Errors: as the identical object.
+
+    Args:
+        connectable: what ``ops.publish()``, ``ops.replay()`` and their kin give.
+        strategy: what becomes of items that a subscriber has not requested; see `from_rx`.
+        capacity: the most items that wait, at least 1, for each subscriber.
+
+    Raises:
+        TypeError: if `connectable` is none, or `capacity` no int.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
+    """
+    if not isinstance(connectable, ConnectableObservable):
+        raise TypeError(
+            "from_rx_connectable() takes what ops.publish() and its kin give, not "
+            f"{connectable!r}; from_rx() takes any Observable"
+        )
+    check_strategy("from_rx_connectable", strategy, capacity)
+    return ObservableConnectable(connectable, strategy, capacity)
+
+
+@final
+class _Connection(FlowDisposable):
+    """One connection; it may be disposed of while it is being made."""
+
+    __slots__ = ("__weakref__", "begun", "disconnected", "ended", "upstream")
+
+    def __init__(self) -> None:
+        self.begun = False
+        """Somebody has connected, or is about to. Guarded by the owner's lock."""
+        self.disconnected = False
+        self.ended = False
+        """The source has ended, and the subject with it."""
+        self.upstream = SingleAssignmentDisposable()
+
+    @property
+    def disposed(self) -> bool:
+        """See `Disposable.disposed`."""
+        return self.disconnected or self.ended
+
+    def dispose(self) -> None:
+        """See `Disposable.dispose`."""
+        if not self.begun:
+            return  # it is nothing but the promise of one
+        self.disconnected = True
+        self.upstream.dispose()
+
+    def end(self) -> None:
+        """The source has ended."""
+        self.ended = True
+
+
+@final
+class ObservableConnectable(Connectable[T], Generic[T]):
+    """What `from_rx_connectable` makes.
+
+    Args:
+        connectable: what is connected.
+        strategy: what becomes of items that a subscriber has not requested.
+        capacity: the most items that wait for one subscriber.
+    """
+
+    __slots__ = ("__weakref__", "_connectable", "_current", "_lock", "_source")
+
+    def __init__(
+        self, connectable: ConnectableObservable[T], strategy: Overflow, capacity: int
+    ) -> None:
+        self._connectable = connectable
+        self._source = ObservableSource(connectable, strategy, capacity, None)
+        self._lock = Lock()
+        """Guards `_current`. Nothing is called under it."""
+        self._current = _Connection()
+
+    def join(
+        self,
+        subscriber: Subscriber[T],
+        /,
+        last: Callable[[], FlowDisposable | None] = _no_run,
+    ) -> FlowDisposable:
+        """See `Connectable.join`."""
+        with self._lock:
+            before = last()
+            connection = self._next()
+        if isinstance(before, _Connection) and before.disconnected and not before.ended:
+            why = f"{self!r}: its connection was disposed of while the source ran"
+            error(DisconnectedError(why)).subscribe(subscriber)
+        else:
+            self._source.subscribe(subscriber)
+        return connection
+
+    def _next(self) -> _Connection:
+        """The connection that serves who comes now. Under the lock."""
+        if self._current.disconnected and not self._current.ended:
+            self._current = _Connection()
+        return self._current
+
+    def connect(self, callback: Callable[[FlowDisposable], object] | None = None) -> FlowDisposable:
+        """See `Connectable.connect`."""
+        with self._lock:
+            connection = self._next()
+            first = not connection.begun
+            connection.begun = True
+        if callback is not None:
+            try:
+                callback(connection)
+            except BaseException:
+                if first:
+                    connection.dispose()  # the next connect() tries again (C36)
+                raise
+        if first and not connection.disposed:
+            self._begin(connection)
+        return connection
+
+    def _begin(self, connection: _Connection) -> None:
+        def ended(_: object = None) -> None:
+            connection.end()
+            watch.dispose()
+
+        watch = SingleAssignmentDisposable()
+
+        def begin() -> None:
+            watch.disposable = self._connectable.subscribe(on_error=ended, on_completed=ended)
+            made = self._connectable.connect()
+            connection.upstream.disposable = Disposable(lambda: _dispose(made, watch))
+
+        try:
+            run_trampolined(begin)
+        except BaseException:
+            connection.dispose()
+            raise
+
+    def statistics(self) -> ConnectableStatistics[T]:
+        """See `Connectable.statistics`. What the subject does not tell is left out."""
+        connection = self._current
+        observers: object = getattr(self._connectable.subject, "observers", ())
+        return ConnectableStatistics(
+            connected=connection.begun and not connection.disposed,
+            waiting=(),
+            served=len(observers) if isinstance(observers, Sized) else 0,
+            held_back_by=(),
+            buffered=0,
+            capacity=0,
+            demand=UNBOUNDED,
+            terminated=connection.ended,
+            processor=self._connectable.subject,
+            upstream=None,
+        )
+
+    def __repr__(self) -> str:
+        return f"from_rx_connectable({type(self._connectable).__name__})"
+
+
+def _dispose(*disposables: DisposableBase | None) -> None:
+    for disposable in disposables:
+        if disposable is not None:
+            disposable.dispose()
+
+
+def to_rx_connectable(
+    connectable: Connectable[T], scheduler: SchedulerBase | None = None
+) -> ConnectableObservable[T]:
+    """A `Connectable` as a connectable Observable, for ``connect`` and ``ops.ref_count()``.
+
+    >>> import flow_core as flow
+    >>> from flow_multicast import publish
+    >>> numbers = to_rx_connectable(flow.range(1, 3).pipe(publish()))
+    >>> first, second = numbers.subscribe(print), numbers.subscribe(lambda n: print(n * n))
+    >>> connection = numbers.connect()
+    1
+    1
+    2
+    4
+
+    It does what the connectable does: it may run again after its end, and observers of one that is
+    disconnected fail with DisconnectedError. ``connect`` is an action of the current thread's
+    scheduler: from within another one, the source runs when that has returned.
+
+    Demand: observers request everything, with `scheduler` 128 items ahead; see `to_rx`.
+    Thread: see `to_rx`. Errors: as the identical object.
+
+    Args:
+        connectable: what ``publish()``, ``replay()`` and their kin give.
+        scheduler: where observers get the signals; None for where they come from.
+
+    Raises:
+        TypeError: if `connectable` is none, or `scheduler` is none.
+    """
+    if not isinstance(connectable, Connectable):
+        raise TypeError(
+            f"to_rx_connectable() takes what publish() and its kin give, not {connectable!r}; "
+            "to_rx() takes any flow"
+        )
+    return FlowConnectableObservable(connectable, scheduler)
+
+
+@final
+class FlowConnectableObservable(ConnectableObservable[T]):
+    """What `to_rx_connectable` makes.
+
+    Args:
+        connectable: what is connected.
+        scheduler: where observers get the signals.
+    """
+
+    def __init__(self, connectable: Connectable[T], scheduler: SchedulerBase | None) -> None:
+        observable = to_rx(connectable, scheduler)
+        subject: Subject[T] = Subject()  # what the base would use; nothing is pushed into it
+        super().__init__(observable, subject)
+        self._connectable = connectable
+        self._observable = observable
+
+    def _subscribe_core(
+        self, observer: ObserverBase[T], scheduler: SchedulerBase | None = None
+    ) -> DisposableBase:
+        return self._observable.subscribe(observer, scheduler=scheduler)
+
+    def connect(self, scheduler: SchedulerBase | None = None) -> DisposableBase | None:
+        """See `ConnectableObservable.connect`."""
+        connection = SingleAssignmentDisposable()
+
+        def start(_: SchedulerBase, __: object) -> None:
+            def connected(made: FlowDisposable) -> None:
+                connection.disposable = Disposable(made.dispose)
+
+            if not connection.is_disposed:
+                self._connectable.connect(connected)
+
+        (scheduler or CurrentThreadScheduler.singleton()).schedule(start)
+        return connection

@@ -1,0 +1,455 @@
+"""Subscribers of flows that feed observers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from threading import get_ident
+from typing import Generic, TypeVar, final
+
+from reactivex.abc import ObserverBase, SchedulerBase
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, replenish_limit
+from flow_core.errors import RejectedExecutionError, none_given, throw_if_fatal
+from flow_core.introspection import Statistics
+from flow_core.protocols import CoreSubscriber, Publisher, Subscription
+from flow_core.serial import SerialDrain
+
+__all__ = ["DirectFeed", "Feed", "ScheduledFeed"]
+
+T = TypeVar("T")
+
+
+class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
+    """Hands the signals of a flow to an observer, until that is disposed of.
+
+    An observer that raises has failed: the flow is cancelled, and the observer gets that error. So
+    do the cold sources of `reactivex`. What its ``on_error`` raises, as it does where no function
+    for it was given, comes out of `subscribe_to` or `start` if it happened within; otherwise it
+    goes to the dropped-errors hook.
+
+    Args:
+        observer: who gets the signals.
+        prefetch: items to request at a time.
+    """
+
+    __slots__ = (
+        "_escaped",
+        "_limit",
+        "_link",
+        "_observer",
+        "_over",
+        "_prefetch",
+        "_ready",
+        "_starter",
+        "_subscription",
+        "_unstarted",
+    )
+
+    def __init__(self, observer: ObserverBase[T], prefetch: int) -> None:
+        super().__init__()
+        self._observer: ObserverBase[T] | None = observer
+        self._prefetch = prefetch
+        self._limit = replenish_limit(prefetch)
+        self._subscription: Subscription | None = None
+        self._link: list[Subscription] = []
+        """Whoever pops the subscription may cancel it, or has heard its end: one of them does."""
+        self._over = False
+        """The observer wants no more, or the flow has ended."""
+        self._ready = False
+        """`start` was called."""
+        self._unstarted = [True]
+        """Whoever pops it makes the first request."""
+        self._starter = 0
+        """The thread that is in `start`."""
+        self._escaped: BaseException | None = None
+
+    # -- the observer's end
+
+    def subscribe_to(self, publisher: Publisher[T]) -> None:
+        """Subscribe to a publisher, without requesting anything yet.
+
+        Raises:
+            BaseException: what the observer's on_error has raised meanwhile, in this thread.
+        """
+        self._raising(partial(publisher.subscribe, self))
+
+    def start(self) -> None:
+        """Begin to request, now or when there is a subscription.
+
+        Raises:
+            BaseException: what the observer's on_error has raised meanwhile, in this thread.
+        """
+        self._ready = True
+        if self._subscription is not None:
+            self._raising(self._start)
+        # Otherwise, on_subscribe looks at _ready when that is there.
+
+    def _raising(self, action: Callable[[], object]) -> None:
+        self._starter = get_ident()
+        try:
+            action()
+        finally:
+            self._starter = 0
+        escaped, self._escaped = self._escaped, None
+        if escaped is not None:
+            raise escaped
+
+    def _start(self) -> None:
+        try:
+            self._unstarted.pop()
+        except IndexError:
+            return
+        self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Make the first request."""
+
+    def dispose(self) -> None:
+        """Cancel the flow, once; idempotent, callable from any thread."""
+        self._over = True
+        self._observer = self._subscription = None
+        try:
+            subscription = self._link.pop()
+        except IndexError:
+            return
+        subscription.cancel()
+
+    # -- the flow's end
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        if self._subscription is not None or self._over:
+            subscription.cancel()  # §2.5, or disposed of before it began
+            return
+        self._link.append(subscription)
+        self._subscription = subscription
+        if self._over:  # disposed of meanwhile, by a thread that saw no subscription yet
+            self.dispose()
+        elif self._ready:
+            self._start()
+
+    def _ends(self) -> bool:
+        """Whether a terminal is still wanted; it is the last one then."""
+        try:
+            self._link.pop()
+        except IndexError:
+            return False
+        self._subscription = None
+        return True
+
+    def request(self, n: int) -> None:
+        """Request `n` items, unless it is over."""
+        subscription = self._subscription
+        if subscription is not None:
+            subscription.request(n)
+
+    def deliver(self, item: T) -> None:
+        """Give `item` to the observer."""
+        observer = self._observer
+        if observer is None:
+            hooks.drop_item(item)
+            return
+        try:
+            observer.on_next(item)
+        except BaseException as error:
+            disposed = self._over
+            self.dispose()
+            throw_if_fatal(error)
+            if disposed:
+                hooks.drop_error(error)  # it has left, and hears nothing any more
+            else:
+                self._fail(observer, error)
+
+    def end(self, error: BaseException | None) -> None:
+        """Give the end to the observer."""
+        self._over = True
+        observer, self._observer = self._observer, None
+        if observer is None:
+            if error is not None:
+                hooks.drop_error(error)
+        elif error is not None:
+            self._fail(observer, error)
+        else:
+            try:
+                observer.on_completed()
+            except BaseException as raised:
+                throw_if_fatal(raised)
+                self.escape(raised)
+
+    def _fail(self, observer: ObserverBase[T], error: BaseException) -> None:
+        try:
+            # It is declared to take an Exception, and hands on whatever it gets.
+            observer.on_error(error)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        except BaseException as raised:
+            throw_if_fatal(raised)
+            self.escape(raised)
+
+    def escape(self, error: BaseException) -> None:
+        """The observer has raised `error` and cannot be told of it."""
+        if self._starter == get_ident():
+            self._escaped = error
+        else:
+            hooks.drop_error(error)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return Statistics(
+            operator="to_rx",
+            capacity=self._prefetch,
+            terminated=self._over,
+            upstream=self._subscription,
+        )
+
+
+@final
+class DirectFeed(Feed[T]):
+    """Feeds the observer where the items come from.
+
+    Demand: `prefetch`, 75 % of it again when as many were delivered, as long as they are `wanted`.
+    Nothing waits here. The drain requests: what is delivered within is counted when it returns.
+
+    Args:
+        observer: who gets the signals.
+        prefetch: items to request at a time.
+        wanted: whether to request more, now; whoever makes that true signals. None for always.
+        ended: called when it is over, perhaps twice.
+    """
+
+    __slots__ = ("_asked", "_ended", "_taken", "_wanted")
+
+    def __init__(
+        self,
+        observer: ObserverBase[T],
+        prefetch: int,
+        wanted: Callable[[], bool] | None = None,
+        ended: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(observer, prefetch)
+        self._wanted = wanted
+        self._ended = ended
+        self._asked = 0
+        """Items requested. Changed with the permit only."""
+        self._taken = 0
+        """Items that came. Changed by the flow's serial signals only."""
+
+    def begin(self) -> None:
+        """See `Feed.begin`."""
+        self.signal()
+
+    def dispose(self) -> None:
+        """See `Feed.dispose`."""
+        super().dispose()
+        self._left()
+
+    def _left(self) -> None:
+        self._wanted = None
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`: request what there is room for."""
+        wanted = self._wanted
+        if self._over or not self._ready or (wanted is not None and not wanted()):
+            return
+        room = self._prefetch - (self._asked - self._taken)
+        if self._asked and room < self._limit:
+            return
+        self._asked += room
+        self.request(room)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        self.deliver(item)
+        if self._prefetch != UNBOUNDED:
+            self._taken += 1
+            if self._asked - self._taken <= self._prefetch - self._limit:
+                self.signal()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self._ends():
+            self._left()
+            self.end(error)
+        else:
+            hooks.drop_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if self._ends():
+            self._left()
+            self.end(None)
+
+
+@final
+class _Turn:
+    """One schedule of a `ScheduledFeed`: tells a scheduler that runs it at once, in place."""
+
+    __slots__ = ("inline", "thread")
+
+    def __init__(self) -> None:
+        self.inline = False
+        self.thread = get_ident()
+        """Who schedules; 0 when that is done."""
+
+
+@final
+class ScheduledFeed(Feed[T]):
+    """Feeds the observer in actions of a scheduler, one after another.
+
+    An action delivers what waits when it begins, and schedules the next one if there is more. The
+    permit is taken from the first schedule to the last action. Items wait, at most `prefetch`.
+
+    Args:
+        observer: who gets the signals.
+        prefetch: items to request ahead.
+        scheduler: where they are delivered.
+    """
+
+    __slots__ = ("_consumed", "_done", "_error", "_queue", "_scheduler")
+
+    def __init__(self, observer: ObserverBase[T], prefetch: int, scheduler: SchedulerBase) -> None:
+        super().__init__(observer, prefetch)
+        self._scheduler = scheduler
+        self._queue: deque[T] = deque()
+        self._consumed = 0
+        self._done = False
+        self._error: list[BaseException] = []
+        """At most one, popped by whoever signals or drops it."""
+
+    def begin(self) -> None:
+        """See `Feed.begin`."""
+        self.request(self._prefetch)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        if self._over:
+            hooks.drop_item(item)
+            return
+        self._queue.append(item)
+        self.signal()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`; it comes after the items that wait."""
+        if error is None:
+            raise none_given("on_error")
+        if not self._ends():
+            hooks.drop_error(error)
+            return
+        self._error.append(error)
+        self._done = True
+        self.signal()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if self._ends():
+            self._done = True
+            self.signal()
+
+    def dispose(self) -> None:
+        """See `Feed.dispose`. What waits is dropped, here or by the action that runs."""
+        super().dispose()
+        self._clear()
+
+    def _clear(self) -> None:
+        while True:
+            try:
+                item = self._queue.popleft()
+            except IndexError:
+                break
+            hooks.drop_item(item)
+        try:
+            error = self._error.pop()
+        except IndexError:
+            return
+        hooks.drop_error(error)
+
+    def signal(self) -> None:
+        """See `SerialDrain.signal`; the drain is an action of the scheduler."""
+        if self.try_enter():
+            self._schedule()
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`: deliver what waits now."""
+        for _ in range(len(self._queue)):
+            try:
+                item = self._queue.popleft()
+            except IndexError:
+                break  # disposed of
+            self.deliver(item)
+            self._consumed += 1
+            if self._consumed == self._limit and self._prefetch != UNBOUNDED:
+                self._consumed = 0
+                self.request(self._limit)
+        if self._over:
+            self._clear()
+        elif self._done and not self._queue:
+            try:
+                error = self._error.pop()
+            except IndexError:
+                self.end(None)
+            else:
+                self.end(error)
+
+    def _schedule(self) -> None:
+        """Have the scheduler drain; with the permit."""
+        while True:
+            turn = _Turn()
+
+            def run(_: SchedulerBase, __: object, turn: _Turn = turn) -> None:
+                if turn.thread == get_ident():
+                    turn.inline = True  # no action within an action: the stack would grow
+                elif self._drained():
+                    self._schedule()
+
+            try:
+                self._scheduler.schedule(run)
+            except BaseException as error:
+                self._refused(error)
+                return
+            turn.thread = 0
+            if not turn.inline or not self._drained():
+                return
+
+    def _drained(self) -> bool:
+        """Drain once; whether there is more to do, with the permit, or it was given back."""
+        permit = self._permit
+        self._missed = False
+        try:
+            self.drain()
+        except BaseException:
+            permit[0] = True
+            raise
+        if self._queue:
+            return True
+        permit[0] = True
+        return self._missed and permit.pop(0, False)
+
+    def _refused(self, error: BaseException) -> None:
+        """The scheduler takes nothing: there is no thread but this one to say so (O30)."""
+        observer = self._observer
+        self.dispose()
+        self.leave()
+        throw_if_fatal(error)
+        refusal = RejectedExecutionError(
+            f"{type(self._scheduler).__name__} took no action ({type(error).__name__}: {error}); "
+            "dispose of what uses a scheduler before that is shut down"
+        )
+        refusal.__cause__ = error
+        if observer is None:
+            hooks.drop_error(refusal)
+        else:
+            self._fail(observer, refusal)

@@ -1,0 +1,134 @@
+"""`to_rx`: an Observable of what a flow gives."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from reactivex import Observable
+from reactivex.abc import DisposableBase, ObserverBase, SchedulerBase
+from reactivex.disposable import Disposable
+from reactivex.scheduler import CurrentThreadScheduler
+
+from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch
+from flow_core.protocols import Publisher
+from flow_rxcompat.rx.feeding import DirectFeed, Feed, ScheduledFeed
+
+__all__ = ["check_publisher", "check_scheduler", "connect_feed", "make_feed", "to_rx"]
+
+T = TypeVar("T")
+
+
+def to_rx(
+    publisher: Publisher[T],
+    scheduler: SchedulerBase | None = None,
+    *,
+    prefetch: int | None = None,
+) -> Observable[T]:
+    """An Observable that subscribes to a flow, or to any publisher, for each of its observers.
+
+    >>> import flow_core as flow
+    >>> from reactivex import operators as ops
+    >>> squares = to_rx(flow.range(1_000_000)).pipe(ops.map(lambda n: n * n), ops.take(3))
+    >>> handle = squares.subscribe(print)
+    0
+    1
+    4
+
+    Disposing cancels the flow, once; also from within ``on_next`` and while ``subscribe`` has not
+    returned yet, as the three items above show.
+
+    Demand: an Observable cannot say how much it wants, so everything is requested at once; with a
+    `prefetch`, so many items at a time, and 75 % of that again when as many were delivered. The
+    first request is an action of the scheduler that is given to ``subscribe``, by default the one
+    of the current thread: a flow that works in the requesting thread works there.
+    Thread: that of the flow. With `scheduler`, the observer gets everything in its actions, in
+    order and one at a time; at most `prefetch` items, by default 128, wait for them, and the flow
+    is requested from there.
+    Errors: the flow's, as the identical object, after the items before it. An observer that raises
+    fails with that error, as at the cold sources of `reactivex`. Where no ``on_error`` was given,
+    the error comes out of ``subscribe`` if it happens there, and else goes to the dropped-errors
+    hook. A scheduler that takes no more actions fails it with RejectedExecutionError.
+    Source: checklist A22.
+
+    Args:
+        publisher: a flow, a processor, a connectable, or a publisher of another library.
+        scheduler: where the observer gets the signals; None for where they come from.
+        prefetch: items to request ahead, at least 1; None for all, and with a scheduler for 128.
+
+    Raises:
+        TypeError: if `publisher` is none, `scheduler` is none, or `prefetch` no int.
+        ValueError: if `prefetch` is less than 1.
+    """
+    check_publisher("to_rx", publisher)
+    check_scheduler("to_rx", scheduler)
+    if prefetch is None:
+        prefetch = UNBOUNDED if scheduler is None else DEFAULT_PREFETCH
+    items = check_prefetch(prefetch)
+
+    def subscribe(
+        observer: ObserverBase[T], subscribed_on: SchedulerBase | None = None
+    ) -> DisposableBase:
+        return connect_feed(publisher, make_feed(observer, scheduler, items), subscribed_on)
+
+    return Observable(subscribe)
+
+
+def make_feed(observer: ObserverBase[T], scheduler: SchedulerBase | None, prefetch: int) -> Feed[T]:
+    """The subscriber that feeds `observer`, there or on `scheduler`."""
+    if scheduler is None:
+        return DirectFeed(observer, prefetch)
+    return ScheduledFeed(observer, prefetch, scheduler)
+
+
+def connect_feed(
+    publisher: Publisher[T], feed: Feed[T], scheduler: SchedulerBase | None, *, now: bool = False
+) -> DisposableBase:
+    """Subscribe `feed`, and let it request when whoever subscribes has the disposable.
+
+    Args:
+        publisher: where the items come from.
+        feed: gets them.
+        scheduler: where the first request is made; None for the current thread.
+        now: whether it is made in place.
+    """
+
+    def start(_: SchedulerBase, __: object) -> None:
+        feed.start()
+
+    trampoline = CurrentThreadScheduler.singleton()
+    # Of several in a row, the last one requests first: its action is put before those of the
+    # others, which are scheduled while it subscribes. Otherwise, items would come before demand.
+    ahead = not now and scheduler is None and not trampoline.schedule_required()
+    if ahead:
+        trampoline.schedule(start)
+    feed.subscribe_to(publisher)
+    if now:
+        feed.start()
+    elif not ahead:
+        (scheduler or trampoline).schedule(start)
+    return Disposable(feed.dispose)
+
+
+def check_publisher(function: str, publisher: object) -> None:
+    """Refuse what cannot be subscribed to.
+
+    Raises:
+        TypeError: if it has no ``subscribe``, or is an Observable.
+    """
+    if isinstance(publisher, Observable):
+        raise TypeError(f"{function}() takes a flow; {publisher!r} is an Observable already")
+    if not callable(getattr(publisher, "subscribe", None)):
+        raise TypeError(f"{function}() takes a flow or another publisher, not {publisher!r}")
+
+
+def check_scheduler(function: str, scheduler: object) -> None:
+    """Refuse what is no scheduler of `reactivex`.
+
+    Raises:
+        TypeError: if it is neither one nor None.
+    """
+    if scheduler is not None and not isinstance(scheduler, SchedulerBase):
+        raise TypeError(
+            f"{function}(scheduler=) takes a scheduler of reactivex, not {scheduler!r}; "
+            "flow_ops.observe_on() takes an executor"
+        )

@@ -1,0 +1,206 @@
+"""`from_rx`: a flow of what an Observable pushes."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, final
+
+from reactivex.abc import ObservableBase, ObserverBase, SchedulerBase
+from reactivex.disposable import SingleAssignmentDisposable
+
+from flow_core import Flow, NoneItemError
+from flow_core.demand import UNBOUNDED, check_prefetch
+from flow_core.errors import FlowError, is_fatal
+from flow_core.protocols import Publisher, Subscriber
+from flow_core.sources.emitter import OVERFLOWS, Emitter, EmitterSubscription, Overflow
+from flow_core.subscribers import core_subscriber
+from flow_rxcompat.rx.trampoline import run_trampolined
+
+__all__ = ["EmittingObserver", "check_strategy", "from_rx", "receive"]
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+def from_rx(
+    observable: ObservableBase[T],
+    *,
+    strategy: Overflow = "buffer",
+    capacity: int = UNBOUNDED,
+    scheduler: SchedulerBase | None = None,
+) -> Flow[T]:
+    """What an Observable pushes, given to subscribers as they request it.
+
+    >>> import reactivex
+    >>> numbers = from_rx(reactivex.range(1_000))
+    >>> sum(numbers.filter(lambda n: n % 2 == 1))
+    250000
+    >>> list(from_rx(reactivex.range(1_000), strategy="latest").take(1))
+    [0]
+
+    An Observable cannot be asked to wait. `strategy` says what becomes of an item that is not
+    requested when it comes:
+
+    =========== ==================================================================================
+    `strategy`  what becomes of an item that is not requested
+    =========== ==================================================================================
+    ``buffer``  it waits, as one of at most `capacity`; without room the flow fails with
+                MissingBackpressureError, after the items that wait: no item is lost in silence
+    ``latest``  it waits in the place of the one that waits already: the last item comes for sure
+    ``drop``    it goes to the dropped-items hook, as the one replaced by ``latest`` does
+    ``error``   the flow fails with MissingBackpressureError
+    ``missing`` it is delivered all the same, for an operator downstream that deals with it
+    =========== ==================================================================================
+
+    Each subscriber subscribes to the Observable, so that a cold one runs anew for each, and
+    subscribers of a subject get what comes from then on. A connectable one waits for its own
+    ``connect()``; see `from_rx_connectable`.
+
+    Most cold Observables push everything before ``subscribe`` returns. Who iterates over the flow
+    has not taken anything by then: over one without an end, subscribe with a `scheduler` that has
+    a thread of its own, or put ``take`` or another stage that stops behind it.
+
+    Cancelling disposes of the subscription, also from within ``on_next``. An Observable that pushes
+    in its own subscribe function without looking at its scheduler cannot hear of that before it
+    returns, as in ReactiveX; what it still pushes is not delivered.
+
+    Demand: see above; nothing of it reaches the Observable. Thread: items come on the one that
+    pushes, or on the requester's if they had to wait. What several threads push at once, against
+    the rules of ReactiveX, is put in some order and delivered one by one.
+    Fusion: ``buffer`` grants ASYNC, also across threads.
+    Errors: the Observable's, as the identical object. None is no item (§2.13): it fails the flow
+    with NoneItemError. A fatal error, such as MemoryError, becomes the cause of a FlowError.
+    Source: checklist A22.
+
+    Args:
+        observable: of any kind.
+        strategy: the policy.
+        capacity: the most items that wait, at least 1. Without one, memory is the limit: there is
+            nobody who could be told to wait.
+        scheduler: what the Observable is subscribed with, its default for work of its own. Without
+            one, that runs in the subscribing thread; after the current action of `reactivex`, if
+            this thread is in one. Who waits for items within that action, as a ``for`` loop does,
+            needs a scheduler with another thread: else it waits for itself.
+
+    Raises:
+        TypeError: if `observable` is none, or `capacity` no int.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
+    """
+    if not isinstance(observable, ObservableBase):
+        raise TypeError(f"from_rx() takes an Observable of reactivex, not {observable!r}")
+    check_strategy("from_rx", strategy, capacity)
+    return Flow(ObservableSource(observable, strategy, capacity, scheduler))
+
+
+def check_strategy(function: str, strategy: Overflow, capacity: int) -> None:
+    """Refuse what is no strategy or no capacity.
+
+    Raises:
+        TypeError: if `capacity` is no int.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
+    """
+    if strategy not in OVERFLOWS:
+        raise ValueError(
+            f"{function}(strategy=) takes one of {', '.join(OVERFLOWS)}, not {strategy!r}"
+        )
+    check_prefetch(capacity, "capacity")
+
+
+@final
+class ObservableSource(Publisher[T]):
+    """What an Observable pushes, for each subscriber anew.
+
+    Args:
+        observable: where the items come from.
+        strategy: what becomes of those that are not requested.
+        capacity: how many of them may wait.
+        scheduler: what the Observable is subscribed with.
+    """
+
+    __slots__ = ("_capacity", "_observable", "_scheduler", "_strategy")
+
+    def __init__(
+        self,
+        observable: ObservableBase[T],
+        strategy: Overflow,
+        capacity: int,
+        scheduler: SchedulerBase | None,
+    ) -> None:
+        self._observable = observable
+        self._strategy: Overflow = strategy
+        self._capacity = capacity
+        self._scheduler = scheduler
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        emitter = EmitterSubscription(
+            core_subscriber(subscriber), self._strategy, self._capacity, repr(self)
+        )
+        emitter.start()
+        if not emitter.cancelled:
+            receive(self._observable, emitter, self._scheduler)
+
+    def __repr__(self) -> str:
+        return f"from_rx({type(self._observable).__name__})"
+
+
+def receive(
+    observable: ObservableBase[T],
+    emitter: EmitterSubscription[T],
+    scheduler: SchedulerBase | None,
+) -> None:
+    """Subscribe to `observable` for an emitter, whose end or cancel disposes of it."""
+    upstream = SingleAssignmentDisposable()
+    emitter.on_dispose(upstream.dispose)
+
+    def begin() -> None:
+        made = observable.subscribe(EmittingObserver(emitter), scheduler=scheduler)
+        upstream.disposable = made
+
+    try:
+        run_trampolined(begin)
+    except BaseException as error:
+        if is_fatal(error):
+            emitter.cancel()
+            raise
+        emitter.error(error)
+
+
+@final
+class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
+    """Hands what an Observable pushes to an emitter, which puts it in order."""
+
+    __slots__ = ("_emitter",)
+
+    def __init__(self, emitter: Emitter[T_contra]) -> None:
+        self._emitter = emitter
+
+    def on_next(self, value: T_contra) -> None:
+        """See `ObserverBase.on_next`."""
+        if value is None:
+            self._emitter.error(
+                NoneItemError(
+                    "the Observable pushed None, which is no item (§2.13); filter or map it before"
+                )
+            )
+        else:
+            self._emitter.next(value)
+
+    def on_error(self, error: Exception) -> None:
+        """See `ObserverBase.on_error`."""
+        self._emitter.error(_signalled(error))
+
+    def on_completed(self) -> None:
+        """See `ObserverBase.on_completed`."""
+        self._emitter.complete()
+
+
+def _signalled(error: object) -> BaseException:
+    """What may be signalled for `error`; observers get all sorts of things."""
+    if not isinstance(error, BaseException):
+        return TypeError(f"the Observable failed with {error!r}, which is no exception")
+    if is_fatal(error):
+        # It was raised and caught already: to raise it once more would end another thread.
+        failure = FlowError(f"the Observable was ended by {type(error).__name__}")
+        failure.__cause__ = error
+        return failure
+    return error

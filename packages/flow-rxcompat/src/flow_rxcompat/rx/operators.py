@@ -1,0 +1,250 @@
+"""`rx` and `via_flow`: operators of one library in a pipeline of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import CellType
+from typing import Any, Generic, TypeVar, final
+
+from reactivex import Observable
+from reactivex.abc import DisposableBase, ObservableBase, ObserverBase, SchedulerBase
+
+from flow_core import Flow, Operator
+from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch
+from flow_core.errors import throw_if_fatal
+from flow_core.protocols import Publisher, Subscriber
+from flow_core.sources.emitter import EmitterSubscription, Overflow
+from flow_core.stages.template import describe
+from flow_core.subscribers import core_subscriber
+from flow_rxcompat.rx.feeding import DirectFeed
+from flow_rxcompat.rx.flows import check_scheduler, connect_feed, to_rx
+from flow_rxcompat.rx.observables import check_strategy, from_rx, receive
+
+__all__ = ["rx", "via_flow"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def rx(
+    operator: Callable[[Observable[T]], Observable[R]],
+    /,
+    *,
+    strategy: Overflow = "buffer",
+    capacity: int = UNBOUNDED,
+    prefetch: int = DEFAULT_PREFETCH,
+    scheduler: SchedulerBase | None = None,
+) -> Operator[T, Flow[R]]:
+    """An operator of `reactivex` as one of a flow.
+
+    >>> import flow_core as flow
+    >>> import reactivex
+    >>> from reactivex import operators as ops
+    >>> list(flow.range(6).pipe(rx(ops.pairwise())).filter(lambda pair: sum(pair) > 5))
+    [(3, 4), (4, 5)]
+    >>> list(flow.range(6).pipe(rx(reactivex.compose(ops.skip(2), ops.pairwise(), ops.take(1)))))
+    [(2, 3)]
+
+    It is applied anew for each subscriber: ``ops.share()`` has nothing to share here.
+
+    Demand: with ``buffer``, `prefetch` items are requested of the upstream at a time, and only as
+    long as the downstream wants more than has come out: what the operator makes of the items that
+    were under way waits, and nothing else. So an operator that gives its items at once is under
+    back-pressure; one that keeps items, such as ``ops.delay``, gets them as fast as they come.
+    With another strategy, everything is requested, and it decides; see `from_rx`.
+    Thread: that of the upstream, or where the operator changes it. Fusion: ``buffer`` grants ASYNC,
+    also across threads.
+    Errors: those of upstream and operator, as the identical objects; and what `operator` raises
+    itself.
+
+    Args:
+        operator: one, as ``Observable.pipe`` takes it; ``reactivex.compose`` makes one of many.
+        strategy: what becomes of items that are not requested when they come out.
+        capacity: the most items that wait, at least 1.
+        prefetch: items to request at a time, with ``buffer``.
+        scheduler: what the operator is subscribed with, its default for work of its own. The
+            upstream is first requested there, too.
+
+    Raises:
+        TypeError: if `operator` cannot be called, or a number is no int.
+        ValueError: if a number is less than 1, or there is no such strategy.
+    """
+    if not callable(operator):
+        raise TypeError(
+            f"rx() takes an operator of reactivex, such as ops.pairwise(), not {operator!r}"
+        )
+    check_strategy("rx", strategy, capacity)
+    check_prefetch(prefetch)
+    check_scheduler("rx", scheduler)
+    detail = _name(operator)
+
+    def apply(flow: Flow[T]) -> Flow[R]:
+        return Flow(
+            OperatorSource(
+                flow,
+                operator,
+                strategy=strategy,
+                capacity=capacity,
+                prefetch=prefetch,
+                scheduler=scheduler,
+                detail=detail,
+            )
+        )
+
+    return Operator("rx", apply, detail)
+
+
+def _name(operator: object) -> str:
+    """What an operator of `reactivex` was made by, or a function's own name."""
+    if not _module(operator).startswith("reactivex."):
+        return describe(operator)
+    # Some releases hand out the maker itself, others a function that has it in a cell.
+    cells: tuple[CellType, ...] = getattr(operator, "__closure__", None) or ()
+    for function in (operator, *(cell.cell_contents for cell in cells)):
+        if _module(function).startswith("reactivex.operators."):
+            return describe(function).strip("_")
+    return describe(operator).strip("_")
+
+
+def _module(value: object) -> str:
+    name: object = getattr(value, "__module__", None)
+    return name if isinstance(name, str) else ""
+
+
+@final
+class OperatorSource(Publisher[R], Generic[T, R]):
+    """What an operator of `reactivex` makes of `upstream`.
+
+    Args:
+        upstream: where the items come from.
+        operator: is applied to an Observable of it, for each subscriber.
+        strategy: what becomes of items that are not requested.
+        capacity: how many of them may wait.
+        prefetch: items to request at a time.
+        scheduler: what the operator is subscribed with.
+        detail: the operator, for messages.
+    """
+
+    __slots__ = (
+        "_capacity",
+        "_detail",
+        "_operator",
+        "_prefetch",
+        "_scheduler",
+        "_strategy",
+        "_upstream",
+    )
+
+    def __init__(
+        self,
+        upstream: Publisher[T],
+        operator: Callable[[Observable[T]], Observable[R]],
+        *,
+        strategy: Overflow,
+        capacity: int,
+        prefetch: int,
+        scheduler: SchedulerBase | None,
+        detail: str,
+    ) -> None:
+        self._upstream = upstream
+        self._operator = operator
+        self._strategy: Overflow = strategy
+        self._capacity = capacity
+        self._prefetch = prefetch
+        self._scheduler = scheduler
+        self._detail = detail
+
+    def subscribe(self, subscriber: Subscriber[R], /) -> None:
+        """See `Publisher.subscribe`."""
+        emitter: EmitterSubscription[R] = EmitterSubscription(
+            core_subscriber(subscriber), self._strategy, self._capacity, repr(self)
+        )
+        emitter.start()
+        if emitter.cancelled:
+            return
+        upstream = (
+            gated(self._upstream, emitter, self._prefetch)
+            if self._strategy == "buffer"
+            else to_rx(self._upstream)
+        )
+        try:
+            made = self._operator(upstream)
+            if not isinstance(made, ObservableBase):
+                raise TypeError(f"{self!r}: the operator gave {made!r}, not an Observable")
+        except Exception as error:
+            throw_if_fatal(error)
+            emitter.error(error)
+            return
+        receive(made, emitter, self._scheduler)
+
+    def __repr__(self) -> str:
+        return f"rx({self._detail})"
+
+
+def gated(
+    publisher: Publisher[T], emitter: EmitterSubscription[Any], prefetch: int
+) -> Observable[T]:
+    """As `to_rx`, but nothing is requested while the emitter's downstream has no demand.
+
+    Args:
+        publisher: where the items come from.
+        emitter: where they go to in the end, as items of any type.
+        prefetch: items to request at a time.
+    """
+    feeds: dict[DirectFeed[T], None] = {}
+    """Those that run: operators may subscribe more than once."""
+
+    def wanted() -> bool:
+        return emitter.requested > 0
+
+    def requested(_: int) -> None:
+        for feed in [*feeds]:
+            feed.signal()
+
+    def subscribe(
+        observer: ObserverBase[T], scheduler: SchedulerBase | None = None
+    ) -> DisposableBase:
+        feed = DirectFeed(observer, prefetch, wanted, ended=lambda: feeds.pop(feed, None))
+        feeds[feed] = None
+        return connect_feed(publisher, feed, scheduler)
+
+    emitter.on_request(requested)
+    return Observable(subscribe)
+
+
+def via_flow(
+    operator: Operator[T, Flow[R]] | Callable[[Flow[T]], Publisher[R]],
+    *,
+    strategy: Overflow = "buffer",
+    capacity: int = UNBOUNDED,
+    scheduler: SchedulerBase | None = None,
+) -> Callable[[Observable[T]], Observable[R]]:
+    """Operators of flows as one operator of `reactivex`.
+
+    >>> import reactivex
+    >>> reactivex.range(5).pipe(
+    ...     via_flow(lambda numbers: numbers.filter(lambda n: n % 2 == 0).pairwise())
+    ... ).run()
+    (2, 4)
+
+    Args:
+        operator: one for `Flow.pipe`, or a function that makes a flow, or any publisher, of one.
+        strategy: what becomes of items that the operators have not requested; see `from_rx`.
+        capacity: the most items that wait, at least 1.
+        scheduler: where what follows gets its items; see `to_rx`.
+
+    Raises:
+        TypeError: if `operator` is neither, or `capacity` no int.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
+    """
+    if not isinstance(operator, Operator) and not callable(operator):
+        raise TypeError(f"via_flow() takes an Operator or a function of a flow, not {operator!r}")
+    check_strategy("via_flow", strategy, capacity)
+    check_scheduler("via_flow", scheduler)
+
+    def apply(observable: Observable[T]) -> Observable[R]:
+        items = from_rx(observable, strategy=strategy, capacity=capacity)
+        made = items.pipe(operator) if isinstance(operator, Operator) else operator(items)
+        return to_rx(made, scheduler)
+
+    return apply

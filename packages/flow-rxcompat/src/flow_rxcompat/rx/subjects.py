@@ -1,0 +1,213 @@
+"""Subjects as processors of flows, and the other way round."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, final
+
+from reactivex.abc import DisposableBase, ObserverBase, SchedulerBase, SubjectBase
+from reactivex.subject import Subject
+
+from flow_core import Flow, hooks
+from flow_core.demand import UNBOUNDED
+from flow_core.errors import none_given
+from flow_core.introspection import Statistics
+from flow_core.protocols import CoreSubscriber, Processor, Publisher, Subscriber, Subscription
+from flow_core.sources.emitter import EmitterSubscription, Overflow
+from flow_core.subscribers import core_subscriber
+from flow_rxcompat.rx.flows import check_publisher, connect_feed, make_feed
+from flow_rxcompat.rx.observables import EmittingObserver, ObservableSource, check_strategy
+
+__all__ = ["SubjectProcessor", "from_rx_subject", "to_rx_subject"]
+
+T = TypeVar("T")
+
+
+def from_rx_subject(
+    subject: SubjectBase[T], *, strategy: Overflow = "buffer", capacity: int = UNBOUNDED
+) -> SubjectProcessor[T]:
+    """A subject as a processor: flows feed it, and flows come of it.
+
+    >>> import flow_core as flow
+    >>> from reactivex.subject import ReplaySubject
+    >>> numbers = from_rx_subject(ReplaySubject[int]())
+    >>> flow.range(3).subscribe(numbers)
+    >>> list(numbers.flow.map(str))
+    ['0', '1', '2']
+
+    Demand: everything is requested of the upstream, since a subject cannot ask; the subscribers
+    get what they request, and `strategy` says what becomes of the rest, for each of them alone.
+    Thread: that of the upstream, or the requester's. Fusion: see `from_rx`.
+    Errors: the upstream's, as the identical object. What an observer of the subject raises comes
+    out of ``on_next``, as it does in ReactiveX, and so ends the upstream.
+
+    Args:
+        subject: of any kind.
+        strategy: what becomes of items that a subscriber has not requested; see `from_rx`.
+        capacity: the most items that wait, at least 1, for each subscriber.
+
+    Raises:
+        TypeError: if `subject` is none, or `capacity` no int.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
+    """
+    if not isinstance(subject, SubjectBase):
+        raise TypeError(f"from_rx_subject() takes a subject of reactivex, not {subject!r}")
+    check_strategy("from_rx_subject", strategy, capacity)
+    return SubjectProcessor(subject, strategy, capacity)
+
+
+@final
+class SubjectProcessor(CoreSubscriber[T], Publisher[T], Generic[T]):
+    """What `from_rx_subject` makes.
+
+    Args:
+        subject: gets the items, and gives them to all.
+        strategy: what becomes of items that a subscriber has not requested.
+        capacity: the most items that wait for one subscriber.
+    """
+
+    __slots__ = ("_done", "_source", "_subscription", "subject")
+
+    def __init__(self, subject: SubjectBase[T], strategy: Overflow, capacity: int) -> None:
+        self.subject = subject
+        """What this is the processor of."""
+        self._source = ObservableSource(subject, strategy, capacity, None)
+        self._subscription: Subscription | None = None
+        self._done = False
+
+    @property
+    def flow(self) -> Flow[T]:
+        """What the subject gives, with the operators of a `Flow`."""
+        return Flow(self)
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._source.subscribe(subscriber)
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. One upstream; items may be given by hand as well."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        if self._subscription is not None or self._done:
+            subscription.cancel()  # §2.5
+            return
+        self._subscription = subscription
+        subscription.request(UNBOUNDED)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        if self._done:
+            hooks.drop_item(item)
+            return
+        self.subject.on_next(item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self._done:
+            hooks.drop_error(error)
+            return
+        self._done = True
+        self._subscription = None
+        # It is declared to take an Exception, and hands on whatever it gets.
+        self.subject.on_error(error)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if self._done:
+            return
+        self._done = True
+        self._subscription = None
+        self.subject.on_completed()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return Statistics(
+            operator=repr(self),
+            requested=0 if self._subscription is None else UNBOUNDED,
+            terminated=self._done,
+            upstream=self._subscription,
+        )
+
+    def __repr__(self) -> str:
+        return f"from_rx_subject({type(self.subject).__name__})"
+
+
+def to_rx_subject(
+    processor: Processor[T, T], *, strategy: Overflow = "buffer", capacity: int = UNBOUNDED
+) -> Subject[T]:
+    """A processor as a subject: observables feed it, and observers get what it gives.
+
+    >>> from flow_multicast import BehaviorProcessor
+    >>> degrees = to_rx_subject(BehaviorProcessor(19))
+    >>> handle = degrees.subscribe(print)
+    19
+    >>> degrees.on_next(20)
+    20
+
+    Demand: observers request everything. What is pushed before the processor requests it is dealt
+    with as `strategy` says. Thread: the pushing one, or the one that the processor signals on. What
+    several threads push at once is put in order.
+    Errors: as the identical object; see `to_rx`. ``dispose()`` cancels what the processor was given
+    as its upstream, and refuses further signals as every subject does then.
+
+    Args:
+        processor: one that has no upstream yet; the subject becomes that.
+        strategy: what becomes of pushed items that the processor has not requested; see `from_rx`.
+        capacity: the most items that wait, at least 1.
+
+    Raises:
+        TypeError: if `processor` is none, or `capacity` no int.
+        ValueError: if `capacity` is less than 1, or there is no such strategy.
+    """
+    check_publisher("to_rx_subject", processor)
+    if not callable(getattr(processor, "on_next", None)):
+        raise TypeError(f"to_rx_subject() takes a processor, not {processor!r}")
+    check_strategy("to_rx_subject", strategy, capacity)
+    return ProcessorSubject(processor, strategy, capacity)
+
+
+@final
+class ProcessorSubject(Subject[T]):
+    """What `to_rx_subject` makes: a `Subject` whose observers are those of a processor.
+
+    Args:
+        processor: gets the items, and gives them to all.
+        strategy: what becomes of items that it has not requested.
+        capacity: the most of them that wait.
+    """
+
+    def __init__(self, processor: Processor[T, T], strategy: Overflow, capacity: int) -> None:
+        super().__init__()
+        self._processor = processor
+        self._emitter = EmitterSubscription(
+            core_subscriber(processor), strategy, capacity, f"to_rx_subject({processor!r})"
+        )
+        self._observer = EmittingObserver(self._emitter)
+        self._emitter.start()
+
+    def _subscribe_core(
+        self, observer: ObserverBase[T], scheduler: SchedulerBase | None = None
+    ) -> DisposableBase:
+        self.check_disposed()
+        # Demand is there at once, as somebody may push before anything scheduled would run.
+        return connect_feed(
+            self._processor, make_feed(observer, None, UNBOUNDED), scheduler, now=True
+        )
+
+    def _on_next_core(self, value: T) -> None:
+        self._observer.on_next(value)
+
+    def _on_error_core(self, error: Exception) -> None:
+        self.exception = error
+        self._observer.on_error(error)
+
+    def _on_completed_core(self) -> None:
+        self._observer.on_completed()
+
+    def dispose(self) -> None:
+        """See `Subject.dispose`."""
+        super().dispose()
+        self._emitter.cancel()

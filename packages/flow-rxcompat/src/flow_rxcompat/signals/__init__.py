@@ -1,0 +1,26 @@
+"""Signals without values, as the article would have them: what Agera could have been.
+
+`Observable.register` gives a handle (R1) and may inject it (R2), there are errors and an end (R3),
+a thread is left when one says so (R4), and a ``Publisher[Signal]`` is underneath (R5).
+"""
+
+from flow_rxcompat._outlets import Strategy
+from flow_rxcompat.signals.handles import Removable, Removables, register_with
+from flow_rxcompat.signals.joining import merge
+from flow_rxcompat.signals.observable import Observable
+from flow_rxcompat.signals.sources import Dispatcher, MutableRepository
+from flow_rxcompat.signals.updatables import UPDATE, Signal, Updatable
+
+__all__ = [
+    "UPDATE",
+    "Dispatcher",
+    "MutableRepository",
+    "Observable",
+    "Removable",
+    "Removables",
+    "Signal",
+    "Strategy",
+    "Updatable",
+    "merge",
+    "register_with",
+]

@@ -1,0 +1,148 @@
+"""`Removable`: the one thing that a registration leaves to remember."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import final
+
+from flow_core.protocols import Disposable
+from flow_rxcompat.agera.protocols import Observable as AgeraObservable
+from flow_rxcompat.agera.protocols import UpdatableLike
+
+__all__ = ["Removable", "Removables", "register_with"]
+
+
+@final
+class Removable(Disposable):
+    """Ends a registration: once, from any thread, however often and early it is told to.
+
+    >>> handle = Removable(lambda: print("removed"))
+    >>> with handle:
+    ...     handle.removed
+    False
+    removed
+    >>> handle.remove()
+
+    It may be there before what it removes: `attach` an action later, and it runs at once if
+    `remove` was called by then.
+
+    Args:
+        action: what to do.
+    """
+
+    __slots__ = ("__weakref__", "_action", "_lock", "_removed")
+
+    def __init__(self, action: Callable[[], object] | None = None) -> None:
+        self._lock = Lock()
+        self._action = action
+        self._removed = False
+
+    def attach(self, action: Callable[[], object]) -> None:
+        """Do `action` when it is removed; at once if it was. The last one attached counts."""
+        with self._lock:
+            removed = self._removed
+            if not removed:
+                self._action = action
+        if removed:
+            action()
+
+    @property
+    def removed(self) -> bool:
+        """Whether `remove` was called."""
+        return self._removed
+
+    @property
+    def disposed(self) -> bool:
+        """See `Disposable.disposed`."""
+        return self._removed
+
+    def remove(self) -> None:
+        """End the registration. Idempotent."""
+        with self._lock:
+            self._removed = True
+            action, self._action = self._action, None
+        if action is not None:
+            action()
+
+    def dispose(self) -> None:
+        """See `Disposable.dispose`."""
+        self.remove()
+
+    def close(self) -> None:
+        """As `remove`, for ``contextlib.closing`` and its like."""
+        self.remove()
+
+    def __call__(self) -> None:
+        """As `remove`."""
+        self.remove()
+
+    def __enter__(self) -> Removable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+@final
+class Removables(Disposable):
+    """Many handles as one: what would be a field for each pair otherwise.
+
+    >>> handles = Removables()
+    >>> handles.add(Removable(lambda: print("one")))
+    >>> handles.add(Removable(lambda: print("two")))
+    >>> handles.remove()
+    one
+    two
+    """
+
+    __slots__ = ("__weakref__", "_handles", "_lock")
+
+    def __init__(self, *handles: Disposable) -> None:
+        self._lock = Lock()
+        self._handles: list[Disposable] | None = [*handles]
+
+    def add(self, handle: Disposable, /) -> None:
+        """Remove `handle`, too; at once if the others were removed already."""
+        with self._lock:
+            handles = self._handles
+            if handles is not None:
+                # Those that have ended need not be kept.
+                handles[:] = [each for each in handles if not each.disposed]
+                handles.append(handle)
+                return
+        handle.dispose()
+
+    @property
+    def disposed(self) -> bool:
+        """See `Disposable.disposed`."""
+        return self._handles is None
+
+    def remove(self) -> None:
+        """End all registrations. Idempotent."""
+        with self._lock:
+            handles, self._handles = self._handles, None
+        for handle in handles or ():
+            handle.dispose()
+
+    def dispose(self) -> None:
+        """See `Disposable.dispose`."""
+        self.remove()
+
+    def __enter__(self) -> Removables:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def register_with(observable: AgeraObservable, updatable: UpdatableLike) -> Removable:
+    """Add `updatable` to an observable of Agera; the handle removes it, once.
+
+    Source: seed 003, A10 and A11.
+
+    Raises:
+        IllegalStateError: as ``add_updatable``: without a loop, or if it was added already.
+    """
+    observable.add_updatable(updatable)
+    return Removable(lambda: observable.remove_updatable(updatable))

@@ -1,0 +1,296 @@
+"""Operators that join several sources, or cross threads. What waits in them is a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Final, final
+
+from flow_core import Flow, from_publisher
+from flow_core.demand import UNBOUNDED, check_prefetch
+from flow_core.errors import RejectedExecutionError, throw_if_fatal
+from flow_core.executors import Executor, Runner, as_runner
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscription
+from flow_core.subscribers.strict import core_subscriber
+from flow_rxcompat._outlets import Counted, Outlet
+from flow_rxcompat.signals.handles import Removable
+from flow_rxcompat.signals.observable import Observable
+from flow_rxcompat.signals.updatables import UPDATE, Signal
+
+__all__ = ["flat_mapped", "merge", "observed_on", "subscribed_on", "until"]
+
+_Connect = Callable[["_Joined"], object]
+
+
+@final
+class _JoinedSource(Publisher[Signal]):
+    """Makes an outlet for each subscriber, and connects the sources to it."""
+
+    __slots__ = ("_connect", "_label", "_most", "_runner")
+
+    def __init__(
+        self,
+        label: str,
+        connect: _Connect,
+        *,
+        runner: Runner | None = None,
+        most: int | None = None,
+    ) -> None:
+        self._label = label
+        self._connect = connect
+        self._runner = runner
+        self._most = most
+
+    def subscribe(self, subscriber: Subscriber[Signal], /) -> None:
+        """See `Publisher.subscribe`."""
+        outlet: Outlet[Signal] = Outlet(
+            core_subscriber(subscriber), Counted(UPDATE, self._most), self._label, self._runner
+        )
+        joined = _Joined(outlet)
+        outlet.attach(joined.leave)
+        outlet.start()
+        if outlet.over:
+            return
+        try:
+            self._connect(joined)
+        except BaseException as error:
+            throw_if_fatal(error)
+            joined.fail(error)
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+@final
+class _Joined:
+    """The sources of one subscriber: ends when all have ended, or one has failed."""
+
+    __slots__ = ("_inputs", "_lock", "_open", "outlet")
+
+    def __init__(self, outlet: Outlet[Signal]) -> None:
+        self.outlet = outlet
+        self._lock = Lock()
+        self._inputs: set[_Input] | None = set()
+        self._open = 0
+
+    def connect(self, source: Publisher[object], on_next: Callable[[], object]) -> _Input:
+        """Subscribe to `source`; it counts as open until it has ended."""
+        made = _Input(self, on_next, counts=True)
+        with self._lock:
+            self._open += 1
+        self.attach(source, made)
+        return made
+
+    def attach(self, source: Publisher[object], made: _Input) -> None:
+        """Subscribe `made` to `source`, unless nothing is wanted any more."""
+        with self._lock:
+            wanted = self._inputs is not None
+            if self._inputs is not None:
+                self._inputs.add(made)
+        if wanted:
+            from_publisher(source).subscribe(made)
+
+    def pass_on(self) -> None:
+        """An update for the subscriber."""
+        self.outlet.put(UPDATE)
+        self.outlet.signal()
+
+    def ended(self, one: _Input) -> None:
+        """`one` has completed."""
+        with self._lock:
+            if self._inputs is not None:
+                self._inputs.discard(one)
+            self._open -= one.counts
+            last = not self._open
+        if last:
+            self.complete()
+
+    def complete(self) -> None:
+        """End it, after the updates that wait."""
+        self.outlet.end(None)
+
+    def fail(self, error: BaseException) -> None:
+        """End it with `error`."""
+        self.outlet.end(error)
+
+    def leave(self) -> None:
+        """Leave all sources."""
+        with self._lock:
+            inputs, self._inputs = self._inputs, None
+        for one in inputs or ():
+            one.handle.remove()
+            one.release()
+
+
+@final
+class _Input(CoreSubscriber[object]):
+    """One source of a `_Joined`. Hashed by identity."""
+
+    __slots__ = ("_joined", "_on_end", "_on_next", "_requests", "counts", "handle", "subscription")
+
+    def __init__(
+        self,
+        joined: _Joined,
+        on_next: Callable[[], object],
+        *,
+        counts: bool,
+        on_end: Callable[[], object] | None = None,
+        requests: int = UNBOUNDED,
+    ) -> None:
+        self._joined = joined
+        self._on_next = on_next
+        self._on_end = on_end
+        self._requests: Final = requests
+        self.counts = counts
+        self.handle = Removable()
+        self.subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if self.subscription is not None:
+            subscription.cancel()  # §2.5
+            return
+        self.subscription = subscription
+        self.handle.attach(subscription.cancel)
+        if not self.handle.removed:
+            subscription.request(self._requests)
+
+    def on_next(self, item: object, /) -> None:
+        """See `Subscriber.on_next`."""
+        try:
+            self._on_next()
+        except BaseException as error:
+            self.handle.remove()
+            throw_if_fatal(error)
+            self._joined.fail(error)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        self._joined.fail(error)
+        self.release()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        on_end = self._on_end
+        self.release()
+        if on_end is not None:
+            on_end()
+        self._joined.ended(self)
+
+    def release(self) -> None:
+        """Let go of what it would call, and of its subscription."""
+        self._on_next = _nothing
+        self._on_end = None
+        self.subscription = _OVER
+        self.handle.attach(_nothing)
+
+
+def _nothing() -> None:
+    """What is left to do when it is over."""
+
+
+@final
+class _Over:
+    """The subscription of an input that has ended: another one is refused still (§2.5)."""
+
+    __slots__ = ()
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+
+
+_OVER: Final = _Over()
+
+
+def _observable(source: _JoinedSource) -> Observable:
+    return Observable(Flow(source))
+
+
+def merge(*sources: Publisher[Signal]) -> Observable:
+    """The updates of all `sources`; ends with the last of them, fails with the first that does."""
+
+    def connect(joined: _Joined) -> None:
+        if not sources:
+            joined.complete()
+            return
+        inputs = [_Input(joined, joined.pass_on, counts=True) for _ in sources]
+        joined._open = len(inputs)  # before the first one can end
+        for source, one in zip(sources, inputs, strict=True):
+            joined.attach(source, one)
+
+    return _observable(_JoinedSource("merge", connect))
+
+
+def until(source: Publisher[Signal], other: Publisher[object]) -> Observable:
+    """See `Observable.take_until`."""
+
+    def connect(joined: _Joined) -> None:
+        stop = _Input(joined, joined.complete, counts=False, on_end=joined.complete)
+        joined._open = 1
+        joined.attach(other, stop)
+        joined.attach(source, _Input(joined, joined.pass_on, counts=True))
+
+    return _observable(_JoinedSource("take_until", connect))
+
+
+def flat_mapped(
+    source: Publisher[Signal],
+    function: Callable[[], Publisher[Signal]],
+    max_concurrency: int,
+) -> Observable:
+    """See `Observable.flat_map`."""
+    check_prefetch(max_concurrency, "max_concurrency")
+
+    def connect(joined: _Joined) -> None:
+        def more() -> None:
+            subscription = outer.subscription
+            if subscription is not None:
+                subscription.request(1)
+
+        def add() -> None:
+            made = function()
+            one = _Input(joined, joined.pass_on, counts=True, on_end=more)
+            with joined._lock:
+                joined._open += 1
+            joined.attach(made, one)
+
+        outer = _Input(joined, add, counts=True, requests=max_concurrency)
+        joined._open = 1
+        joined.attach(source, outer)
+
+    return _observable(_JoinedSource("flat_map", connect))
+
+
+def observed_on(source: Publisher[Signal], executor: Executor, *, coalesce: bool) -> Observable:
+    """See `Observable.observe_on`."""
+    return _observable(
+        _JoinedSource(
+            "observe_on",
+            lambda joined: joined.connect(source, joined.pass_on),
+            runner=as_runner(executor),
+            most=1 if coalesce else None,
+        )
+    )
+
+
+def subscribed_on(source: Publisher[Signal], executor: Executor) -> Observable:
+    """See `Observable.subscribe_on`."""
+    runner = as_runner(executor)
+
+    def connect(joined: _Joined) -> None:
+        def start() -> None:
+            try:
+                joined.connect(source, joined.pass_on)
+            except BaseException as error:
+                throw_if_fatal(error)
+                joined.fail(error)
+
+        def dropped(error: RejectedExecutionError) -> None:
+            joined.fail(error)
+
+        runner.execute(start, dropped)
+
+    return _observable(_JoinedSource("subscribe_on", connect))

@@ -1,0 +1,272 @@
+"""`Observable`: one way in, one handle out, errors and an end; a publisher underneath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, final
+
+from flow_core import Flow, hooks
+from flow_core.demand import UNBOUNDED
+from flow_core.errors import none_given, throw_if_fatal
+from flow_core.executors import Executor
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscription
+from flow_rxcompat.agera.protocols import ConditionLike, called
+from flow_rxcompat.signals.handles import Removable
+from flow_rxcompat.signals.updatables import Signal, Updatable
+
+__all__ = ["Observable"]
+
+R = TypeVar("R")
+
+
+class Observable(Publisher[Signal]):
+    """Tells of changes: what Agera's could have been.
+
+    >>> from flow_rxcompat.signals import Dispatcher
+    >>> dispatcher = Dispatcher()
+    >>> with dispatcher.take(2).register(
+    ...     lambda: print("changed"), on_complete=lambda: print("over")
+    ... ):
+    ...     dispatcher.update()
+    ...     dispatcher.update()
+    ...     dispatcher.update()
+    changed
+    changed
+    over
+
+    It is a ``Publisher[Signal]``: `flow` has the operators of a `Flow`, and `subscribe` takes any
+    subscriber. Nothing has to be remembered by a stage: there is no map from one updatable to
+    another, the same updatable may be registered twice, and removing is idempotent.
+
+    Demand: an updatable takes all that comes. Thread: that of the source; `observe_on` and
+    `subscribe_on` change it.
+
+    Source: seed 003, R1 to R5.
+
+    Args:
+        source: where the signals come from.
+    """
+
+    __slots__ = ("__weakref__", "_flow")
+
+    def __init__(self, source: Publisher[Signal]) -> None:
+        self._flow: Flow[Signal] = source if isinstance(source, Flow) else Flow(source)
+
+    @property
+    def flow(self) -> Flow[Signal]:
+        """The same signals as a flow."""
+        return self._flow
+
+    def subscribe(self, subscriber: Subscriber[Signal], /) -> None:
+        """See `Publisher.subscribe`."""
+        if subscriber is None:
+            raise none_given("subscribe")
+        self._flow.subscribe(subscriber)
+
+    def register(
+        self,
+        update: Updatable | Callable[[], object],
+        *,
+        on_error: Callable[[BaseException], object] | None = None,
+        on_complete: Callable[[], object] | None = None,
+    ) -> Removable:
+        """Tell `update` of changes from now on (R1).
+
+        Args:
+            update: an `Updatable`, or a function.
+            on_error: for a function: gets the error; without it, the dropped-errors hook does.
+            on_complete: for a function: called at the end.
+
+        Returns:
+            The handle that ends it. It has ended when it was removed, or the source has ended.
+        """
+        if isinstance(update, Updatable):
+            registration = _Registration(update.update, update.error, update.complete)
+            update.on_register(registration.handle)
+        else:
+            registration = _Registration(called(update, "update"), on_error, on_complete)
+        return self._registered(registration)
+
+    def register_with_remover(
+        self,
+        update: Callable[[Removable], object],
+        *,
+        on_error: Callable[[BaseException], object] | None = None,
+        on_complete: Callable[[], object] | None = None,
+    ) -> Removable:
+        """As `register`, of a function that gets the handle with each update (R2).
+
+        >>> from flow_rxcompat.signals import Dispatcher
+        >>> dispatcher = Dispatcher()
+        >>> handle = dispatcher.register_with_remover(lambda remover: remover.remove())
+        >>> dispatcher.update()
+        >>> handle.removed
+        True
+        """
+        function = called(update, "update")
+        handle = Removable()
+        registration = _Registration(lambda: function(handle), on_error, on_complete, handle)
+        return self._registered(registration)
+
+    def _registered(self, registration: _Registration) -> Removable:
+        handle = registration.handle
+        if not handle.removed:
+            self._flow.subscribe(registration)
+        return handle
+
+    # -- operators
+
+    def take(self, count: int) -> Observable:
+        """The first updates, and the end after them: the source is left then.
+
+        Args:
+            count: updates.
+        """
+        return Observable(self._flow.take(count))
+
+    def skip(self, count: int) -> Observable:
+        """All updates but the first ones.
+
+        Args:
+            count: updates.
+        """
+        return Observable(self._flow.skip(count))
+
+    def filter(self, condition: ConditionLike) -> Observable:
+        """The updates that come while `condition` applies."""
+        applies = called(condition, "applies")
+        return Observable(self._flow.filter(lambda _: bool(applies())))
+
+    def take_while(self, condition: ConditionLike) -> Observable:
+        """The updates up to the first one that comes when `condition` does not apply."""
+        applies = called(condition, "applies")
+        return Observable(self._flow.take_while(lambda _: bool(applies())))
+
+    def do_on_update(self, action: Callable[[], object]) -> Observable:
+        """Call `action` before each update, on the thread of the source."""
+        return Observable(self._flow.do_on_next(lambda _: action()))
+
+    def map(self, function: Callable[[], R]) -> Flow[R]:
+        """What `function` gives at each update: from signals to values."""
+        return self._flow.map(lambda _: function())
+
+    def take_until(self, other: Publisher[object]) -> Observable:
+        """The updates until `other` gives something, or completes."""
+        from flow_rxcompat.signals.joining import until
+
+        return until(self, other)
+
+    def flat_map(
+        self, function: Callable[[], Publisher[Signal]], *, max_concurrency: int = 128
+    ) -> Observable:
+        """The updates of all that `function` gives, which is called at each update.
+
+        Args:
+            function: gives an observable.
+            max_concurrency: how many of them are registered with at a time; updates that come
+                meanwhile wait, as a number.
+        """
+        from flow_rxcompat.signals.joining import flat_mapped
+
+        return flat_mapped(self, function, max_concurrency)
+
+    def merge_with(self, *others: Publisher[Signal]) -> Observable:
+        """The updates of this one and of `others`; ends with the last of them."""
+        from flow_rxcompat.signals.joining import merge
+
+        return merge(self, *others)
+
+    def observe_on(self, executor: Executor, *, coalesce: bool = False) -> Observable:
+        """Deliver on `executor` (R4). What waits is a number: none is lost, and nothing grows.
+
+        Args:
+            executor: a pool, or a callable that has a task run.
+            coalesce: updates that come while one waits are that one, as in Agera.
+        """
+        from flow_rxcompat.signals.joining import observed_on
+
+        return observed_on(self, executor, coalesce=coalesce)
+
+    def subscribe_on(self, executor: Executor) -> Observable:
+        """Register with the source on `executor`: for sources that work when they are (R4)."""
+        from flow_rxcompat.signals.joining import subscribed_on
+
+        return subscribed_on(self, executor)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._flow!r})"
+
+
+@final
+class _Registration(CoreSubscriber[Signal]):
+    """One updatable, registered once. It knows its subscription; nobody has to look it up."""
+
+    __slots__ = ("_complete", "_error", "_subscription", "_update", "handle")
+
+    def __init__(
+        self,
+        update: Callable[[], object],
+        error: Callable[[BaseException], object] | None,
+        complete: Callable[[], object] | None,
+        handle: Removable | None = None,
+    ) -> None:
+        self._update = update
+        self._error = error
+        self._complete = complete
+        self._subscription: Subscription | None = None
+        self.handle = Removable() if handle is None else handle
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. Who was removed before is never registered."""
+        if self._subscription is not None:
+            subscription.cancel()  # §2.5
+            return
+        self._subscription = subscription
+        self.handle.attach(subscription.cancel)
+        if not self.handle.removed:
+            subscription.request(UNBOUNDED)
+
+    def on_next(self, item: Signal, /) -> None:
+        """See `Subscriber.on_next`."""
+        if not self.handle.removed:
+            self._update()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`: it is told what it raised."""
+        if self.handle.removed:
+            return False
+        self.on_error(error)
+        return True
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        removed = self._ended()
+        if removed or self._error is None:
+            hooks.drop_error(error)
+            return
+        try:
+            self._error(error)
+        except BaseException as raised:
+            throw_if_fatal(raised)
+            hooks.drop_error(raised)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        if self._ended() or self._complete is None:
+            return
+        try:
+            self._complete()
+        except BaseException as raised:
+            throw_if_fatal(raised)
+            hooks.drop_error(raised)
+
+    def _ended(self) -> bool:
+        """End the handle, which has nothing to cancel any more; whether it was removed before."""
+        removed = self.handle.removed
+        self.handle.attach(_nothing)
+        self.handle.remove()
+        return removed
+
+
+def _nothing() -> None:
+    """There is no subscription any more (§3.13)."""

@@ -1,0 +1,210 @@
+"""Where signals come from: by hand, and from a value that changes."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, final
+
+from flow_core import Flow, hooks
+from flow_core.demand import DEFAULT_PREFETCH
+from flow_core.errors import NoneItemError, none_given
+from flow_core.protocols import Publisher, Subscriber
+from flow_core.subscribers.strict import core_subscriber
+from flow_rxcompat._outlets import (
+    Counted,
+    Lines,
+    Outlet,
+    Queued,
+    Strategy,
+    check_strategy,
+)
+from flow_rxcompat.signals.observable import Observable
+from flow_rxcompat.signals.updatables import UPDATE, Signal
+
+__all__ = ["Dispatcher", "MutableRepository"]
+
+T = TypeVar("T")
+
+
+@final
+class _Signals(Publisher[Signal]):
+    """The signals of `Lines`, as a number for each subscriber."""
+
+    __slots__ = ("_label", "_lines")
+
+    def __init__(self, lines: Lines[Signal], label: str) -> None:
+        self._lines = lines
+        self._label = label
+
+    def subscribe(self, subscriber: Subscriber[Signal], /) -> None:
+        """See `Publisher.subscribe`."""
+        outlet: Outlet[Signal] = Outlet(core_subscriber(subscriber), Counted(UPDATE), self._label)
+        outlet.start()
+        self._lines.join(outlet)
+
+    def __repr__(self) -> str:
+        return self._label
+
+
+@final
+class Dispatcher(Observable):
+    """Signals by hand, from any threads.
+
+    >>> dispatcher = Dispatcher()
+    >>> handle = dispatcher.register(lambda: print("changed"))
+    >>> dispatcher.update()
+    changed
+
+    Demand: updates that are not requested wait, as a number. Thread: the caller's (G10).
+    """
+
+    __slots__ = ("_lines",)
+
+    def __init__(self) -> None:
+        self._lines: Lines[Signal] = Lines()
+        super().__init__(_Signals(self._lines, "Dispatcher()"))
+
+    @property
+    def has_updatables(self) -> bool:
+        """Whether anybody is registered."""
+        return len(self._lines) > 0
+
+    @property
+    def terminated(self) -> bool:
+        """Whether it has failed or completed."""
+        return self._lines.ended
+
+    def update(self) -> None:
+        """Something has changed. After the end, nothing happens."""
+        self._lines.put(UPDATE)
+
+    def error(self, error: BaseException, /) -> None:
+        """It has failed: all get `error` itself, those who come later, too."""
+        if error is None:
+            raise none_given("error")
+        self._lines.end(error)
+
+    def complete(self) -> None:
+        """It has ended."""
+        self._lines.end(None)
+
+
+@final
+class _Values(Publisher[T]):
+    """The values of a repository, for each subscriber as a strategy says."""
+
+    __slots__ = ("_capacity", "_current", "_repository", "_strategy")
+
+    def __init__(
+        self,
+        repository: MutableRepository[T],
+        strategy: Strategy,
+        capacity: int,
+        *,
+        current: bool,
+    ) -> None:
+        self._repository = repository
+        self._strategy: Strategy = strategy
+        self._capacity = capacity
+        self._current = current
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        store: Queued[T] = Queued(self._strategy, self._capacity, repr(self))
+        outlet: Outlet[T] = Outlet(core_subscriber(subscriber), store, repr(self))
+        outlet.start()
+        self._repository.join(outlet, current=self._current)
+
+    def __repr__(self) -> str:
+        return f"values({self._strategy!r})"
+
+
+@final
+class MutableRepository(Observable, Generic[T]):
+    """A value that changes: signals that it has, or all values it had, as one prefers.
+
+    >>> numbers = MutableRepository(0)
+    >>> handle = numbers.register(lambda: print("changed to", numbers.get()))
+    >>> numbers.accept(1)
+    changed to 1
+    >>> seen = numbers.values(strategy="buffer", current=False).subscribe(print)
+    >>> numbers.accept(2)
+    changed to 2
+    2
+
+    A value that is equal to the last one is no change. Thread: the caller's (G10).
+
+    Args:
+        value: the first value.
+
+    Raises:
+        NoneItemError: if it is None.
+    """
+
+    __slots__ = ("_lines", "_signals", "_value")
+
+    def __init__(self, value: T) -> None:
+        if value is None:
+            raise NoneItemError("MutableRepository(None): None is no value")
+        self._value = value
+        self._signals: Lines[Signal] = Lines()
+        self._lines: Lines[T] = Lines()
+        super().__init__(_Signals(self._signals, "MutableRepository()"))
+
+    def get(self) -> T:
+        """The value."""
+        return self._value
+
+    def accept(self, value: T, /) -> None:
+        """Replace the value; after the end, it goes to the dropped-items hook."""
+        if value is None:
+            raise none_given("accept")
+        lines = self._lines
+        outlets: tuple[Outlet[T], ...] = ()
+        with lines.lock:
+            ended = lines.ended
+            if not ended:
+                if value == self._value:
+                    return
+                self._value = value
+                outlets = lines.put_locked(value)
+        if ended:
+            hooks.drop_item(value)
+            return
+        self._signals.put(UPDATE)
+        for outlet in outlets:
+            outlet.signal()
+
+    def error(self, error: BaseException, /) -> None:
+        """It has failed: all get `error` itself, those who come later, too."""
+        if error is None:
+            raise none_given("error")
+        if self._lines.end(error):
+            self._signals.end(error)
+
+    def complete(self) -> None:
+        """No other value will come."""
+        if self._lines.end(None):
+            self._signals.end(None)
+
+    def values(
+        self,
+        *,
+        strategy: Strategy = "latest",
+        capacity: int = DEFAULT_PREFETCH,
+        current: bool = True,
+    ) -> Flow[T]:
+        """The values, none of them lost unless one says so (G7).
+
+        Demand: as `strategy` says. Thread: that of ``accept``, or of the requester.
+
+        Args:
+            strategy: what becomes of values that are not requested: see `Strategy`.
+            capacity: values that wait at most, in ``buffer``.
+            current: whether it begins with the value that is there.
+        """
+        check_strategy(strategy, capacity)
+        return Flow(_Values(self, strategy, capacity, current=current))
+
+    def join(self, outlet: Outlet[T], *, current: bool) -> None:
+        """Tell `outlet` of the values; for `values`."""
+        self._lines.join(outlet, self.get if current else None)
