@@ -28,7 +28,11 @@ nox.needs_version = ">=2026.10"
 
 ROOT = Path(__file__).parent
 PACKAGES = sorted(folder.parent.name for folder in ROOT.glob("packages/*/pyproject.toml"))
-EXTRAS = {"flow-spark": "[jvm]"}  # the tests need no Java on the machine
+EXTRAS = {
+    "flow-rxcompat": "[rx]",
+    "flow-spark": "[connect,jvm]",  # the tests need no Java on the machine
+}
+REACTIVEX = ("4.0.4", "5.1.0", "6.1.0")
 
 EXPLORED = {"flow-ops": ("coordination", "threads", "test_interleave.py")}
 
@@ -64,7 +68,11 @@ nox.options.sessions = [
     "demo",
 ]
 
-SOAK = {"FLOW_SOAK_S": "60", "FLOW_SOAK_ITEMS": "10000000"}  # `tests` takes 2 and 100000
+SOAK = {  # `tests` takes 2, 100000 and 4000
+    "FLOW_SOAK_S": "60",
+    "FLOW_SOAK_ITEMS": "10000000",
+    "FLOW_SOAK_ROUNDS": "1000000",
+}
 
 # --- Helpers ------------------------------------------------------------------------------------
 
@@ -230,7 +238,7 @@ def tck(session: nox.Session) -> None:
 @nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
 def interleave(session: nox.Session) -> None:
     """Explore the schedules of threads with up to three preemptions; `tests` does two."""
-    packages = ("flow-core", "flow-ops", "flow-multicast")
+    packages = ("flow-core", "flow-ops", "flow-multicast", "flow-rxcompat")
     install(session, *packages)
     session.install(*dependencies("test"))
     folders = [f"packages/{package}/tests" for package in packages]
@@ -239,18 +247,39 @@ def interleave(session: nox.Session) -> None:
     session.run("pytest", *folders, *options, env=env)
 
 
+@nox.session(tags=["full"], python=OLDEST, reuse_venv=False)
+@nox.parametrize("version", [nox.param(version, id=version) for version in REACTIVEX])
+def reactivex(session: nox.Session, version: str) -> None:
+    """Test the bridges to ReactiveX with one of its major versions."""
+    install(session, "flow-rxcompat")
+    session.install(f"reactivex=={version}", *dependencies("test"))
+    folder = Path("packages", "flow-rxcompat", "tests")
+    files = (str(folder / "rx"), str(folder / "test_without_reactivex.py"))
+    session.run("pytest", *files, "--numprocesses=auto", *session.posargs)
+
+
 @nox.session(python=NEWEST, reuse_venv=False)
 def soak(session: nox.Session) -> None:
-    """Run random pipelines for a minute, and sources that do not wait for 10 million items."""
-    install(session, "flow-core", "flow-ops")
+    """Run random pipelines for a minute, 10 million items that do not wait, a million who leave."""
+    install(session, "flow-core", "flow-ops", "flow-multicast")
     session.install(*dependencies("test"))
     env = {name: os.environ.get(name, value) for name, value in SOAK.items()}
-    folder = "packages/flow-ops/tests/registry/"
-    files = (f"{folder}test_soak.py", f"{folder}test_bounded.py")
+    folder = "packages/flow-ops/tests/registry"
+    files = (f"{folder}/test_soak.py", f"{folder}/test_bounded.py")
+    files += ("packages/flow-multicast/tests/test_churn.py",)
     session.run("pytest", *files, "--timeout=1800", *session.posargs, env=env)
 
 
-# Sessions that come with their subject go here: spark (clusters), docs.
+@nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
+def spark(session: nox.Session) -> None:
+    """Run flows on clusters, Spark Connect and Kafka, all started here, and break them."""
+    install(session, "flow-spark", "flow-ops", "flow-multicast")
+    session.install(*dependencies("test"))
+    options = ("-m", "cluster or not cluster", "--timeout=600", *session.posargs)
+    session.run("pytest", "packages/flow-spark/tests/cluster", *options)
+
+
+# Sessions that come with their subject go here: docs.
 
 
 @nox.session(reuse_venv=True)

@@ -121,6 +121,12 @@ def aggregating(ints: Flow[int], words: Flow[str], floats: Flow[float]) -> None:
     assert_type(words.pipe(op.to_set()), Flow[set[str]])
     assert_type(words.pipe(op.to_dict(lambda word: len(word))), Flow[dict[int, str]])
     assert_type(words.pipe(op.to_dict(len, lambda word: word.encode())), Flow[dict[int, bytes]])
+    assert_type(words.pipe(op.reduce_by_key(len, min)), Flow[tuple[int, str]])
+    assert_type(
+        words.pipe(op.reduce_by_key(lambda word: word[0], int.__add__, len)),
+        Flow[tuple[str, int]],
+    )
+    assert_type(words.pipe(op.count_by_key(lambda word: word[0])), Flow[tuple[str, int]])
     assert_type(words.pipe(op.to_multidict(lambda word: len(word))), Flow[dict[int, list[str]]])
     assert_type(
         words.pipe(op.to_multidict(len, lambda word: word.encode())), Flow[dict[int, list[bytes]]]

@@ -20,6 +20,7 @@ from flow_core import (
     Stage,
     Template,
 )
+from flow_core.protocols import CallableSource
 from flow_core.subscribers import CallbackSubscriber
 
 
@@ -116,6 +117,13 @@ def aggregating(ints: Flow[int], words: Flow[str], floats: Flow[float]) -> None:
     assert_type(words.to_set(), Flow[set[str]])
     assert_type(words.to_dict(lambda word: len(word)), Flow[dict[int, str]])
     assert_type(words.to_dict(len, lambda word: word.encode()), Flow[dict[int, bytes]])
+    assert_type(words.reduce_by_key(len, lambda a, b: a + b), Flow[tuple[int, str]])
+    assert_type(
+        words.reduce_by_key(lambda word: word[0], int.__add__, value=lambda word: len(word)),
+        Flow[tuple[str, int]],
+    )
+    assert_type(words.count_by_key(lambda word: word[0]), Flow[tuple[str, int]])
+    assert_type(words.collect(set[str], set[str].add, set[str].update), Flow[set[str]])
     assert_type(words.to_multidict(lambda word: len(word)), Flow[dict[int, list[str]]])
     assert_type(words.to_multidict(len, lambda word: word.encode()), Flow[dict[int, list[bytes]]])
     assert_type(words.count(), Flow[int])
@@ -198,6 +206,7 @@ def assembling(words: Flow[str], lengths: Operator[str, Flow[int]]) -> None:
     assert_type(words.source, Publisher[Any] | IterableSource[Any])
     assert_type(words.stages, tuple[Stage[Any, Any], ...])
     assert_type(words.boundary, tuple[Flow[Any], Operator[Any, Any]] | None)
+    assert_type(words.called(), CallableSource[str] | None)
     assert_type(words.moved(lambda first: first.hide()), Flow[str])
 
 

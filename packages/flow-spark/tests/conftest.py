@@ -1,20 +1,60 @@
-"""One Spark session for all tests of this package."""
+"""One Spark session for all tests of this package, but for those on clusters."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import flow_spark
 
+from .infrastructure.fixtures import (
+    kafka,
+    kafka_source,
+    place,
+    runtime,
+    sessions,
+    standalone,
+)
+from .infrastructure.places import PLACES
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from .infrastructure.sessions import Sessions
+
+__all__ = ["kafka", "kafka_source", "place", "runtime", "sessions", "standalone"]
+
+CLUSTER = Path(__file__).parent / "cluster"
+
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(sessions: Sessions) -> SparkSession:
     """A session on two threads that retries lost Python workers, as a cluster does."""
-    with flow_spark.session("local[2,4]", app_name="flow-spark-tests") as session:
-        yield session
+    return sessions.switch(flow_spark.session("local[2,4]", app_name="flow-spark-tests"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Leave out the tests that are marked ``cluster``, unless ``-m`` speaks of them.
+
+    Those on other sessions than the common one come last, mode by mode: each is opened once.
+    """
+    yield
+    if "cluster" not in config.option.markexpr:
+        marked = [item.get_closest_marker("cluster") is not None for item in items]
+        config.hook.pytest_deselected(items=list(itertools.compress(items, marked)))
+        items[:] = [item for item, left_out in zip(items, marked, strict=True) if not left_out]
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if CLUSTER not in item.path.parents:
+        return -1
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return PLACES.index(params["place"]) if "place" in params else len(PLACES)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_core.errors import NoItemError
 from flow_core.stages import Program, Stage, Template
 from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark.errors import OrderedOperatorError
@@ -36,7 +37,26 @@ def names(stages: tuple[Stage[Any, Any], ...]) -> str:
         (F.map(str).count(), "map count", "reduce"),
         (F.map(str).reduce(max), "map reduce", "reduce"),
         (F.map(str).reduce(lambda a, b: a + b, ""), "map", "reduce"),
-        (F.map(str).collect(set, set.add), "map", "collect"),
+        (F.map(str).collect(set, set.add), "map distinct", "collect"),
+        (F.map(str).collect(list, list.append), "map", "collect"),
+        (F.collect(list, list.append, list.extend).map(len), "collect", "collect map"),
+        (F.to_set(), "distinct", "to_set"),
+        (F.to_dict(str), "reduce_by_key", "to_dict"),
+        (F.to_dict(str, str).map(len), "reduce_by_key", "to_dict map"),
+        (F.to_multidict(str), "", "to_multidict"),
+        (F.average(), "average", "average"),
+        (F.sum(), "sum", "sum"),
+        (F.sum(5), "reduce", "sum"),
+        (F.min(str).map(str), "min", "min map"),
+        (F.max(str), "max", "max"),
+        (F.is_empty(), "is_empty", "all"),
+        (F.contains(3), "contains", "some"),
+        (F.sort(), "sort", "sort"),
+        (F.sort(str, reverse=True).take(3).map(str), "sort take", "sort take map"),
+        (F.sort().map(str).take(3), "sort", "sort map take"),
+        (F.reduce_by_key(str, max).map(len), "reduce_by_key", "reduce_by_key map"),
+        (F.reduce_by_key(str, max, str), "reduce_by_key", "reduce_by_key"),
+        (F.count_by_key(str), "count_by_key", "reduce_by_key"),
         (F.map(str).to_list(), "map", "to_list"),
         (F.map(str).do_on_next(print).map(int), "map", "do_on_next map"),
     ],
@@ -103,6 +123,8 @@ def test_counting_partitions_and_adding_up_counts_the_whole() -> None:
         F.take(3).pairwise(),
         F.distinct().skip(1),
         F.do_on_next(print).skip(1),
+        F.count_by_key(str).pairwise(),
+        F.reduce_by_key(str, max).map(len).skip(1),
     ],
     ids=repr,
 )
@@ -136,6 +158,66 @@ def test_effects_stay_in_this_process_even_on_a_declared_order() -> None:
     found = parts(F.map(str).do_on_next(print).skip(1), ordered=True)
 
     assert (names(found.remote), names(found.local)) == ("map", "do_on_next skip")
+
+
+def test_what_was_sorted_is_in_order() -> None:
+    found = parts(F.sort().pairwise())
+
+    assert (names(found.remote), names(found.local)) == ("sort", "sort pairwise")
+
+
+@pytest.mark.parametrize(
+    ("made", "item", "key"),
+    [
+        (F.distinct(), 3, 3),
+        (F.distinct(str), 3, "3"),
+        (F.count_by_key(str), ("3", 1), "3"),
+        (F.reduce_by_key(str, max), ("3", 9), "3"),
+    ],
+    ids=repr,
+)
+def test_what_has_the_same_key_may_meet_anywhere(
+    made: flow.Flow[Any], item: object, key: object
+) -> None:
+    found = parts(made.map(str))
+
+    assert found.by is not None
+    assert found.by(item) == key
+    assert found.combine == 1
+
+
+@pytest.mark.parametrize(
+    "made", [F.count(), F.take(2), F.sort(), F.map(str), F.to_list()], ids=repr
+)
+def test_there_is_not_always_a_key(made: flow.Flow[Any]) -> None:
+    assert parts(made).by is None
+
+
+@pytest.mark.parametrize(
+    ("made", "waits"), [(F.count_by_key(str), True), (F.distinct(), False), (F.sort(), True)]
+)
+def test_some_partitions_have_nothing_to_give_before_their_end(
+    made: flow.Flow[Any], waits: bool
+) -> None:
+    assert parts(made).waits is waits
+
+
+def test_the_parts_of_a_stage_know_where_the_user_has_put_it() -> None:
+    found = parts(F.average())
+
+    (stage,), (partial,), (combine,) = F.average().stages, found.remote, found.local
+    assert stage.assembled_at is not None
+    for part in (partial, combine):
+        assert part.assembled_at is not None
+        assert "test_lowering.py:" in part.assembled_at
+
+
+def test_the_mean_of_nothing_fails_as_ever() -> None:
+    found = parts(F.average())
+
+    assert list(Program[Any, Any](found.remote).iterate(iter(()))) == []
+    with pytest.raises(NoItemError, match="average"):
+        list(Program[Any, Any](found.local).iterate(iter(())))
 
 
 def test_one_item_is_in_order() -> None:

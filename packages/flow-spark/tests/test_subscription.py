@@ -24,7 +24,7 @@ from flow_core.protocols import (
 )
 from flow_core.subscribers import core_subscriber
 from flow_core.testing import assert_result
-from flow_spark.jobs.job import PushedJob
+from flow_spark.jobs.origin import Job
 from flow_spark.jobs.publisher import JobSubscription
 
 TIMEOUT_S = 10.0
@@ -119,7 +119,7 @@ class FakeSource(Publisher[Any]):
 
 def run(job: FakeJob, subscriber: CoreSubscriber[Any]) -> JobSubscription[Any]:
     # A stand-in: the subscription only iterates over it and cancels it.
-    subscription: JobSubscription[Any] = JobSubscription(cast("PushedJob", job), subscriber)
+    subscription: JobSubscription[Any] = JobSubscription(cast("Job", job), subscriber)
     subscription.start()
     return subscription
 
@@ -322,7 +322,7 @@ def test_polling_on_an_executor_takes_items_without_a_thread() -> None:
 def test_cancel_and_clear_end_a_job_that_is_polled() -> None:
     for end in ("cancel", "clear"):
         job = FakeJob([[1, 2]], waits=True)
-        link: JobSubscription[Any] = JobSubscription(cast("PushedJob", job), Recorder())
+        link: JobSubscription[Any] = JobSubscription(cast("Job", job), Recorder())
         link.request_fusion(ON_EXECUTOR)
         assert link.poll() == 1
         getattr(link, end)()
@@ -332,7 +332,7 @@ def test_cancel_and_clear_end_a_job_that_is_polled() -> None:
 @pytest.mark.parametrize("mode", [Fusion.SYNC, Fusion.ASYNC, Fusion.ANY, Fusion.NONE])
 def test_whoever_polls_in_the_requesters_thread_gets_no_fusion(mode: Fusion) -> None:
     """Polling blocks while Spark works: that is for executors only."""
-    link: JobSubscription[Any] = JobSubscription(cast("PushedJob", FakeJob([])), Recorder())
+    link: JobSubscription[Any] = JobSubscription(cast("Job", FakeJob([])), Recorder())
 
     assert link.request_fusion(mode) is Fusion.NONE
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final, Generic, Never, TypeVar, cast, final, overload
 
@@ -40,7 +41,7 @@ from flow_core.subscribers.blocking import check_may_block, iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.subscribers.strict import core_subscriber
 
-__all__ = ["AbsorbingSource", "DeferredSource", "Flow"]
+__all__ = ["AbsorbingSource", "DeferredSource", "Flow", "Place"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -77,6 +78,54 @@ class AbsorbingSource(Generic[T_co]):
             FlowError: if a stage has no meaning there; says which, and the ways out.
         """
         return self, stages
+
+    def united(
+        self, flows: tuple[Publisher[Any], ...]
+    ) -> Flow[Any] | None:  # Any: of whatever items the flows have in common
+        """One flow of the items of several, in no order, where these are.
+
+        Args:
+            flows: what is to be merged; the first of them has this source.
+
+        Returns:
+            The flow; None if their items are not in one place, or have to be merged here.
+        """
+        return None
+
+    def places(self, stages: tuple[_AnyStage, ...]) -> tuple[Place, ...]:
+        """What runs where of what `absorb` takes over of `stages`, for whoever asks; runs nothing.
+
+        Raises:
+            FlowError: as `absorb` does.
+        """
+        publisher, left = self.absorb(stages)
+        absorbed = stages[: len(stages) - len(left)]
+        return (Place(repr(publisher), absorbed),) if absorbed else ()
+
+    def plan(self, stages: tuple[_AnyStage, ...]) -> str | None:
+        """How the place of the items will run what it absorbs of `stages`, in its own words.
+
+        Returns:
+            The text; None if that place makes no plans. Nothing runs.
+
+        Raises:
+            FlowError: as `absorb` does.
+        """
+        return None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Some absorbed stages, and where they run.
+
+    Attributes:
+        where: the place, for a reader.
+        stages: what runs there, upstream first; they may be parts of what the user has written.
+    """
+
+    where: str
+    stages: tuple[_AnyStage, ...]
 
 
 class DeferredSource(Generic[T_co]):

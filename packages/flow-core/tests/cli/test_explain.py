@@ -10,6 +10,7 @@ from typing import Any
 import flow_core
 from flow_core import AbsorbingSource, Flow, FlowError, Operator, Stage
 from flow_core.cli.explain import explain
+from flow_core.flow import Place
 from flow_core.plugins import PluginHost
 from flow_core.progress import progress
 from flow_core.protocols import Publisher, Subscriber
@@ -158,6 +159,36 @@ def test_what_a_source_absorbs_is_told_from_what_is_left_here() -> None:
     ]
 
 
+class Planned(Cluster):
+    """Says where it runs what, and how."""
+
+    def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
+        return (Place("each node", stages[:1]), Place("the first node", stages[1:]))
+
+    def plan(self, stages: tuple[Stage[Any, Any], ...]) -> str | None:
+        return f"Map [twice]\n+- Scan of {len(stages)}"
+
+
+def test_a_source_may_say_what_runs_where() -> None:
+    assert lines(Flow(Planned()).map(abs).map(str))[2:] == [
+        "├── absorbed by each node: map",
+        "│   └── map(abs)",
+        "└── absorbed by the first node: map",
+        "    └── map(str)",
+    ]
+
+
+def test_the_plan_of_an_engine_is_shown_on_request() -> None:
+    flow = Flow(Planned()).map(abs)
+    assert "Scan of" not in explain(flow)
+    assert explain(flow, plan=True).splitlines()[-3:] == [
+        "└── plan",
+        "    ├── Map [twice]",
+        "    └── +- Scan of 1",
+    ]
+    assert explain(Flow(Cluster()).map(abs), plan=True) == explain(Flow(Cluster()).map(abs))
+
+
 def test_what_a_source_refuses_is_shown_with_its_reason() -> None:
     text = explain(Flow(Cluster()).map(abs).scan(operator.add))
     assert "refused scan(add, seed=UNSET) has no meaning on a cluster" in text
@@ -228,6 +259,7 @@ def test_the_command_draws_a_flow_and_what_a_function_returns(flow: Any, write: 
     assert done.out.startswith("numbers\n├── source range(0, 3): an iterator\n")
     assert "source range(0, 5)" in flow("explain", "jobs.py:make", "--", "--stop", "5").out
     assert "x = mapper_0(x)" in flow("explain", "jobs.py:numbers", "--source").out
+    assert flow("explain", "jobs.py:numbers", "--plan").out == done.out  # no engine, no plan
     done = flow("explain", "jobs.py:main")
     assert (done.code, done.out) == (2, "")
     assert "main() returns None: it would run its flow" in done.err

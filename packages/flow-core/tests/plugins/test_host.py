@@ -189,6 +189,7 @@ def test_a_hook_that_fails_keeps_what_it_has_yielded(install: Install) -> None:
         ("flow_operators", "OperatorSpec('Bad Name', 'a:b')", "'Bad Name' is no name"),
         ("flow_operators", "OperatorSpec('x', 'a.b.c')", "'package.module:attribute'"),
         ("flow_converters", "ConverterSpec('x', 'a:b', accepts='C')", "does not name a class"),
+        ("flow_translations", "TranslationSpec('x', 'a:b', template='C')", "name a template"),
         ("flow_operaters", "OperatorSpec('x', 'a:b')", "did you mean flow_operators?"),
     ],
 )
@@ -198,7 +199,9 @@ def test_a_record_that_is_none_is_reported(
     install(
         "acme-odd",
         f"""
-        from flow_core.plugins import ConverterSpec, OperatorSpec, SourceSpec, hookimpl
+        from flow_core.plugins import (
+            ConverterSpec, OperatorSpec, SourceSpec, TranslationSpec, hookimpl
+        )
 
         @hookimpl
         def {hook}():

@@ -64,7 +64,7 @@ def test_the_table_of_cases_has_every_method_that_adds_a_stage() -> None:
     others = {
         *("pipe", "then", "moved", "hide", "do_on_request", "subscribe", "iterate"),
         *("first", "last", "single", "to_future"),
-        *("source", "stages", "boundary"),
+        *("source", "stages", "boundary", "called"),
         *("slice", "tap"),  # by brackets; another name of do_action
     }
     assert {name for name in dir(Flow) if not name.startswith("_")} - others == used - {"slice"}

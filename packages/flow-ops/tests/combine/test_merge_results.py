@@ -10,6 +10,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
+from flow_core.flow import AbsorbingSource
 from flow_core.testing import (
     ENDINGS,
     Payloads,
@@ -276,3 +277,44 @@ def test_one_thing_that_is_neither_a_flow_nor_an_iterable_is_refused():
 def test_wrong_numbers_are_refused_at_once(make, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         make(flow.just(1), **options)
+
+
+class Elsewhere(AbsorbingSource[int]):
+    """A source whose items are in another place, which merges them itself."""
+
+    def __init__(self, *items: int) -> None:
+        self.items = items
+
+    def subscribe(self, subscriber):
+        flow.from_iterable(self.items).subscribe(subscriber)
+
+    def united(self, flows):
+        sources = [each.source for each in flows if isinstance(each, flow.Flow)]
+        if len(sources) < len(flows) or not all(isinstance(each, Elsewhere) for each in sources):
+            return None
+        return flow.Flow(Elsewhere(*[item for each in sources for item in each.items]))
+
+    def __repr__(self) -> str:
+        return f"elsewhere{self.items}"
+
+
+def test_flows_of_one_place_are_merged_there() -> None:
+    one, two = flow.Flow(Elsewhere(1, 2)), flow.Flow(Elsewhere(3))
+
+    assert repr(merge(one, two).source) == "elsewhere(1, 2, 3)"
+    assert repr(one.pipe(merge_with(two)).source) == "elsewhere(1, 2, 3)"
+    assert sorted(merge(one, two)) == [1, 2, 3]
+
+
+def test_flows_of_one_place_are_merged_here_if_they_have_to_be() -> None:
+    one, two = flow.Flow(Elsewhere(1, 2)), flow.Flow(Elsewhere(3))
+
+    for merged in (
+        merge(one, flow.just(3)),
+        merge(one, two, max_concurrency=1),
+        merge(one, two, delay_error=True),
+        merge([one, two]),
+        merge_sequential(one, two),
+    ):
+        assert not isinstance(merged.source, Elsewhere)
+        assert sorted(merged) == [1, 2, 3]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from flow_spark.errors import (
     ChannelError,
+    CheckpointConflictError,
+    LimitExceededError,
     NoJavaError,
     NotPicklableError,
     OrderedOperatorError,
@@ -24,16 +26,34 @@ from flow_spark.errors import (
     SessionConflictError,
     SessionStartError,
     SparkJobError,
+    SpoolError,
     UnsupportedTypeError,
 )
 
 if TYPE_CHECKING:
-    from flow_spark._sinks import to_dataframe
-    from flow_spark._sources import from_dataframe, on_spark
+    from flow_spark._columns import select, where
+    from flow_spark._fan_out import BatchSink, batch_writer, write_each
+    from flow_spark._keyed import scan_by_key
+    from flow_spark._sinks import WriteSubscriber, to_arrow, to_dataframe, to_pandas, write
+    from flow_spark._source_stream import stream_source
+    from flow_spark._sources import from_dataframe, on_spark, union
+    from flow_spark._streams import (
+        BatchStore,
+        MicroBatch,
+        SqliteBatchStore,
+        for_each_batch,
+        for_each_batch_once,
+        from_stream,
+    )
     from flow_spark.driver.session import session
 
 __all__ = [
+    "BatchSink",
+    "BatchStore",
     "ChannelError",
+    "CheckpointConflictError",
+    "LimitExceededError",
+    "MicroBatch",
     "NoJavaError",
     "NotPicklableError",
     "OrderedOperatorError",
@@ -44,18 +64,52 @@ __all__ = [
     "SessionConflictError",
     "SessionStartError",
     "SparkJobError",
+    "SpoolError",
+    "SqliteBatchStore",
     "UnsupportedTypeError",
+    "WriteSubscriber",
+    "batch_writer",
+    "for_each_batch",
+    "for_each_batch_once",
     "from_dataframe",
+    "from_stream",
     "on_spark",
+    "scan_by_key",
+    "select",
     "session",
+    "stream_source",
+    "to_arrow",
     "to_dataframe",
+    "to_pandas",
+    "union",
+    "where",
+    "write",
+    "write_each",
 ]
 
 _LAZY = {
+    "BatchStore": "flow_spark._streams",
+    "MicroBatch": "flow_spark._streams",
+    "SqliteBatchStore": "flow_spark._streams",
+    "for_each_batch": "flow_spark._streams",
+    "for_each_batch_once": "flow_spark._streams",
     "from_dataframe": "flow_spark._sources",
+    "from_stream": "flow_spark._streams",
     "on_spark": "flow_spark._sources",
+    "select": "flow_spark._columns",
+    "union": "flow_spark._sources",
+    "where": "flow_spark._columns",
     "session": "flow_spark.driver.session",
+    "BatchSink": "flow_spark._fan_out",
+    "batch_writer": "flow_spark._fan_out",
+    "scan_by_key": "flow_spark._keyed",
+    "stream_source": "flow_spark._source_stream",
+    "write_each": "flow_spark._fan_out",
+    "WriteSubscriber": "flow_spark._sinks",
+    "to_arrow": "flow_spark._sinks",
     "to_dataframe": "flow_spark._sinks",
+    "to_pandas": "flow_spark._sinks",
+    "write": "flow_spark._sinks",
 }
 """Imported when they are used: PySpark and pyarrow take half a second."""
 

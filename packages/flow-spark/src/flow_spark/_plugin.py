@@ -28,6 +28,26 @@ def flow_sources() -> Iterator[SourceSpec]:
         answers=_ON_EXECUTORS,
         distributed=True,
     )
+    yield SourceSpec(
+        "from_stream",
+        "flow_spark:from_stream",
+        summary="The rows of a streaming DataFrame; a micro-batch counts when it is consumed.",
+        answers=_ON_EXECUTORS,
+        distributed=True,
+    )
+    yield SourceSpec(
+        "stream_source",
+        "flow_spark:stream_source",
+        summary="A flow of this process as a streaming DataFrame, through a spool on disk.",
+        distributed=True,
+    )
+    yield SourceSpec(
+        "union",
+        "flow_spark:union",
+        summary="The items of several flows on Spark, as one flow there, in no order.",
+        answers=_ON_EXECUTORS,
+        distributed=True,
+    )
 
 
 @hookimpl
@@ -40,6 +60,24 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.UNBOUNDED_IN,
         answers=_ON_EXECUTORS,
     )
+    for name, summary in (
+        ("for_each_batch", "Deals with a stream micro-batch by micro-batch, in this process."),
+        ("for_each_batch_once", "Deals with each micro-batch exactly once, whatever crashes."),
+        ("select", "Makes rows of other columns, in Spark's own engine."),
+        ("where", "Keeps the rows for which a condition over columns is true, in Spark's engine."),
+    ):
+        yield OperatorSpec(name, f"flow_spark:{name}", summary=summary, answers=_ON_EXECUTORS)
+    yield OperatorSpec(
+        "scan_by_key",
+        "flow_spark:scan_by_key",
+        summary="Accumulates the items of each key of a stream, with states that outlive restarts.",
+        answers=_ON_EXECUTORS,
+    )
+    yield OperatorSpec(
+        "write_each",
+        "flow_spark:write_each",
+        summary="Gives each micro-batch of a stream to several sinks on the cluster.",
+    )
 
 
 @hookimpl
@@ -49,7 +87,21 @@ def flow_sinks() -> Iterator[SinkSpec]:
         "to_dataframe",
         "flow_spark:to_dataframe",
         summary="Ends a flow as a Spark DataFrame, lazily if the flow is on Spark.",
-        backpressure=Backpressure.UNBOUNDED_IN,
+    )
+    yield SinkSpec(
+        "write_spark",
+        "flow_spark:write",
+        summary="Writes a flow to files by Spark, from the executors if it is there.",
+    )
+    yield SinkSpec(
+        "to_arrow",
+        "flow_spark:to_arrow",
+        summary="Holds a flow in memory as a pyarrow.Table, up to a limit.",
+    )
+    yield SinkSpec(
+        "to_pandas",
+        "flow_spark:to_pandas",
+        summary="Holds a flow in memory as a pandas.DataFrame, up to a limit.",
     )
 
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final, overload
 
 from typing_extensions import TypeIs
 
-from flow_core.flow import AbsorbingSource, Flow
+from flow_core.errors import FlowError
+from flow_core.flow import AbsorbingSource, Flow, Place
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Program, Stage
-from flow_spark.jobs.lowering import Split, split
+from flow_spark.errors import SessionConflictError, UnsupportedTypeError
+from flow_spark.jobs.job import lowered_all
+from flow_spark.jobs.lowering import Split, effect_in, split
 from flow_spark.jobs.origin import FlowOrigin, FrameOrigin, Origin
 from flow_spark.jobs.publisher import JobSource
+from flow_spark.jobs.shuffling import ShuffledOrigin
+from flow_spark.jobs.stream_origin import StreamOrigin
+from flow_spark.jobs.united import UnitedOrigin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkSource", "from_dataframe", "is_on_spark", "on_spark"]
+__all__ = ["SparkSource", "from_dataframe", "is_on_spark", "on_spark", "union"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,8 +49,71 @@ class SparkSource(AbsorbingSource[T]):
         self, stages: tuple[Stage[Any, Any], ...]
     ) -> tuple[Publisher[Any], tuple[Stage[Any, Any], ...]]:  # Any: as in AbsorbingSource
         """See `AbsorbingSource.absorb`."""
-        parts = self.split(stages)
-        return JobSource[Any](self.origin, Program(parts.remote)), parts.local
+        origin, parts = self.lowered(stages, stays=False)
+        return JobSource[Any](origin, Program(parts.remote)), parts.local
+
+    def united(
+        self, flows: tuple[Publisher[Any], ...]
+    ) -> Flow[Any] | None:  # Any: as in AbsorbingSource
+        """See `AbsorbingSource.united`: what `union` makes of them, if it can."""
+        found = [flow for flow in flows if isinstance(flow, Flow)]
+        if len(found) < len(flows) or not all(is_on_spark(flow.source) for flow in found):
+            return None
+        try:
+            return union(*found)
+        except FlowError:
+            return None
+
+    def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
+        """See `AbsorbingSource.places`."""
+        steps = self._steps(stages, stays=False)
+        found = [
+            Place(f"one mapInArrow over {origin!r}", parts.remote)
+            for origin, parts in steps
+            if parts.remote
+        ]
+        return tuple(found)
+
+    def plan(self, stages: tuple[Stage[Any, Any], ...]) -> str | None:
+        """See `AbsorbingSource.plan`: Spark's physical plan."""
+        origin, parts = self.lowered(stages, stays=False)
+        if not origin.lazy:
+            return "Spark plans it when the items are there: they are sent when it runs"
+        df = lowered_all(origin.kept(), Program[Any, Any](parts.remote), None)
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            df.explain()
+        return text.getvalue().strip()
+
+    def lowered(self, stages: tuple[Stage[Any, Any], ...], *, stays: bool) -> tuple[Origin, Split]:
+        """The rows and what runs where, with the shuffles that bring items of a key together.
+
+        Args:
+            stages: what follows.
+            stays: whether what comes of them stays on the cluster. If not, it is shuffled only
+                where partitions have nothing to give before their end anyway: otherwise this
+                process would wait for all of them.
+
+        Raises:
+            NotPicklableError: if the stages before a shuffle cannot be sent to the cluster.
+            OrderedOperatorError: if a stage depends on an order that there is not.
+        """
+        return self._steps(stages, stays=stays)[-1]
+
+    def _steps(
+        self, stages: tuple[Stage[Any, Any], ...], *, stays: bool
+    ) -> list[tuple[Origin, Split]]:
+        """As `lowered`, with all that comes before each shuffle."""
+        origin, parts = self.origin, self.split(stages)
+        steps = [(origin, parts)]
+        endless = isinstance(origin, StreamOrigin)
+        while parts.by is not None and not endless and (stays or parts.waits):
+            origin = ShuffledOrigin(origin, Program(parts.remote), parts.by)
+            combine = parts.local[: parts.combine]
+            rest = split(parts.local[parts.combine :], ordered=False, ways_out=origin.ways_out)
+            parts = replace(rest, remote=combine + rest.remote)
+            steps.append((origin, parts))
+        return steps
 
     def split(self, stages: tuple[Stage[Any, Any], ...]) -> Split:
         """Which of `stages` run where the rows are.
@@ -130,3 +202,53 @@ def on_spark(session: SparkSession, *, partitions: int | None = None) -> Operato
         return Flow(SparkSource[T](FlowOrigin(flow, session, partitions)))
 
     return Operator("on_spark", apply, detail)
+
+
+def union(*flows: Flow[T]) -> Flow[T]:
+    """The items of several flows on Spark, as one flow on Spark, in no order.
+
+    The stages of each run where its rows are, and so do those that follow, in one job; DataFrames
+    that are read alike are united by Catalyst.
+
+    >>> everything = union(from_dataframe(old), from_dataframe(new))  # doctest: +SKIP
+    >>> everything.distinct().count().single()  # doctest: +SKIP
+
+    Demand, thread and fusion are those of `from_dataframe`.
+
+    Args:
+        flows: at least one, whose items are on the same session.
+
+    Raises:
+        TypeError: if there is none, or one is no flow on Spark.
+        OrderedOperatorError: if a stage of one depends on an order that there is not.
+        SessionConflictError: if they are on different sessions.
+        UnsupportedTypeError: if one is a stream, or has an effect that is meant for this process.
+    """
+    if not flows:
+        raise TypeError("union() takes at least one flow")
+    branches = tuple(map(_branch, flows))
+    if any(origin.session is not branches[0][0].session for origin, _ in branches):
+        raise SessionConflictError("union() takes flows of one session, and these are of several")
+    return Flow(SparkSource[T](UnitedOrigin(branches)))
+
+
+def _branch(flow: Flow[Any]) -> tuple[Origin, Split]:
+    source = flow.source if isinstance(flow, Flow) else None
+    if not is_on_spark(source):
+        raise TypeError(
+            f"union() takes flows on Spark, not {flow!r}: move it there by .pipe(on_spark(session))"
+            ", or use merge of flow-ops, which unites flows in this process"
+        )
+    if isinstance(source.origin, StreamOrigin):
+        raise UnsupportedTypeError(
+            "union() takes flows that end, and a stream does not: unite the DataFrames, "
+            "from_stream(df.union(other))"
+        )
+    origin, parts = source.lowered(flow.stages, stays=True)
+    effect = effect_in(parts)
+    if effect is not None:
+        raise UnsupportedTypeError(
+            f"{effect!r} is meant for this process, and what is united stays on Spark: put it "
+            "behind union()"
+        )
+    return origin, parts

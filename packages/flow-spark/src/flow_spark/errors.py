@@ -6,6 +6,8 @@ from flow_core.errors import FlowError
 
 __all__ = [
     "ChannelError",
+    "CheckpointConflictError",
+    "LimitExceededError",
     "NoJavaError",
     "NotPicklableError",
     "OrderedOperatorError",
@@ -16,6 +18,7 @@ __all__ = [
     "SessionConflictError",
     "SessionStartError",
     "SparkJobError",
+    "SpoolError",
     "UnsupportedTypeError",
 ]
 
@@ -26,6 +29,10 @@ class NoJavaError(FlowError, RuntimeError):
 
 class SessionStartError(FlowError, RuntimeError):
     """The JVM or the Spark session in it did not start; the text ends with what it printed."""
+
+
+class CheckpointConflictError(FlowError, RuntimeError):
+    """A checkpoint belongs to another flow; the text says what differs."""
 
 
 class SessionConflictError(FlowError, RuntimeError):
@@ -109,3 +116,11 @@ class RemoteTracebackError(FlowError):
     def __reduce__(self) -> tuple[type[RemoteTracebackError], tuple[int, int, str]]:
         """Pickle by the three facts."""
         return RemoteTracebackError, (self.partition, self.task, self.text)
+
+
+class LimitExceededError(FlowError, ValueError):
+    """A flow that was to be held in memory has more items than was allowed."""
+
+
+class SpoolError(FlowError, RuntimeError):
+    """The folder between a flow and Spark is missing, in use, or belongs to another flow."""

@@ -127,13 +127,16 @@ def _parser() -> Parser:
         "explain",
         parents=[common, placed],
         help="show a flow's sources, loops and boundaries",
-        usage="flow explain TARGET [--source] [--on ENGINE] [--master URL] [--remote URL] "
+        usage="flow explain TARGET [--source] [--plan] [--on ENGINE] [--master URL] [--remote URL] "
         "[-- --name value ...]",
         description="Show a Flow, or what a function returns, without running it: its sources, "
         "which stages are compiled into which loop, and the boundaries between loops.",
         allow_abbrev=False,
     )
     explain.add_argument("--source", action="store_true", help="show the generated loops' code")
+    explain.add_argument(
+        "--plan", action="store_true", help="show the engine's own plan of what it runs"
+    )
     return parser
 
 

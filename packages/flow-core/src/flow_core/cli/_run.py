@@ -85,7 +85,7 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
             flow = _flow(found, call, engine)
             if flow is None:
                 raise UsageError(f"{found.name}() returned None, which is no flow to explain")
-            _console().print(tree(flow, title=found.name, source=options.source))
+            _console().print(tree(flow, title=found.name, source=options.source, plan=options.plan))
 
 
 def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
@@ -116,7 +116,8 @@ def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: S
     flow, sink = pipeline.flow(), pipeline.sink()
     settings = _settings(options, options.target, pipeline.engine_options.name)
     with _engine(settings, options.on, stop) as engine:
-        drawn = tree(engine.place(flow), title=Path(options.target).stem, source=options.source)
+        title = Path(options.target).stem
+        drawn = tree(engine.place(flow), title=title, source=options.source, plan=options.plan)
         drawn.add(Text.assemble(("sink ", "dim"), (repr(sink), "bold green")))
         _console().print(drawn)
 

@@ -32,7 +32,7 @@ _AnyFlow = Flow[Any]
 _AnyStage = Stage[Any, Any]
 
 
-def explain(flow: _AnyFlow, *, source: bool = False) -> str:
+def explain(flow: _AnyFlow, *, source: bool = False, plan: bool = False) -> str:
     """A drawing of `flow`, as plain text. Nothing of the flow runs.
 
     >>> import flow_core
@@ -48,23 +48,25 @@ def explain(flow: _AnyFlow, *, source: bool = False) -> str:
     Args:
         flow: any flow.
         source: whether to show the code that was generated for each loop.
+        plan: whether to show how an engine will run what it absorbs, in its own words.
     """
     console = Console(file=io.StringIO(), width=_WIDE, color_system=None, highlight=False)
     with console.capture() as capture:
-        console.print(tree(flow, source=source))
+        console.print(tree(flow, source=source, plan=plan))
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def tree(flow: _AnyFlow, *, title: str = "flow", source: bool = False) -> Tree:
+def tree(flow: _AnyFlow, *, title: str = "flow", source: bool = False, plan: bool = False) -> Tree:
     """The drawing for a rich console.
 
     Args:
         flow: any flow.
         title: what is written at the root.
         source: whether to show the code that was generated for each loop.
+        plan: whether to show how an engine will run what it absorbs, in its own words.
     """
     root = Tree(Text(title, "bold"))
-    _draw(root, flow, source)
+    _draw(root, flow, source, plan)
     return root
 
 
@@ -100,7 +102,7 @@ def _runs(flow: _AnyFlow) -> list[_Run]:
         flow, behind = boundary
 
 
-def _draw(root: Tree, flow: _AnyFlow, source: bool) -> None:
+def _draw(root: Tree, flow: _AnyFlow, source: bool, plan: bool) -> None:
     number = 0
     for run in _runs(flow):
         if run.entry is None:
@@ -108,11 +110,11 @@ def _draw(root: Tree, flow: _AnyFlow, source: bool) -> None:
         else:
             _draw_boundary(root, run.entry, run.flow.source)
         for other in _other_upstreams(run):
-            _draw(root.add(Text("also from", "dim")), other, source)
+            _draw(root.add(Text("also from", "dim")), other, source, plan)
         stages = run.flow.stages
         absorbing = _absorbing(run.flow.source)
         if absorbing is not None:
-            stages = _draw_absorbed(root, absorbing, stages)
+            stages = _draw_absorbed(root, absorbing, stages, plan)
         if stages:
             number += 1
             _draw_loop(root, number, run, stages, source)
@@ -159,19 +161,24 @@ def _draw_boundary(root: Tree, operator: Operator[Any, Any], source: object) -> 
 
 
 def _draw_absorbed(
-    root: Tree, source: AbsorbingSource[Any], stages: tuple[_AnyStage, ...]
+    root: Tree, source: AbsorbingSource[Any], stages: tuple[_AnyStage, ...], plan: bool
 ) -> tuple[_AnyStage, ...]:
     """Show what the source takes over; the stages that are left to this process."""
     try:
-        publisher, left = source.absorb(stages)
+        _, left = source.absorb(stages)
+        places = source.places(stages)
+        planned = source.plan(stages) if plan else None
     except FlowError as error:
         branch = root.add(Text.assemble(("refused ", "bold red"), str(error)))
         _add_stages(branch, stages)
         return ()
-    absorbed = stages[: len(stages) - len(left)]
-    if absorbed:
-        head = Text.assemble(("absorbed by ", "dim"), (repr(publisher), "bold green"))
-        _add_stages(root.add(head.append(f": {_names(absorbed)}")), absorbed)
+    for place in places:
+        head = Text.assemble(("absorbed by ", "dim"), (place.where, "bold green"))
+        _add_stages(root.add(head.append(f": {_names(place.stages)}")), place.stages)
+    if planned is not None:
+        branch = root.add(Text("plan", "dim"))
+        for line in planned.rstrip().splitlines():
+            branch.add(Text(line))
     return left
 
 

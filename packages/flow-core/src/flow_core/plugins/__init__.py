@@ -1,4 +1,4 @@
-"""What the installed packages offer by name: operators, sources, sinks, engines, converters, translations.
+"""What the installed packages offer by name: operators, sources, sinks, engines and so on.
 
 A plugin is a module under the entry-point group ``flow`` whose hooks yield records:
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast, final, overload
 
 from flow_core.demand import DEFAULT_PREFETCH
-from flow_core.flow import Flow
+from flow_core.flow import AbsorbingSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_iterable
@@ -67,7 +67,7 @@ def merge(
     another thread's item, on whichever thread is at work.
     Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
     or a function is not subscribed to, only called. Merges within merges, with the same options,
-    are flattened, so that their depth costs nothing.
+    are flattened, so that their depth costs nothing. Flows on one cluster are united there.
     Errors: the first one cancels the others, and overtakes what waits.
     Source: checklist X08.
 
@@ -228,10 +228,28 @@ def _mapped(
     mapper: Mapper[Publisher[T], T] = Mapper(itself, label)
     if not isinstance(flows, tuple):
         return mapped(from_iterable(flows), mapper, concurrency, kind)
+    if (
+        kind is FlatMap
+        and len(flows) <= concurrency.max_concurrency
+        and not concurrency.delay_error
+    ):
+        united = _united(flows)
+        if united is not None:
+            return united
     sources = SourcesSource[T](flows, concurrency, kind)
     if sources.count > concurrency.max_concurrency >= len(flows):
         concurrency = replace(concurrency, max_concurrency=sources.count)  # as each by itself
     return mapped(Flow(sources), mapper, concurrency, kind)
+
+
+def _united(flows: tuple[Publisher[T], ...]) -> Flow[T] | None:
+    """One flow where the items are, if the source of the first knows how to unite them."""
+    first = flows[0] if len(flows) > 1 else None
+    source: object = first.source if isinstance(first, Flow) else None
+    if not isinstance(source, AbsorbingSource):
+        return None
+    absorbing: AbsorbingSource[T] = source  # pyright: ignore[reportUnknownVariableType]  # as said
+    return absorbing.united(flows)
 
 
 @final

@@ -112,6 +112,15 @@ class Push:
         self._frame(Kind.FAILED, 0, payload)
         self._read(1)
 
+    def is_closed(self) -> bool:
+        """Whether the driver has closed the connection. Callable from any thread."""
+        try:
+            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def close(self) -> None:
         """Close the connection. Without an `end` before it, the attempt counts as broken."""
         self._socket.close()

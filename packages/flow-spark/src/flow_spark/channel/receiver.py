@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import logging
 import secrets
 import selectors
 import socket
@@ -35,7 +36,9 @@ from flow_spark.channel.wire import (
 )
 from flow_spark.errors import ChannelError, PartitionChangedError
 
-__all__ = ["Batch", "BatchReceiver", "Failure", "PartitionResult", "Statistics"]
+__all__ = ["Batch", "BatchReceiver", "Failure", "PartitionResult", "Statistics", "listen"]
+
+_log: Final = logging.getLogger("flow.spark")
 
 _BACKLOG: Final = 4096
 _HELLO_SIZE: Final = HELLO.size + MAC_SIZE
@@ -188,6 +191,7 @@ class BatchReceiver:
         host: the address to listen on.
         advertised: the address that tasks are told, if that is another one.
         capacity: at most so many batches are being read at a time; further tasks wait unread.
+        of: the target that this one is derived from, and by which label; None makes new secrets.
     """
 
     __slots__ = (
@@ -213,13 +217,21 @@ class BatchReceiver:
     )
 
     def __init__(
-        self, host: str = "127.0.0.1", *, advertised: str | None = None, capacity: int = 8
+        self,
+        host: str = "127.0.0.1",
+        *,
+        advertised: str | None = None,
+        capacity: int = 8,
+        of: tuple[Target, bytes] | None = None,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 batch, not {capacity}")
         self._capacity: Final = capacity
-        self._listener: Final = _listen(host)
-        self.target: Final = Target(advertised or host, int(self._listener.getsockname()[1]))
+        self._listener: Final = listen(host)
+        port = int(self._listener.getsockname()[1])
+        self.target: Final = (
+            Target(advertised or host, port) if of is None else of[0].derived(port, of[1])
+        )
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
@@ -383,6 +395,15 @@ class BatchReceiver:
             self._fenced += 1
             connection.answer(WELCOME.pack(Answer.FENCED, 0))
             raise _BrokenError
+        if partition.task >= 0:
+            _log.warning(
+                "partition %d: task %d takes over from task %d, which was lost or has failed; "
+                "the %d items that had arrived are not sent again",
+                number,
+                task,
+                partition.task,
+                partition.rows,
+            )
         if partition.connection is not None:
             self._fenced += 1
             self._drop(partition.connection)
@@ -526,7 +547,8 @@ class BatchReceiver:
             self._reading.release()
 
 
-def _listen(host: str) -> socket.socket:
+def listen(host: str) -> socket.socket:
+    """A non-blocking socket that listens on some port of `host`."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

@@ -85,10 +85,15 @@ class Target:
     query: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     token: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
+    def derived(self, port: int, label: bytes) -> Target:
+        """Another listener of the same driver, with secrets that both ends can work out."""
+        query, token = (_mac(self.token, name + label) for name in (b"query ", b"token "))
+        return Target(self.host, port, query[: len(self.query)], token)
+
 
 def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
     """The MAC that belongs behind `hello`."""
-    return hmac.new(token, nonce + hello, hashlib.sha256).digest()
+    return _mac(token, nonce + hello)
 
 
 def tune(sock: socket.socket) -> None:
@@ -98,3 +103,7 @@ def tune(sock: socket.socket) -> None:
     for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def _mac(key: bytes, text: bytes) -> bytes:
+    return hmac.new(key, text, hashlib.sha256).digest()

@@ -50,9 +50,9 @@ appender.stderr.layout.pattern = spark %p %c{{1}}: %m%n%ex{{short}}
 """
 
 _REPORTED_ANYWAY: Final = (
+    "org.apache.spark.SparkContext",
     "org.apache.spark.executor.Executor",
     "org.apache.spark.scheduler.TaskSetManager",
-    "org.apache.spark.scheduler.TaskSchedulerImpl",
     "org.apache.spark.sql.execution.datasources.v2",
     "org.apache.spark.util.Utils",
     "org.apache.spark.api.python",
@@ -60,6 +60,8 @@ _REPORTED_ANYWAY: Final = (
     "org.sparkproject",
 )
 """Loggers whose errors reach the user as exceptions."""
+
+_MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 
 
 @final
@@ -165,12 +167,12 @@ class DriverJvm:
                     pump.join(_STOP_TIMEOUT_S)
                 raise SessionStartError(
                     f"the JVM for Spark ended with code {process.returncode} before it was "
-                    f"ready. It printed:\n{self._printed()}"
+                    f"ready. It printed:\n{self.printed()}"
                 )
             if time.monotonic() > deadline:
                 raise SessionStartError(
                     f"the JVM for Spark was not ready after {_START_TIMEOUT_S:.0f} s. "
-                    f"It printed:\n{self._printed()}"
+                    f"It printed:\n{self.printed()}"
                 )
             time.sleep(0.02)
 
@@ -185,7 +187,8 @@ class DriverJvm:
         with environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             self.gateway = launch()
 
-    def _printed(self) -> str:
+    def printed(self) -> str:
+        """The last lines that the JVM and what it starts have printed."""
         return "".join(self._kept).strip() or "(nothing)"
 
     def _forward(self, output: IO[str]) -> None:
@@ -250,6 +253,8 @@ def _log4j(level: str) -> str:
     if level.upper() in {"ERROR", "FATAL"}:
         for index, name in enumerate(_REPORTED_ANYWAY):
             lines.append(f"logger.q{index}.name = {name}\nlogger.q{index}.level = off\n")
+        # The level of this one becomes a threshold for all of Spark's loggers.
+        lines.append(f"logger.main.name = {_MAIN}\nlogger.main.level = {level.lower()}\n")
     return "".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 from flow_spark.driver.gateway import DriverJvm, environment
 from flow_spark.driver.java import find_java
+from flow_spark.driver.reach import check_master, check_remote
 from flow_spark.driver.shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
 from flow_spark.fast_start import options_for
@@ -32,6 +34,16 @@ Setting = str | int | float | bool
 _FAST_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _STOP_TIMEOUT_S: Final = 10.0
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+_THROWN: Final = re.compile(r"^(: |Caused by: )\S+")
+_PORT: Final = re.compile(
+    r"BindException: .*Service '([\w.]+)' failed after (\d+) retries \(starting from (\d+)\)"
+)
+_PORT_SETTINGS: Final = {
+    "sparkDriver": "spark.driver.port",
+    "SparkUI": "spark.ui.port",
+    "org.apache.spark.network.netty.NettyBlockTransferService": "spark.driver.blockManager.port",
+}
 
 _lock: Final = threading.RLock()
 
@@ -98,6 +110,7 @@ def _connect(
     """A client of a Spark Connect server; its session ends with the block, the server does not."""
     from pyspark.sql import SparkSession
 
+    check_remote(remote)
     builder = SparkSession.builder.remote(remote).appName(app_name)
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     for key, value in conf.items():
@@ -106,6 +119,11 @@ def _connect(
     with environment(SPARK_CONNECT_MODE_ENABLED="1"), tempfile.TemporaryDirectory() as folder:
         try:
             spark = builder.create()
+        except ImportError as error:
+            raise SessionStartError(
+                f"a client of Spark Connect needs packages that are not installed here: "
+                f"{_first_line(error)}. Install them: pip install 'flow-spark[connect]'"
+            ) from error
         except Exception as error:
             raise SessionStartError(f"no session at {remote}: {_first_line(error)}") from error
         try:
@@ -222,6 +240,7 @@ def _start(master: str, app_name: str, log_level: str, conf: Mapping[str, Settin
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit runs us: the JVM is its own
         return _open(None, master, app_name, _settings(master, None, "", conf), conf)
     java = find_java()
+    check_master(master)
     jvm = DriverJvm()
     try:
         settings = _settings(master, jvm.workspace, options_for(java), conf)
@@ -260,7 +279,11 @@ def _open(
         spark = SparkSession(context)
     except Exception as error:
         restore()
-        raise SessionStartError(f"Spark did not start on {master}: {_first_line(error)}") from error
+        _keep_texts(error)  # while the JVM, which knows them, is there
+        printed = "" if jvm is None else jvm.printed()
+        raise SessionStartError(
+            f"Spark did not start on {master}: {_reason(error, printed)}"
+        ) from error
     except BaseException:
         restore()
         raise
@@ -384,6 +407,25 @@ def _forget_gateway() -> None:
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
+
+
+def _reason(error: BaseException, printed: str) -> str:
+    """What the JVM threw and its first cause, a line each, or what it printed; and the way out."""
+    text = str(error)
+    thrown = [line.strip(": ") for line in text.splitlines() if _THROWN.match(line)]
+    if thrown:
+        reason = "\n".join(dict.fromkeys([thrown[0], thrown[-1]]))
+    else:
+        reason, text = f"{_first_line(error)}. The JVM printed:\n{printed}", printed
+    taken = _PORT.search(text)
+    if taken is None:
+        return reason
+    service, tried, port = taken.groups()
+    return (
+        f"{reason}\nThe way out: port {port} is in use, and so are {tried} more that were tried. "
+        f"Leave {_PORT_SETTINGS.get(service, f'the port of {service}')} unset or set it to 0, so "
+        "that a free one is taken; or let more be tried: spark.port.maxRetries."
+    )
 
 
 def _first_line(error: BaseException) -> str:

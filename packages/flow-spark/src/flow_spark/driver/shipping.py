@@ -9,7 +9,8 @@ from typing import Final
 
 __all__ = ["packed"]
 
-_PACKAGES: Final = ("flow_core", "flow_spark")
+_PACKAGES: Final = ("flow_core", "flow_spark", "typing_extensions")
+"""Ours, and what they import of others that PySpark does not need itself."""
 
 
 def packed(folder: Path) -> Path:
@@ -25,6 +26,9 @@ def packed(folder: Path) -> Path:
             if file is None:
                 continue
             root = Path(file).parent
+            if Path(file).stem != "__init__":
+                packing.write(file, Path(file).name)
+                continue
             for source in sorted(root.rglob("*.py")):
                 packing.write(source, Path(name) / source.relative_to(root))
     return archive

@@ -7,7 +7,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from flow_core.stages import UNSET, Stage
-from flow_core.stages.aggregate import COLLECT, COUNT, REDUCE, TO_LIST
+from flow_core.stages.aggregate import (
+    ALL,
+    AVERAGE,
+    COLLECT,
+    COLLECT_PARTS,
+    CONTAINS,
+    COUNT,
+    COUNT_BY_KEY,
+    IS_EMPTY,
+    REDUCE,
+    REDUCE_BY_KEY,
+    REDUCE_BY_KEY_OF,
+    SOME,
+    TO_LIST,
+)
 from flow_core.stages.transform import (
     BUFFER_WITH_COUNT,
     BUFFER_WITH_COUNT_SKIP,
@@ -25,13 +39,27 @@ _KEEP: typing.Final = frozenset(
         "distinct_until_changed",
         "do_on_next",
         "filter",
+        "max",
+        "min",
         "skip",
         "skip_while",
+        "sort",
+        "sum",
         "take",
         "take_while",
     }
 )
 """Names of stages that pass items on as they are."""
+
+_RESULTS: typing.Final = {
+    ALL: bool,
+    AVERAGE: float,
+    CONTAINS: bool,
+    COUNT: int,
+    IS_EMPTY: bool,
+    SOME: bool,
+}
+"""What stages give whatever they get."""
 
 
 def item_type(stages: tuple[Stage[Any, Any], ...], source: object) -> object:
@@ -49,20 +77,32 @@ def item_type(stages: tuple[Stage[Any, Any], ...], source: object) -> object:
         return _returned(last.args[0])
     if template is FLAT_MAP_ITERABLE:
         return _element(_returned(last.args[0]))
-    if template is COUNT:
-        return int
-    if template is COLLECT:
+    if template in _RESULTS:
+        return _RESULTS[template]
+    if template in (COLLECT, COLLECT_PARTS):
         return _returned(last.args[0])
+    if template is COUNT_BY_KEY:
+        return _pair(_returned(last.args[0]), int)
+    if template is REDUCE_BY_KEY_OF:
+        return _pair(_returned(last.args[0]), _returned(last.args[2]))
     if template in (REDUCE, SCAN) and last.args[1] is not UNSET:
         return _returned(last.args[0]) or _kind(last.args[1])
     inner = item_type(tuple(before), source)
     if inner is None:
         return None
+    if template is REDUCE_BY_KEY:
+        return _pair(_returned(last.args[0]), inner)
     if template is PAIRWISE:
         return tuple[inner, inner]  # type: ignore[valid-type]  # made at run time
     if template in (TO_LIST, BUFFER_WITH_COUNT, BUFFER_WITH_COUNT_SKIP):
         return list[inner]  # type: ignore[valid-type]  # made at run time
     return inner if template.name in _KEEP or template in (REDUCE, SCAN) else None
+
+
+def _pair(key: object, value: object) -> object:
+    if key is None or value is None:
+        return None
+    return tuple[key, value]  # type: ignore[valid-type]  # made at run time
 
 
 def _returned(function: object) -> object:

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import socket
+import pickle
 import threading
 import uuid
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statistics
 from flow_spark.errors import SparkJobError
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.frames import is_connect, map_in_arrow
+from flow_spark.jobs.advice import way_out
+from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
-from flow_spark.jobs.origin import Origin
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.failures import load_error
 from flow_spark.pickling.pickles import dumps
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-__all__ = ["PushedJob", "lowered"]
+    from flow_spark.jobs.origin import Opened, Origin
 
-_LOOPBACK: Final = "127.0.0.1"
+__all__ = ["STAGES", "PushedJob", "cause_of", "lowered", "lowered_all", "short"]
+
 _CANCEL_EVERY_S: Final = 0.2
-_STAGES: Final = "the stages of this flow"
+STAGES: Final = "the stages of this flow"
+"""What cannot be pickled, in the words of its user."""
 
 
 @final
@@ -56,6 +57,7 @@ class PushedJob:
         "_ended",
         "_lock",
         "_name",
+        "_no_task_ran",
         "_origin",
         "_program",
         "_receiver",
@@ -65,15 +67,16 @@ class PushedJob:
     )
 
     def __init__(self, origin: Origin, program: RemoteProgram | None, name: str = "flow") -> None:
-        self._program: Final = None if program is None else dumps(program, _STAGES)
+        self._program: Final = None if program is None else dumps(program, STAGES)
         self._origin: Final = origin
         self._name: Final = name
-        self._cluster: Final = _cluster(origin.session)
+        self._cluster: Final = cluster_of(origin.session)
         self._tag: Final = f"flow-{uuid.uuid4().hex}"
         self._lock: Final = threading.Lock()
         self._receiver: BatchReceiver | None = None
         self._stop: Final = Stop()
         self._submitted = False
+        self._no_task_ran = False
         self._ended: Final = threading.Event()
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
@@ -84,6 +87,10 @@ class PushedJob:
         try:
             while (batch := receiver.next_batch()) is not None:
                 yield decode(batch)
+            if self._no_task_ran and self._program is not None:
+                # Spark makes no task of no rows, and stages may give items at the end all the same.
+                program: RemoteProgram = pickle.loads(self._program)
+                yield program.iterate(iter(()))
         finally:
             self.cancel()
 
@@ -131,9 +138,14 @@ class PushedJob:
             with self._origin.opened(self._stop) as opened:
                 if opened is None or not self._submit():
                     return
-                task = PushTask(_dumped(opened.reader), self._program, receiver.target)
-                counts = map_in_arrow(opened.df, task, COUNTS_DDL)
+                counts = opened.mapped(
+                    lambda reader, branch, branches: PushTask(
+                        _dumped(reader), self._program, receiver.target, branch, branches
+                    ),
+                    COUNTS_DDL,
+                )
                 rows = self._cluster.collect(counts, self._tag, self._name)
+            self._no_task_ran = not rows
             receiver.finish([PartitionResult(*row) for row in rows])
         except BaseException as error:  # a thread has nobody to propagate to
             receiver.fail(self._explain(receiver, error))
@@ -154,18 +166,23 @@ class PushedJob:
             self._ended.wait(_CANCEL_EVERY_S)
 
     def _explain(self, receiver: BatchReceiver, error: BaseException) -> BaseException:
-        failure = receiver.failure()
-        if failure is not None:
-            return load_error(failure.payload, failure.partition, failure.task)
-        changed = receiver.changed()
-        if changed is not None:
-            changed.__cause__ = error
-            return changed
+        cause = cause_of(receiver)
+        if cause is not None:
+            cause.__cause__ = cause.__cause__ or error
+            return cause
         if not _is_of_spark(error):
             return error  # the items' own source, or one of our errors
-        failed = SparkJobError(f"the Spark job {self._name!r} failed: {_short(error)}")
+        failed = SparkJobError(f"the Spark job {self._name!r} failed: {short(error)}")
         failed.__cause__ = error
         return failed
+
+
+def cause_of(receiver: BatchReceiver) -> BaseException | None:
+    """What the tasks themselves said of why the job failed: it is more than Spark knows."""
+    failure = receiver.failure()
+    if failure is not None:
+        return load_error(failure.payload, failure.partition, failure.task)
+    return receiver.changed()
 
 
 def lowered(
@@ -182,9 +199,26 @@ def lowered(
     Raises:
         NotPicklableError: if the stages cannot be sent to the cluster.
     """
-    pickled = None if program is None else dumps(program, _STAGES)
-    task = LoweredTask(_dumped(reader), pickled, schema)
+    task = _lowering(program, schema)(reader)
     return map_in_arrow(df, task, CHUNK_DDL if schema is None else schema.spark())
+
+
+def lowered_all(
+    opened: Opened, program: RemoteProgram | None, schema: ItemSchema | None
+) -> DataFrame:
+    """As `lowered`, of all rows of `opened`."""
+    make = _lowering(program, schema)
+    columns = CHUNK_DDL if schema is None else schema.spark()
+    return opened.mapped(lambda reader, _, __: make(reader), columns)
+
+
+def _lowering(
+    program: RemoteProgram | None, schema: ItemSchema | None
+) -> Callable[[Reader], LoweredTask]:
+    pickled = None if program is None else dumps(program, STAGES)
+    # By value too, if need be: a schema knows the class that it was made from.
+    columns = None if schema is None else dumps(schema, "the class that the columns are made from")
+    return lambda reader: LoweredTask(_dumped(reader), pickled, columns)
 
 
 def _dumped(reader: Reader) -> bytes:
@@ -201,78 +235,13 @@ def _is_of_spark(error: BaseException) -> bool:
     return isinstance(error, (Py4JError, PySparkException))
 
 
-class _Cluster(Protocol):
-    """What differs between a driver in this process and a Spark Connect server."""
-
-    @abstractmethod
-    def addresses(self) -> tuple[str, str]:
-        """Where to listen, and what to tell the tasks."""
-
-    @abstractmethod
-    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
-        """The rows of `df`, from a job that `cancel` finds by `tag`. Blocks."""
-
-    @abstractmethod
-    def cancel(self, tag: str) -> None:
-        """Cancel what runs under `tag` now."""
-
-
-@final
-class _Classic:
-    __slots__ = ("_session",)
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session: Final = session
-
-    def addresses(self) -> tuple[str, str]:
-        conf = self._session.sparkContext.getConf()
-        if str(conf.get("spark.master", "local")).startswith("local"):
-            return _LOOPBACK, _LOOPBACK
-        advertised = str(conf.get("spark.driver.host", socket.gethostname()))
-        return str(conf.get("spark.driver.bindAddress", advertised)), advertised
-
-    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
-        # Tags belong to a thread of the JVM, which goes with this thread and ends with it.
-        context = self._session.sparkContext
-        context.addJobTag(tag)
-        context.setJobDescription(name)
-        return [(row[0], row[1], row[2], row[3]) for row in df.collect()]
-
-    def cancel(self, tag: str) -> None:
-        self._session.sparkContext.cancelJobsWithTag(tag)
-
-
-@final
-class _Connect:
-    __slots__ = ("_session",)
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session: Final = session
-
-    def addresses(self) -> tuple[str, str]:
-        """The address by which this machine reaches the server is the one that reaches it."""
-        server = urlsplit(str(self._session.conf.get("spark.remote", "sc://localhost:15002")))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((server.hostname or _LOOPBACK, server.port or 15002))
-            own = str(probe.getsockname()[0])
-        return own, own
-
-    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
-        self._session.addTag(tag)
-        return [(row[0], row[1], row[2], row[3]) for row in df.collect()]
-
-    def cancel(self, tag: str) -> None:
-        self._session.interruptTag(tag)
-
-
-def _cluster(session: SparkSession) -> _Cluster:
-    if is_connect(session):
-        return _Connect(session)
-    return _Classic(session)
-
-
-def _short(error: BaseException) -> str:
-    """The lines of `error` before the Java stack."""
+def short(error: BaseException) -> str:
+    """The lines of `error` without stacks, and what to do if they show it."""
     lines = str(error).splitlines()
-    kept = [line for line in lines if not line.lstrip().startswith(("at ", "..."))]
-    return "\n".join(kept[:12]).strip() or type(error).__name__
+    # The frames of a Python worker are indented; what it raised, below them, is not.
+    kept = [
+        line for line in lines if not line.lstrip().startswith(("at ", "...")) and line[:2] != "  "
+    ]
+    told = "\n".join(kept[:12]).strip() or type(error).__name__
+    advice = way_out(str(error))
+    return told if advice is None else f"{told}\nThe way out: {advice}"

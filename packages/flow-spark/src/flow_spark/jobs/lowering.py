@@ -8,19 +8,18 @@ something else.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, final
 
-from flow_core.stages import UNSET, Stage, Template
-from flow_core.stages.aggregate import ALL, COLLECT, COUNT, MAX, MIN, REDUCE, SOME, SUM
+from flow_core.stages import Stage, Template
+from flow_core.stages.aggregate import SORT, SORT_BY
 from flow_core.stages.effects import CHECKPOINT, DO_AFTER_NEXT, DO_ON_NEXT
-from flow_core.stages.filtering import DISTINCT, DISTINCT_BY, TAKE
+from flow_core.stages.filtering import TAKE
 from flow_spark.errors import OrderedOperatorError
+from flow_spark.jobs.translations import ORDER_IS_NO_MATTER, UNORDERED, translated
 
-__all__ = ["Split", "split"]
+__all__ = ["Split", "effect_in", "split", "treats_items_alone"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
@@ -33,10 +32,22 @@ class Split:
     Attributes:
         remote: in each partition.
         local: in one place, over the items of all partitions.
+        turn: the stage of the user's that needs them all; None if there is none.
+        combine: how many of the first of `local` combine what the partitions gave.
+        by: if it is given, what `remote` gives may be brought together by this key, and the first
+            `combine` of `local` may then run in each partition.
     """
 
     remote: tuple[_AnyStage, ...]
     local: tuple[_AnyStage, ...]
+    turn: _AnyStage | None = None
+    combine: int = 0
+    by: Callable[[Any], object] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a partition gives nothing before its end."""
+        return any(stage.template.absorbs for stage in self.remote)
 
 
 def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Split:
@@ -55,16 +66,18 @@ def split(stages: tuple[_AnyStage, ...], *, ordered: bool, ways_out: str) -> Spl
         if stage.template in _EFFECTS or (ordered and _hears_of_ends(stage.template)):
             # An effect is meant for this process: there, nobody would see it.
             return _settle(remote, stages[position:], ordered, ways_out)
-        if ordered or _treats_items_alone(stage.template):
+        if ordered or treats_items_alone(stage.template):
             remote.append(stage)
             continue
-        translate = _TRANSLATIONS.get(stage.template)
-        translated = None if translate is None else translate(stage)
-        if translated is None:
+        found = translated(stage)
+        if found is None:
             return _settle(remote, stages[position:], ordered, ways_out)
-        remote += translated.remote
-        rest = _settle([], (*translated.local, *stages[position + 1 :]), ordered, ways_out)
-        return Split(tuple(remote), rest.local)
+        rest = stages[position + 1 :]
+        remote += found.partial
+        if stage.template in _SORTS and rest and rest[0].template is TAKE:
+            remote.append(rest[0])  # the first of all are among the first of each partition
+        local = _settle([], (*found.combine, *rest), ordered, ways_out).local
+        return Split(tuple(remote), local, stage, len(found.combine), found.by)
     return Split(tuple(remote), ())
 
 
@@ -73,10 +86,15 @@ def _settle(
 ) -> Split:
     if not ordered:
         _refuse_ordered(local, ways_out)
-    return Split(tuple(remote), local)
+    return Split(tuple(remote), local, local[0] if local else None)
 
 
-def _treats_items_alone(template: Template) -> bool:
+def effect_in(parts: Split) -> _AnyStage | None:
+    """A stage whose effect is meant for this process, if there is one."""
+    return next((stage for stage in parts.local if stage.template in _EFFECTS), None)
+
+
+def treats_items_alone(template: Template) -> bool:
     """Whether what comes of an item depends on nothing but that item."""
     lines = template.lines
     keeps = lines.state or lines.on_start or lines.on_end or lines.stops
@@ -94,7 +112,7 @@ def _hears_of_ends(template: Template) -> bool:
 
 def _refuse_ordered(stages: tuple[_AnyStage, ...], ways_out: str) -> None:
     for stage in stages:
-        if stage.template.ordered and stage.template not in _ORDER_IS_NO_MATTER:
+        if stage.template.ordered and stage.template not in ORDER_IS_NO_MATTER:
             where = stage.assembled_at
             raise OrderedOperatorError(
                 f"{stage!r}{f', assembled at {where},' if where else ''} depends on the order of "
@@ -103,59 +121,10 @@ def _refuse_ordered(stages: tuple[_AnyStage, ...], ways_out: str) -> None:
                 "  - put a boundary before it, such as .pipe(observe_on(pool)) or .hide(): behind "
                 "it, items come in the order of their arrival, another one in each run."
             )
-        if stage.template.absorbs:
-            return  # one item is left, which is in order
+        if stage.template.absorbs and stage.template not in UNORDERED:
+            return  # one item is left, which is in order; or all of them, sorted
 
 
 _EFFECTS: Final = frozenset({DO_ON_NEXT, DO_AFTER_NEXT})
 
-_ORDER_IS_NO_MATTER: Final = frozenset({TAKE, REDUCE, COLLECT})
-"""On an unordered flow these mean: any so many items, and any order of combining."""
-
-
-def _count(stage: _AnyStage) -> Split | None:
-    combine: _AnyStage = Stage(REDUCE, operator.add, 0)
-    combine.site = stage.site
-    return Split((stage,), (combine,))
-
-
-def _reduce(stage: _AnyStage) -> Split | None:
-    # With a seed the accumulator takes an accumulation and an item, and cannot combine two
-    # accumulations.
-    return Split((stage,), (stage,)) if stage.args[1] is UNSET else None
-
-
-def _sum(stage: _AnyStage) -> Split | None:
-    # Any other start would be added once per partition.
-    return Split((stage,), (stage,)) if stage.args[0] == 0 else None
-
-
-def _of_partitions(stage: _AnyStage) -> Split | None:
-    return Split((stage,), (stage,))
-
-
-def _all(stage: _AnyStage) -> Split | None:
-    return Split((stage,), (_over_answers(stage),))
-
-
-def _over_answers(stage: _AnyStage) -> _AnyStage:
-    """The same stage over the answers of the partitions."""
-    combine: _AnyStage = Stage(stage.template, bool)
-    combine.site = stage.site
-    return combine
-
-
-_TRANSLATIONS: Final[Mapping[Template, Callable[[_AnyStage], Split | None]]] = MappingProxyType(
-    {
-        TAKE: _of_partitions,
-        DISTINCT: _of_partitions,
-        DISTINCT_BY: _of_partitions,
-        COUNT: _count,
-        REDUCE: _reduce,
-        SUM: _sum,
-        MIN: _of_partitions,
-        MAX: _of_partitions,
-        ALL: _all,
-        SOME: _all,
-    }
-)
+_SORTS: Final = frozenset({SORT, SORT_BY})

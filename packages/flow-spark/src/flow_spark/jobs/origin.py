@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shutil
 import tempfile
 from abc import abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +20,26 @@ from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowBatch, pa
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.frames import frame_of, is_connect
+from flow_spark.jobs.frames import frame_of, is_connect, map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
-from flow_spark.jobs.task import CHUNK_DDL, CHUNK_SCHEMA, ChunkReader, Reader, to_chunk
+from flow_spark.jobs.job import PushedJob
+from flow_spark.jobs.task import (
+    CHUNK_DDL,
+    CHUNK_SCHEMA,
+    ChunkReader,
+    Reader,
+    RemoteProgram,
+    no_items,
+    to_chunk,
+)
 from flow_spark.pickling.chunks import chunks
 from flow_spark.pickling.pickles import ItemSender
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["FlowOrigin", "FrameOrigin", "Opened", "Origin"]
+__all__ = ["FlowOrigin", "FrameOrigin", "Job", "Opened", "Origin", "Runs", "readable"]
 
 _LARGEST_ID: Final = 2**63 - 1
 
@@ -41,13 +52,62 @@ class Opened:
     Attributes:
         df: the rows.
         reader: makes items of them.
+        others: more rows, read by the same job, each in its own way.
     """
 
     df: DataFrame
     reader: Reader
+    others: tuple[Opened, ...] = ()
+
+    @property
+    def readers(self) -> tuple[Reader, ...]:
+        """All readers."""
+        return (self.reader, *(reader for other in self.others for reader in other.readers))
+
+    def mapped(
+        self,
+        make: Callable[[Reader, int, int], Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]],
+        schema: StructType | str,
+    ) -> DataFrame:
+        """What a function for ``mapInArrow`` makes of the rows, as one DataFrame; lazy.
+
+        Args:
+            make: makes the function, of a reader, the number of its rows, and how many there are.
+            schema: of what the functions give.
+        """
+        all_ = (self, *self.others)
+        mapped = [
+            map_in_arrow(opened.df, make(opened.reader, number, len(all_)), schema)
+            for number, opened in enumerate(all_)
+        ]
+        return functools.reduce(lambda left, right: left.union(right), mapped)
 
 
-class Origin(Protocol):
+class Job(Protocol):
+    """Something that runs on Spark once, and the items that come of it."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
+        """Lists (or other iterables) of items. Starts it; leaving the iteration early ends it."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """End it. Idempotent, returns at once, callable from any thread."""
+
+
+class Runs(Protocol):
+    """What makes a job of stages."""
+
+    @abstractmethod
+    def job(self, program: RemoteProgram | None, name: str) -> Job:
+        """What brings to the driver what `program` makes of the rows; None takes them as they are.
+
+        Raises:
+            NotPicklableError: if the stages cannot be sent to the cluster.
+        """
+
+
+class Origin(Runs, Protocol):
     """Where rows come from, when a job needs them."""
 
     @property
@@ -75,6 +135,11 @@ class Origin(Protocol):
     def ways_out(self) -> str:
         """How a user gets an order."""
 
+    @property
+    @abstractmethod
+    def lazy(self) -> bool:
+        """Whether `kept` runs nothing of the user's."""
+
     @abstractmethod
     def opened(self, stop: Stop) -> AbstractContextManager[Opened | None]:
         """A context manager that makes the rows, and removes afterwards what it had to make.
@@ -86,6 +151,19 @@ class Origin(Protocol):
     @abstractmethod
     def kept(self) -> Opened:
         """Rows that can be read as long as the session is there."""
+
+
+def readable(df: DataFrame, as_: object) -> tuple[DataFrame, RowReader]:
+    """The columns of `df` that `as_` wants, and what makes items of them.
+
+    Raises:
+        SchemaMismatchError: if the columns do not fit `as_`.
+    """
+    reader = RowReader(ItemSchema.of(df.schema).arrow, as_)
+    if len(reader.names) == len(df.columns):
+        return df, reader
+    df = df.select(*(f"`{name.replace('`', '``')}`" for name in reader.names))
+    return df, RowReader(ItemSchema.of(df.schema).arrow, as_)
 
 
 @final
@@ -102,18 +180,16 @@ class FrameOrigin:
         UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is a stream.
     """
 
-    __slots__ = ("_df", "_reader", "as_", "ordered")
+    __slots__ = ("_df", "_given", "_reader", "as_", "ordered")
 
     def __init__(self, df: DataFrame, as_: object = None, *, ordered: bool = False) -> None:
         if df.isStreaming:
             raise UnsupportedTypeError(
                 "from_dataframe() reads the rows that a DataFrame has, and this one is a stream, "
-                "which has no end; write it to a table first, and read that"
+                "which has no end: from_stream(df) reads it, micro-batch by micro-batch"
             )
-        reader = RowReader(ItemSchema.of(df.schema).arrow, as_)
-        if len(reader.names) < len(df.columns):
-            df = df.select(*(f"`{name.replace('`', '``')}`" for name in reader.names))
-            reader = RowReader(ItemSchema.of(df.schema).arrow, as_)
+        self._given: Final = df
+        df, reader = readable(df, as_)
         self._df: Final = df.coalesce(1) if ordered else df
         self._reader: Final = reader
         self.as_: Final = as_
@@ -145,6 +221,23 @@ class FrameOrigin:
     def kept(self) -> Opened:
         """See `Origin.kept`."""
         return Opened(self._df, self._reader)
+
+    def job(self, program: RemoteProgram | None, name: str) -> Job:
+        """See `Runs.job`."""
+        return PushedJob(self, program, name)
+
+    @property
+    def lazy(self) -> bool:
+        """See `Origin.lazy`."""
+        return True
+
+    def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> FrameOrigin:
+        """The rows that `change` makes of the whole DataFrame, in Catalyst.
+
+        Raises:
+            SchemaMismatchError: if its columns do not fit `as_`.
+        """
+        return FrameOrigin(change(self._given), as_, ordered=self.ordered)
 
     def __repr__(self) -> str:
         return f"from_dataframe({', '.join(self._reader.names)})"
@@ -192,6 +285,11 @@ class FlowOrigin:
         return int if self._ints() is not None else None
 
     @property
+    def lazy(self) -> bool:
+        """See `Origin.lazy`: Spark makes a range itself."""
+        return self._ints() is not None
+
+    @property
     def ways_out(self) -> str:
         """See `Origin.ways_out`."""
         return "on_spark(session, partitions=1) keeps the order, in one partition and one task"
@@ -214,6 +312,10 @@ class FlowOrigin:
     def kept(self) -> Opened:
         """See `Origin.kept`; runs the flow now, and keeps its items in memory."""
         return self._made(Stop())
+
+    def job(self, program: RemoteProgram | None, name: str) -> Job:
+        """See `Runs.job`."""
+        return PushedJob(self, program, name)
 
     def _made(self, stop: Stop) -> Opened:
         ints = self._ints()
@@ -282,8 +384,13 @@ class _Chunks:
 
     def __iter__(self) -> Iterator[ArrowBatch]:
         items = taken(self._flow, self._stop)
+        empty = True
         try:
             for chunk in chunks(items, self.sender):
+                empty = False
                 yield to_chunk(chunk.kind, chunk.payload)
         finally:
             close_iterator(items)
+        if empty:
+            # A table without rows has no partitions, and a client of Connect cannot send it.
+            yield no_items()

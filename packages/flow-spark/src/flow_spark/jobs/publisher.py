@@ -25,8 +25,7 @@ from flow_core.stages import Program
 from flow_core.stages.compiler import close_iterator
 from flow_core.subscribers.blocking import check_may_block
 from flow_core.subscribers.strict import core_subscriber
-from flow_spark.jobs.job import PushedJob
-from flow_spark.jobs.origin import Origin
+from flow_spark.jobs.origin import Job, Runs
 
 __all__ = ["JobSource"]
 
@@ -43,7 +42,7 @@ class JobSource(IterableSource[T]):
     subscription, which starts the job at the first request.
 
     Args:
-        origin: the rows.
+        origin: the rows, or what is done with them.
         program: the stages that run where the rows are.
     """
 
@@ -51,7 +50,7 @@ class JobSource(IterableSource[T]):
 
     none_free: ClassVar[bool] = True
 
-    def __init__(self, origin: Origin, program: Program[Any, T]) -> None:
+    def __init__(self, origin: Runs, program: Program[Any, T]) -> None:
         self._origin: Final = origin
         self._program: Final = program
 
@@ -75,10 +74,10 @@ class JobSource(IterableSource[T]):
             return
         JobSubscription(job, downstream).start()
 
-    def _job(self) -> PushedJob:
+    def _job(self) -> Job:
         stages = self._program.stages
         name = " | ".join(["flow", *(stage.name for stage in stages[:8])])
-        return PushedJob(self._origin, self._program if stages else None, name)
+        return self._origin.job(self._program if stages else None, name)
 
     def __repr__(self) -> str:
         return f"one mapInArrow over {self._origin!r}"
@@ -120,7 +119,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         "_running",
     )
 
-    def __init__(self, job: PushedJob, downstream: CoreSubscriber[T]) -> None:
+    def __init__(self, job: Job, downstream: CoreSubscriber[T]) -> None:
         self._job: Final = job
         self._downstream: CoreSubscriber[T] | None = downstream
         self._change: Final = threading.Condition()

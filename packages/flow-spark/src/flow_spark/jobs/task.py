@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
+from flow_spark.channel.abandoned import ended_with
 from flow_spark.channel.push import Push
 from flow_spark.channel.wire import Kind, Target
 from flow_spark.errors import ChannelError
@@ -33,7 +34,9 @@ __all__ = [
     "PushTask",
     "Reader",
     "RemoteProgram",
+    "no_items",
     "to_chunk",
+    "whole",
 ]
 
 COUNTS_DDL: Final = "partition int, task bigint, rows bigint, batches bigint"
@@ -93,6 +96,11 @@ def to_chunk(kind: Kind, payload: bytes) -> ArrowBatch:
     return pa.record_batch([[int(kind)], [payload]], schema=CHUNK_SCHEMA)
 
 
+def no_items() -> ArrowBatch:
+    """One row for a `ChunkReader`, which it makes no items of."""
+    return to_chunk(Kind.PICKLE, pickle.dumps([]))
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class PushTask:
@@ -102,11 +110,15 @@ class PushTask:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`; None sends the rows as they are.
         target: where the driver listens.
+        branch: which of the united DataFrames it reads.
+        branches: how many there are. Spark may read a partition of each in one task.
     """
 
     reader: bytes
     program: bytes | None
     target: Target
+    branch: int = 0
+    branches: int = 1
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``; gives one batch of one row."""
@@ -115,8 +127,9 @@ class PushTask:
         context = TaskContext.get()
         if context is None:
             raise ChannelError("this function runs in a Spark task only")
-        partition, task = context.partitionId(), context.taskAttemptId()
-        with closing(Push(self.target, partition, task)) as push:
+        partition = context.partitionId() * self.branches + self.branch
+        task = context.taskAttemptId()
+        with closing(Push(self.target, partition, task)) as push, ended_with(push):
             rows, sent = self._run(_Input(batches), push)
         yield pa.record_batch([[partition], [task], [rows], [sent]], schema=_COUNTS)
 
@@ -145,18 +158,19 @@ class LoweredTask:
     Attributes:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`; None leaves items as they are.
-        schema: the columns that items become; None for pickled chunks.
+        schema: the pickled `ItemSchema` of the columns that items become; None for pickled chunks.
     """
 
     reader: bytes
     program: bytes | None
-    schema: ItemSchema | None
+    schema: bytes | None
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
         items = _items(pickle.loads(self.reader), self.program, _Input(batches))
         if self.schema is not None:
-            return to_batches(items, self.schema, BATCH_ROWS)
+            schema: ItemSchema = pickle.loads(self.schema)
+            return to_batches(items, schema, BATCH_ROWS)
         return (to_chunk(chunk.kind, chunk.payload) for chunk in chunks(items, TaskSender()))
 
 
@@ -185,6 +199,11 @@ class _Input:
         if jvm_is_gone():
             self.lost = True
             raise _InputLostError("the executor of this task has gone; its input may be cut")
+
+
+def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+    """`batches`, failing if they were cut because the executor has gone."""
+    return iter(_Input(batches))
 
 
 def _items(reader: Reader, program: bytes | None, batches: Iterable[ArrowBatch]) -> Iterator[Any]:

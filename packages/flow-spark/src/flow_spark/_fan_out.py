@@ -1,0 +1,209 @@
+"""One query of a stream, and several sinks on the cluster that take each micro-batch of it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.stages import Program
+from flow_spark._sinks import frame_on_spark
+from flow_spark._sources import is_on_spark
+from flow_spark.errors import SparkJobError, UnsupportedTypeError
+from flow_spark.items.arrow import pa
+from flow_spark.items.rows import RowReader
+from flow_spark.jobs.frames import is_connect
+from flow_spark.jobs.origin import Job
+from flow_spark.jobs.publisher import JobSource
+from flow_spark.jobs.stream_origin import MicroBatch, StreamOrigin
+from flow_spark.jobs.streaming import BatchTask, StreamJob, StreamSettings, told
+from flow_spark.jobs.task import RemoteProgram
+from flow_spark.pickling.pickles import dumps
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["BatchSink", "batch_writer", "write_each"]
+
+BatchSink = Callable[["DataFrame", int], object]
+"""What takes a micro-batch: gets its rows as a DataFrame, and its number."""
+
+_DONE: Final = pa.schema([("batch_id", pa.int64()), ("items", pa.int64())])
+
+
+def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[MicroBatch]]:
+    """Give each micro-batch of a stream to several sinks on the cluster, by one query.
+
+    The stages before it run once: what they give is kept on the executors while the sinks take it,
+    one after the other, and the next micro-batch begins when all have it. The items do not pass
+    through this process.
+
+    >>> late = from_stream(trips, checkpoint="state/late").filter(is_late)  # doctest: +SKIP
+    >>> batches = late.pipe(  # doctest: +SKIP
+    ...     write_each(batch_writer("parquet", "late"), lambda df, n: df.write.jdbc(url, "late"))
+    ... )
+    >>> handle = batches.subscribe(print)  # starts the query  # doctest: +SKIP
+    >>> handle.dispose()  # stops it  # doctest: +SKIP
+
+    After a crash the micro-batch that was not committed comes again, under the same number, to all
+    sinks. `batch_writer` overwrites what it wrote then; other sinks should do the like. With
+    ``.pipe(publish())`` of flow-multicast behind it, ``connect()`` starts the query.
+
+    Args:
+        sinks: get the rows of a micro-batch as a DataFrame, and its number. They run in this
+            process, or with Spark Connect in one of the server, to which they are pickled.
+        schema: the columns, as for `to_dataframe`.
+
+    Returns:
+        An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
+        `MicroBatch` for each, which Spark commits when the next one is begun. Demand: a slow
+        subscriber holds micro-batches back; the sinks are at most one ahead of it, since only then
+        it is known whether there is another. Errors: what a sink raises ends the query; its text
+        names the sink, and the micro-batch is not committed.
+
+    Raises:
+        ValueError: if there are no sinks.
+        TypeError: if one is not callable.
+        UnsupportedTypeError: when applied to anything else, or if the columns are not known.
+        NotPicklableError: when subscribed, with Spark Connect, if a sink cannot be sent.
+    """
+    if not sinks:
+        raise ValueError("write_each() needs at least one sink")
+    for sink in sinks:
+        if not callable(sink):
+            raise TypeError(f"a sink takes a DataFrame and a number, and {sink!r} is not callable")
+
+    def apply(flow: Flow[Any]) -> Flow[MicroBatch]:
+        source = flow.source
+        if not is_on_spark(source) or not isinstance(source.origin, StreamOrigin):
+            raise UnsupportedTypeError(
+                f"write_each() needs the micro-batches of from_stream(), with nothing but stages "
+                f"behind it, and {flow!r} has none"
+            )
+        df = frame_on_spark(source, flow, schema, "write_each")
+        each = _EachSink(df, sinks, source.origin.settings)
+        return Flow(JobSource[MicroBatch](each, Program[Any, MicroBatch](())))
+
+    return Operator("write_each", apply, f"{len(sinks)} sinks")
+
+
+def batch_writer(
+    format: str,  # noqa: A002 - as in Spark's DataFrameWriter
+    path: str | os.PathLike[str],
+    *,
+    partition_by: str | Iterable[str] = (),
+    options: Mapping[str, str | int | float | bool] | None = None,
+) -> BatchSink:
+    """A sink for `write_each` that writes files, each micro-batch exactly once.
+
+    Each has a folder of its own, ``path/batch_id=N``, which a replay overwrites. Spark reads
+    `path` as one table, with a column ``batch_id``.
+
+    Args:
+        format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other that Spark knows.
+        path: a folder on any file system that Spark reaches.
+        partition_by: the columns whose values become folders.
+        options: of the format, such as ``{"header": True}``.
+    """
+    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    return _BatchWriter(format, os.fspath(path).rstrip("/"), columns, dict(options or {}))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _BatchWriter:
+    format: str
+    path: str
+    partition_by: tuple[str, ...]
+    options: Mapping[str, str | int | float | bool]
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        writer = df.write.format(self.format).mode("overwrite").options(**self.options)
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        writer.save(f"{self.path}/batch_id={batch_id}")
+
+
+@final
+class _EachSink:
+    """A stream whose micro-batches go to sinks.
+
+    Args:
+        df: the stream.
+        sinks: who gets each micro-batch.
+        settings: how the query runs.
+    """
+
+    __slots__ = ("_df", "_settings", "_sinks")
+
+    def __init__(
+        self, df: DataFrame, sinks: tuple[BatchSink, ...], settings: StreamSettings
+    ) -> None:
+        self._df: Final = df
+        self._sinks: Final = sinks
+        self._settings: Final = settings
+
+    def job(self, program: RemoteProgram | None, name: str) -> Job:
+        """See `Runs.job`; the items of the job are of `MicroBatch`."""
+        sinks: bytes | tuple[BatchSink, ...] = self._sinks
+        if is_connect(self._df.sparkSession):
+            sinks = dumps(sinks, "a sink of this flow")
+        reader = RowReader(_DONE, MicroBatch)
+        return StreamJob(
+            self._df,
+            reader,
+            MicroBatch,
+            program,
+            self._settings,
+            around=lambda tell: _SinksTask(tell, sinks),
+        )
+
+    def __repr__(self) -> str:
+        return f"write_each({len(self._sinks)} sinks)"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _SinksTask:
+    """What Spark calls for each micro-batch.
+
+    Attributes:
+        tell: tells the subscriber of it, and waits until it has taken notice.
+        sinks: who gets it; pickled if this runs in another process.
+    """
+
+    tell: BatchTask
+    sinks: bytes | tuple[BatchSink, ...]
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """The function for ``foreachBatch``."""
+        kept = df.persist()
+        try:
+            count = self._give(kept, batch_id)
+        finally:
+            kept.unpersist()
+        done = df.sparkSession.range(1).selectExpr(
+            f"CAST({batch_id} AS BIGINT) AS batch_id", f"CAST({count} AS BIGINT) AS items"
+        )
+        self.tell(done, batch_id)
+
+    def _give(self, df: DataFrame, batch_id: int) -> int:
+        given = self.sinks
+        sinks: tuple[BatchSink, ...] = pickle.loads(given) if isinstance(given, bytes) else given
+        what = "counting it"
+        try:
+            for number, sink in enumerate(sinks, 1):
+                what = f"sink {number} of {len(sinks)}, {_name(sink)}"
+                sink(df, batch_id)
+            return df.count()
+        except Exception as error:
+            # Without Java's own traces, for the reason that BatchTask has.
+            raise SparkJobError(f"micro-batch {batch_id}: {what}: {told(error)}") from None
+
+
+def _name(sink: BatchSink) -> str:
+    return str(getattr(sink, "__qualname__", None) or repr(sink))

@@ -1,0 +1,224 @@
+"""Streams with a state for each key, that outlives micro-batches and restarts."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.stages import Program
+from flow_spark._sinks import frame_on_spark
+from flow_spark._sources import SparkSource, is_on_spark
+from flow_spark.errors import UnsupportedTypeError
+from flow_spark.items.hashing import stable_hash
+from flow_spark.jobs.stream_origin import StreamOrigin
+from flow_spark.jobs.task import CHUNK_DDL, ChunkReader
+from flow_spark.pickling.pickles import TaskSender, dumps
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["KeyStates", "scan_by_key"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+S = TypeVar("S")
+
+_DDL: Final = "bucket int, payload binary"
+_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def scan_by_key(
+    key: Callable[[T], K],
+    accumulate: Callable[[S, T], S],
+    seed: S,
+    *,
+    timeout_s: float | None = None,
+    on_timeout: Callable[[K, S], S | None] | None = None,
+    order_by: Callable[[T], Any] | None = None,  # Any: whatever can be compared
+) -> Operator[T, Flow[tuple[K, S]]]:
+    """Accumulate the items of each key of a stream, on the cluster, over all micro-batches.
+
+    For each item comes the key with its new state, as ``group_by(key)`` and ``scan`` would give
+    them. The states are kept by Spark, in its checkpoint: after a restart they go on as they were.
+
+    >>> totals = from_stream(trips, as_=Trip, checkpoint="state/totals").pipe(  # doctest: +SKIP
+    ...     scan_by_key(lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0)
+    ... )
+
+    Items of one key come in the order of their micro-batches. Within one they come in no order that
+    Spark would promise, unless `order_by` gives one: they are sorted, in memory.
+
+    Args:
+        key: of an item; hashable. Keys that are equal belong together. Those of plain types, tuples
+            and frozen dataclasses are divided among the tasks; those of other classes are all dealt
+            with in one place.
+        accumulate: gets the state of the item's key and the item, and gives the new state. A state
+            can be pickled; it is kept between runs of the program, so that its class should be one
+            of an importable module.
+        seed: the state of a key before its first item.
+        timeout_s: seconds without an item after which the state of a key is given up; the next item
+            begins with the seed again. Spark looks at the time once in each micro-batch. None keeps
+            states for ever.
+        on_timeout: gets the key and the state that is given up; what it gives is sent as the last
+            state of the key, and None sends nothing.
+        order_by: what items of one key are sorted by within a micro-batch.
+
+    Returns:
+        An operator for a flow of `from_stream` with nothing but stages behind it. Its flow is one
+        of the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key`
+        cannot follow another. Demand: as `from_stream`. Errors: what a function raises here, or in
+        a stage before, ends the query, whose error holds its text; what a stage behind it raises
+        arrives as itself.
+
+    Raises:
+        ValueError: if `timeout_s` is not positive, or `on_timeout` is given without it.
+        UnsupportedTypeError: when applied to anything else.
+        NotPicklableError: when applied, if a function or the seed cannot be sent to the cluster.
+        ImportError: when applied, if protobuf is missing, which Spark needs for it.
+
+    States are kept by RocksDB, which becomes the session's state store if it has the default one.
+    They are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay
+    so: on one machine, a few are enough.
+    """
+    if timeout_s is not None and timeout_s <= 0:
+        raise ValueError(f"timeout_s must be positive, and is {timeout_s}")
+    if on_timeout is not None and timeout_s is None:
+        raise ValueError("on_timeout needs timeout_s")
+    timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
+    states = KeyStates(key, accumulate, _pickled_seed(seed), timeout_ms, on_timeout, order_by)
+
+    def apply(flow: Flow[T]) -> Flow[tuple[K, S]]:
+        source = flow.source
+        if (
+            not is_on_spark(source)
+            or not isinstance(source.origin, StreamOrigin)
+            or source.origin.chunked
+            or source.split(flow.stages).local
+        ):
+            raise UnsupportedTypeError(
+                "scan_by_key() keeps states in the query of from_stream(), with nothing but stages "
+                f"before it, and cannot do so for {flow!r}"
+            )
+        _check_protobuf()
+        origin = source.origin
+        keyed = frame_on_spark(source, flow.map(_Keyed(key)), _DDL, "scan_by_key")
+        _use_rocksdb(keyed.sparkSession)
+        # Items are unpickled in tasks that have not made them: their classes have to be there.
+        needs = (Program[Any, Any](flow.stages), origin.kept().readers)
+        processor = _processor(dumps((states, needs), "a function of scan_by_key()"))
+        # Any: PySpark's annotations do not say what the function returns.
+        grouped = cast("Any", keyed.groupBy("bucket"))
+        df: DataFrame = grouped.transformWithState(
+            statefulProcessor=processor,
+            outputStructType=CHUNK_DDL,
+            outputMode=origin.settings.output_mode.capitalize(),
+            timeMode="none" if timeout_ms is None else "processingTime",
+        )
+        reader = ChunkReader((states, needs))
+        return Flow(
+            SparkSource[tuple[K, S]](StreamOrigin(df, None, origin.settings, reader=reader))
+        )
+
+    return Operator("scan_by_key", apply)
+
+
+def _pickled_seed(seed: object) -> bytes:
+    """Each key gets a copy of its own."""
+    return dumps(seed, "the seed of scan_by_key()")
+
+
+def _use_rocksdb(session: SparkSession) -> None:
+    """The default state store of Spark has no timers and only one state variable."""
+    if str(session.conf.get(_PROVIDER)).endswith("HDFSBackedStateStoreProvider"):
+        session.conf.set(_PROVIDER, _ROCKSDB)
+
+
+def _check_protobuf() -> None:
+    try:
+        found = importlib.util.find_spec("google.protobuf")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise ImportError(
+            "scan_by_key() needs protobuf, by which Python workers talk to Spark's state store: "
+            "pip install 'flow-spark[connect]'"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """Makes a row of an item: where its key belongs, and both, pickled."""
+
+    key: Callable[[Any], Any]
+
+    def __call__(self, item: Any) -> tuple[int, bytes]:  # Any: items of whatever type
+        key = self.key(item)
+        hash(key)  # raises here, where the user's function is, if it cannot be one
+        return stable_hash(key), TaskSender().dump([(key, item)])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KeyStates:
+    """What is done with the items of a bucket: the few keys whose hashes are the same.
+
+    Attributes:
+        key: as in `scan_by_key`, like the others.
+        accumulate: the same.
+        seed: pickled.
+        timeout_ms: milliseconds.
+        on_timeout: the same.
+        order_by: the same.
+    """
+
+    # Any: keys, states and items of whatever type
+    key: Callable[[Any], Any]
+    accumulate: Callable[[Any, Any], Any]
+    seed: bytes
+    timeout_ms: int | None
+    on_timeout: Callable[[Any, Any], Any] | None
+    order_by: Callable[[Any], Any] | None
+
+    def take(
+        self, kept: dict[Any, tuple[Any, int]], pairs: list[tuple[Any, Any]], now_ms: int
+    ) -> Iterator[tuple[Any, Any]]:
+        """Accumulate keys and items into `kept`, which holds states and when they end."""
+        order_by = self.order_by
+        if order_by is not None:
+            pairs.sort(key=lambda pair: order_by(pair[1]))
+        ends = 0 if self.timeout_ms is None else now_ms + self.timeout_ms
+        for key, item in pairs:
+            known = kept.get(key)
+            if known is not None and self.timeout_ms is not None and known[1] <= now_ms:
+                yield from self.given_up(key, known[0])
+                known = None
+            before = pickle.loads(self.seed) if known is None else known[0]
+            state = self.accumulate(before, item)
+            kept[key] = state, ends
+            yield key, state
+
+    def expire(self, kept: dict[Any, tuple[Any, int]], now_ms: int) -> Iterator[tuple[Any, Any]]:
+        """Remove what has ended from `kept`."""
+        for key in [key for key, (_, ends) in kept.items() if ends <= now_ms]:
+            yield from self.given_up(key, kept.pop(key)[0])
+
+    def given_up(self, key: Any, state: Any) -> Iterator[tuple[Any, Any]]:
+        """What is sent when a key has had no items for too long."""
+        if self.on_timeout is not None:
+            last = self.on_timeout(key, state)
+            if last is not None:
+                yield key, last
+
+
+def _processor(states: bytes) -> object:
+    """What Spark runs in the tasks; its base class takes half a second to import."""
+    from flow_spark._state_processor import StateProcessor
+
+    return StateProcessor(states)

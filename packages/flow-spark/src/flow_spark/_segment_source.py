@@ -1,0 +1,215 @@
+"""The spool of a flow as a streaming source of Spark; runs in Python workers, not in the driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from flow_spark._segments import Lock, Segments, read_segment
+from flow_spark.errors import SparkJobError, SpoolError
+from flow_spark.items.arrow import pa
+from flow_spark.jobs.frames import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["FORMAT", "SegmentSource", "options"]
+
+FORMAT: Final = "flow-spool"
+
+_PATIENCE_S: Final = 5.0
+_IDLE_S: Final = 10.0
+_LOOK_EVERY_S: Final = 0.02
+
+if TYPE_CHECKING:
+
+    class _AvailableNow:
+        """What a source says that has something of its own to do for this trigger."""
+
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
+    except ImportError:  # before Spark 4.2
+
+        class _AvailableNow:
+            """As it is there from Spark 4.2 on."""
+
+
+# Any: PySpark's annotations say dict, and nothing of what is in it.
+_Offset = dict[str, Any]
+
+
+def options(folder: Path, batch_segments: int, tasks: int) -> dict[str, str]:
+    """What the source is told.
+
+    Args:
+        folder: the spool.
+        batch_segments: how many segments a micro-batch may have.
+        tasks: how many tasks may read them.
+    """
+    return {
+        "spool": str(folder),
+        "batch_segments": str(batch_segments),
+        "tasks": str(tasks),
+    }
+
+
+@final
+class SegmentSource(DataSource):
+    """Named by `FORMAT`; `options` says what it reads, and the reader's schema which columns."""
+
+    @classmethod
+    def name(cls) -> str:
+        """See ``DataSource.name``."""
+        return FORMAT
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        """See ``DataSource.streamReader``."""
+        given = self.options
+        return _SegmentReader(
+            Segments(Path(given["spool"])),
+            int(given["batch_segments"]),
+            int(given["tasks"]),
+            schema,
+        )
+
+
+@final
+class _Files(InputPartition):
+    """The segments of one task."""
+
+    def __init__(self, files: list[str]) -> None:
+        self.files: Final = files
+
+
+@final
+class _SegmentReader(DataSourceStreamReader, _AvailableNow):
+    """An offset is the number of a segment, with the id of the spool."""
+
+    def __init__(
+        self, segments: Segments, batch_segments: int, tasks: int, schema: StructType
+    ) -> None:
+        self._segments: Final = segments
+        self._batch: Final = batch_segments
+        self._tasks: Final = tasks
+        self._schema: Final = arrow_schema(schema)
+        self._last = -1
+        self._to_the_end = False
+        self._lock: Lock | None = None
+
+    def __getstate__(self) -> dict[str, Any]:  # Any: what the attributes hold
+        """Tasks get it too, and no lock."""
+        return {**vars(self), "_lock": None}
+
+    def initialOffset(self) -> _Offset:  # noqa: N802 - Spark's
+        """See ``DataSourceStreamReader.initialOffset``."""
+        self._own()
+        return self._offset(self._segments.begin().segment)
+
+    def latestOffset(  # noqa: N802 - Spark's
+        self, start: _Offset | None = None, limit: object = None
+    ) -> _Offset:
+        """See ``DataSourceStreamReader.latestOffset``; before Spark 4.2 there are no arguments."""
+        self._own()
+        begin = self._last if start is None else self._number(start)
+        if begin < 0:
+            begin = self._segments.begin().segment
+        end = self._segments.end().segment
+        if begin > end:
+            raise SpoolError(
+                f"the checkpoint is at segment {begin}, and the spool {self._segments.folder} ends "
+                f"before segment {end}: it was emptied. Begin anew with an empty checkpoint"
+            )
+        if end == begin:
+            end = self._more(begin)
+        if type(limit).__name__ != "ReadAllAvailable":
+            end = min(end, begin + self._batch)
+        self._last = end
+        self._segments.plan(end)
+        return self._offset(end)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's; Any: it came with Spark 4.2
+        """See ``DataSourceStreamReader.getDefaultReadLimit``."""
+        from pyspark.sql.streaming.datasource import ReadMaxFiles
+
+        return ReadMaxFiles(self._batch)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
+        """See ``SupportsTriggerAvailableNow``: all that the flow has is available now."""
+        self._to_the_end = True
+
+    def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
+        """See ``DataSourceStreamReader.partitions``."""
+        self._own()
+        first, last = self._number(start), self._number(end)
+        self._last = max(self._last, last)
+        folder = self._segments.folder
+        files = [str(folder / segment.name) for segment in self._segments.between(first, last)]
+        size = -(-len(files) // self._tasks) or 1
+        return [_Files(files[at : at + size]) for at in range(0, len(files), size)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:  # Any: batches of pyarrow
+        """See ``DataSourceStreamReader.read``."""
+        if not isinstance(partition, _Files):
+            raise TypeError(f"{partition!r} is of another source")
+        for file in partition.files:
+            if not Path(file).exists():
+                raise SpoolError(
+                    f"there is no {file} on this executor. The driver and all executors have to "
+                    "see the spool at the same path: put it on a file system that they share"
+                )
+            for batch in read_segment(file):
+                # As Spark has it, which may have made columns nullable.
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+
+    def commit(self, end: _Offset) -> None:
+        """See ``DataSourceStreamReader.commit``: there is room for more."""
+        self._segments.commit(self._number(end))
+
+    def stop(self) -> None:
+        """See ``DataSourceStreamReader.stop``."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def _own(self) -> None:
+        """Be the only query that reads this spool: two would take each other's items."""
+        if self._lock is not None:
+            return
+        lock = self._segments.reader
+        _ = self._segments.id
+        if not lock.acquire(_PATIENCE_S):
+            raise SpoolError(
+                f"another query reads the spool {self._segments.folder}. Each of its items goes to "
+                "one query: give several consumers one query (write_each, or publish() of "
+                "flow-multicast), or the flow several spools"
+            )
+        self._lock = lock
+
+    def _more(self, begin: int) -> int:
+        """The end, when all that is there was planned before. Raises what the flow failed with."""
+        deadline = time.monotonic() + _IDLE_S
+        while True:
+            outcome = self._segments.outcome()
+            end = self._segments.end().segment  # after the outcome: nothing comes behind it
+            if end > begin:
+                return end
+            if outcome is not None and outcome.error is not None:
+                raise SparkJobError(f"the flow that feeds this stream failed: {outcome.error}")
+            if outcome is not None or not self._to_the_end or time.monotonic() > deadline:
+                return begin
+            time.sleep(_LOOK_EVERY_S)
+
+    def _offset(self, segment: int) -> _Offset:
+        return {"spool": self._segments.id, "segment": segment}
+
+    def _number(self, offset: _Offset) -> int:
+        if offset["spool"] != self._segments.id:
+            raise SpoolError(
+                f"the checkpoint belongs to another spool than the one at {self._segments.folder}: "
+                "each spool has a checkpoint of its own. Begin anew with an empty one"
+            )
+        return int(offset["segment"])

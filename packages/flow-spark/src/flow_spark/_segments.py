@@ -1,0 +1,339 @@
+"""A folder between a flow and a streaming query: segments of items, and how far each side is.
+
+Files, all of them private, each complete or not there:
+
+* ``meta.json``: the id of the spool, and the columns.
+* ``NUMBER-FIRST-ROWS.arrow``: a segment; the number of its first item tells how many came before.
+* ``committed.json``: what the query is done with; those segments are gone.
+* ``planned.json``: how far the query has planned: there is room for as much again.
+* ``outcome.json``: the flow has ended, and how.
+* ``writer.lock``, ``reader.lock``: who holds them is alive; the system drops them with the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast, final
+
+import pyarrow
+
+from flow_spark.errors import SpoolError
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema
+
+__all__ = ["Lock", "Outcome", "Position", "Segment", "Segments", "read_segment"]
+
+_pyarrow: Final = cast("Any", pyarrow)  # Any: the module has no types
+_META: Final = "meta.json"
+_COMMITTED: Final = "committed.json"
+_PLANNED: Final = "planned.json"
+_OUTCOME: Final = "outcome.json"
+_SUFFIX: Final = ".arrow"
+_PRIVATE: Final = 0o600
+
+
+@final
+@dataclass(frozen=True, slots=True, order=True)
+class Segment:
+    """Some items in a row, in one file.
+
+    Attributes:
+        number: counted from 0.
+        first: how many items come before it.
+        rows: how many items it holds.
+    """
+
+    number: int
+    first: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return f"{self.number:012}-{self.first:016}-{self.rows}{_SUFFIX}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place between two segments.
+
+    Attributes:
+        segment: the number of the next one.
+        items: how many items come before it.
+    """
+
+    segment: int = 0
+    items: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the flow has ended.
+
+    Attributes:
+        error: what it failed with, as text; None if it completed.
+    """
+
+    error: str | None
+
+
+@final
+class Lock:
+    """A file lock that ends with the process that holds it."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+        self._descriptor = -1
+
+    def acquire(self, patience_s: float) -> bool:
+        """Take it; False if someone else has it for all of `patience_s` seconds."""
+        if self._descriptor >= 0:
+            return True
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if time.monotonic() > deadline:
+                    os.close(descriptor)
+                    return False
+                time.sleep(0.01)
+            else:
+                self._descriptor = descriptor
+                return True
+
+    def release(self) -> None:
+        """Give it back. Idempotent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def held_by_anyone(self) -> bool:
+        """Whether someone has it now."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+
+@final
+class Segments:
+    """The folder; each side opens it, in its own process.
+
+    Args:
+        folder: where it is.
+    """
+
+    __slots__ = ("_id", "folder")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder: Final = folder
+        self._id: str | None = None
+
+    @staticmethod
+    def made(folder: Path, columns: ArrowSchema) -> Segments:
+        """A new folder, or one that has been there before and holds the same columns.
+
+        Raises:
+            SpoolError: if it holds others, or something else.
+        """
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        spool = Segments(folder)
+        schema = bytes(memoryview(columns.serialize())).hex()
+        meta = spool._read(_META)
+        if meta is None:
+            if any(path.suffix != ".lock" for path in folder.iterdir()):
+                raise SpoolError(f"{folder} holds files that are no spool of a flow; name another")
+            folder.chmod(0o700)
+            spool._replace(_META, {"id": uuid.uuid4().hex, "columns": schema})
+        elif meta["columns"] != schema:
+            known = _pyarrow.ipc.read_schema(_pyarrow.py_buffer(bytes.fromhex(meta["columns"])))
+            raise SpoolError(
+                f"the spool {folder} holds the columns ({_said(known)}), and this flow has "
+                f"({_said(columns)}): give it a spool and a checkpoint of its own"
+            )
+        for left in folder.glob("*.part"):  # of a process that was killed while it wrote
+            left.unlink(missing_ok=True)
+        return spool
+
+    @property
+    def id(self) -> str:
+        """Tells this spool from another one at the same place.
+
+        Raises:
+            SpoolError: if there is none.
+        """
+        if self._id is None:
+            meta = self._read(_META)
+            if meta is None:
+                raise SpoolError(
+                    f"there is no spool at {self.folder} on this machine. The driver and all "
+                    "executors have to see it there: put it on a file system that they share"
+                )
+            self._id = str(meta["id"])
+        return self._id
+
+    @property
+    def writer(self) -> Lock:
+        """Whoever puts items in has it."""
+        return Lock(self.folder / "writer.lock")
+
+    @property
+    def reader(self) -> Lock:
+        """The query that takes them has it."""
+        return Lock(self.folder / "reader.lock")
+
+    def begin(self) -> Position:
+        """Where the segments begin that no query is done with."""
+        given = self._read(_COMMITTED)
+        return Position() if given is None else Position(given["segment"], given["items"])
+
+    def end(self) -> Position:
+        """Where the next segment goes, and how many items are in the spool or were."""
+        last = max(self._listed(), default=None)
+        begin = self.begin()
+        if last is None or last.number < begin.segment:
+            return begin
+        return Position(last.number + 1, last.first + last.rows)
+
+    def planned(self) -> int:
+        """The number of the first segment that no micro-batch holds."""
+        given = self._read(_PLANNED)
+        return max(self.begin().segment, 0 if given is None else given["segment"])
+
+    def plan(self, segment: int) -> None:
+        """A micro-batch ends before this segment."""
+        if segment != self.planned():
+            self._replace(_PLANNED, {"segment": segment}, durable=False)
+
+    def append(self, batches: list[ArrowBatch], columns: ArrowSchema, at: Position) -> Position:
+        """Add a segment; when this returns, it survives a crash.
+
+        Args:
+            batches: its items.
+            columns: their schema.
+            at: what `end` says.
+
+        Returns:
+            The end behind it.
+        """
+        rows = sum(batch.num_rows for batch in batches)
+        segment = Segment(at.segment, at.items, rows)
+        part = self._part()
+        with _created(part) as file, _pyarrow.ipc.new_file(file, columns) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+            writer.close()
+            file.flush()
+            os.fsync(file.fileno())
+        self._rename(part, segment.name)
+        return Position(at.segment + 1, at.items + rows)
+
+    def between(self, start: int, end: int) -> list[Segment]:
+        """The segments from `start` to before `end`.
+
+        Raises:
+            SpoolError: if one of them is gone.
+        """
+        found = [segment for segment in sorted(self._listed()) if start <= segment.number < end]
+        if [segment.number for segment in found] != list(range(start, end)):
+            raise SpoolError(
+                f"the checkpoint asks for the segments {start} to {end - 1} of the spool "
+                f"{self.folder}, which has not got all of them: it goes with another checkpoint, "
+                "or files were removed. Begin anew with an empty spool and an empty checkpoint"
+            )
+        return found
+
+    def commit(self, segment: int) -> None:
+        """Nobody will ask for what comes before `segment`: remove it. Idempotent."""
+        begin = self.begin()
+        done = [part for part in sorted(self._listed()) if part.number < segment]
+        if segment > begin.segment and done:
+            items = done[-1].first + done[-1].rows
+            self._replace(_COMMITTED, {"segment": segment, "items": items})
+        for part in done:
+            (self.folder / part.name).unlink(missing_ok=True)
+
+    def outcome(self) -> Outcome | None:
+        """How the flow has ended; None if it goes on."""
+        given = self._read(_OUTCOME)
+        return None if given is None else Outcome(given["error"])
+
+    def conclude(self, outcome: Outcome) -> None:
+        """The flow has ended."""
+        self._replace(_OUTCOME, {"error": outcome.error})
+
+    def reopen(self) -> None:
+        """The flow is to be tried again."""
+        (self.folder / _OUTCOME).unlink(missing_ok=True)
+
+    def _listed(self) -> Iterator[Segment]:
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self.folder):  # noqa: PTH208 - names are all that is needed
+                if name.endswith(_SUFFIX):
+                    number, first, rows = name.removesuffix(_SUFFIX).split("-")
+                    yield Segment(int(number), int(first), int(rows))
+
+    def _read(self, name: str) -> dict[str, Any] | None:  # Any: as JSON has it
+        try:
+            found: dict[str, Any] = json.loads((self.folder / name).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        return found
+
+    def _replace(self, name: str, content: object, *, durable: bool = True) -> None:
+        part = self._part()
+        with _created(part) as file:
+            file.write(json.dumps(content).encode())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        self._rename(part, name, durable=durable)
+
+    def _part(self) -> Path:
+        return self.folder / f"{secrets.token_hex(8)}.part"
+
+    def _rename(self, part: Path, name: str, *, durable: bool = True) -> None:
+        part.replace(self.folder / name)
+        if not durable:
+            return
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read_segment(file: str) -> Iterator[Any]:  # Any: batches of pyarrow
+    """The batches of a segment."""
+    with _pyarrow.memory_map(file) as source, _pyarrow.ipc.open_file(source) as reader:
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+
+
+def _created(path: Path) -> Any:  # Any: typeshed's name for what fdopen gives is long
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb")
+
+
+def _said(columns: ArrowSchema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in columns)

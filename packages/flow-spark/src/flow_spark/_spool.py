@@ -1,0 +1,259 @@
+"""Items of this process on their way to Spark, as files that the cluster reads."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+import uuid
+from abc import abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from flow_spark.errors import SpoolError
+from flow_spark.items.arrow import ArrowBatch, pa
+from flow_spark.items.schema import ItemSchema
+from flow_spark.jobs.frames import frame_of, is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Spool", "local_folder", "private_folder", "shares_disk", "spooled"]
+
+IN_MEMORY_BYTES: Final = 32 * 2**20
+"""How much is sent to Spark at once; more of it goes through files."""
+
+_ROW_GROUP_BYTES: Final = 16 * 2**20
+
+
+def shares_disk(session: SparkSession) -> bool:
+    """Whether the executors of `session` are certain to see the files of this process."""
+    if is_connect(session):
+        return False
+    return str(session.conf.get("spark.master", "")).startswith("local")
+
+
+def local_folder(spool: str | os.PathLike[str]) -> Path | None:
+    """`spool` as a folder of this machine's file systems; None if only Spark can write there."""
+    text = os.fspath(spool)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return Path(url2pathname(parts.path))
+    # One letter is a drive of Windows.
+    return Path(text) if len(parts.scheme) < 2 else None
+
+
+def private_folder(inside: Path | None = None) -> Path:
+    """A new folder that nobody but this user can look into, removed when the process ends."""
+    if inside is not None:
+        inside.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="flow-spark-", dir=inside))  # its mode is 0700
+    with _lock:
+        _left_behind.add(folder)
+    return folder
+
+
+_lock: Final = threading.Lock()
+_left_behind: Final[set[Path]] = set()
+
+
+def _forget(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    with _lock:
+        _left_behind.discard(folder)
+
+
+@atexit.register
+def _clean_up() -> None:
+    for folder in list(_left_behind):
+        _forget(folder)
+
+
+class _Store(Protocol):
+    """Where batches are put that do not fit into memory."""
+
+    @abstractmethod
+    def write(self, batches: list[ArrowBatch]) -> None:
+        """Add some batches."""
+
+    @abstractmethod
+    def frame(self) -> DataFrame:
+        """All of them, as a DataFrame."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Remove them all."""
+
+
+@final
+class _LocalStore:
+    """One Parquet file, so that Spark finds the rows in their order."""
+
+    __slots__ = ("_columns", "_folder", "_session", "_writer")
+
+    def __init__(self, session: SparkSession, columns: ItemSchema, inside: Path | None) -> None:
+        from pyarrow import parquet as untyped
+
+        parquet = cast("Any", untyped)  # Any: the module has no types
+        self._session: Final = session
+        self._columns: Final = columns
+        self._folder: Final = private_folder(inside)
+        file = self._folder / "items.parquet"
+        file.touch(mode=0o600)
+        self._writer: Final = parquet.ParquetWriter(
+            str(file),
+            columns.arrow,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+        )
+
+    def write(self, batches: list[ArrowBatch]) -> None:
+        table = pa.Table.from_batches(batches, schema=self._columns.arrow)
+        self._writer.write_table(table)
+
+    def frame(self) -> DataFrame:
+        self._writer.close()
+        reader = self._session.read.schema(self._columns.spark())
+        return reader.parquet(self._folder.absolute().as_uri())
+
+    def remove(self) -> None:
+        self._writer.close()
+        _forget(self._folder)
+
+
+@final
+class _SparkStore:
+    """Files that Spark itself writes, on a file system that this process does not reach."""
+
+    __slots__ = ("_columns", "_session", "_url")
+
+    def __init__(self, session: SparkSession, columns: ItemSchema, inside: str) -> None:
+        self._session: Final = session
+        self._columns: Final = columns
+        self._url: Final = f"{inside.rstrip('/')}/flow-spark-{uuid.uuid4().hex}"
+
+    def write(self, batches: list[ArrowBatch]) -> None:
+        table = pa.Table.from_batches(batches, schema=self._columns.arrow)
+        part = frame_of(self._session, table, self._columns.spark())
+        part.write.mode("append").parquet(self._url)
+
+    def frame(self) -> DataFrame:
+        return self._session.read.schema(self._columns.spark()).parquet(self._url)
+
+    def remove(self) -> None:
+        """Nothing removes a folder through a session; what is left is one of no rows."""
+        empty = _no_rows(self._session, self._columns)
+        empty.write.mode("overwrite").parquet(self._url)
+
+
+@final
+class Spool:
+    """Takes batches, and gives them to Spark as one DataFrame; few are kept, more go to files.
+
+    Args:
+        session: where the DataFrame is made.
+        columns: of the batches.
+        inside: a folder for the files, that the cluster reaches too; None takes a temporary one,
+            if the executors are on this machine.
+    """
+
+    __slots__ = ("_columns", "_inside", "_limit", "_session", "_store", "_waiting", "_weight")
+
+    def __init__(
+        self,
+        session: SparkSession,
+        columns: ItemSchema,
+        inside: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._session: Final = session
+        self._columns: Final = columns
+        self._inside: Final = inside
+        self._waiting: list[ArrowBatch] = []
+        self._weight = 0
+        self._limit = IN_MEMORY_BYTES
+        self._store: _Store | None = None
+
+    def write(self, batch: ArrowBatch) -> None:
+        """Add a batch.
+
+        Raises:
+            SpoolError: if there is too much for the memory, and no place known for it.
+            OSError: if the disk is full, or not to be written to.
+        """
+        self._waiting.append(batch)
+        self._weight += batch.nbytes
+        if self._weight >= self._limit:
+            self._flush()
+
+    def frame(self) -> DataFrame:
+        """All batches as a DataFrame; nothing may be added afterwards."""
+        store = self._store
+        if store is None and not self._waiting:
+            # A client of Connect cannot send a table without rows.
+            return _no_rows(self._session, self._columns)
+        if store is None:
+            table = pa.Table.from_batches(self._waiting, schema=self._columns.arrow)
+            self._waiting = []
+            return frame_of(self._session, table, self._columns.spark())
+        self._flush()
+        return store.frame()
+
+    def remove(self) -> None:
+        """Remove the files; the DataFrame cannot be read any more."""
+        self._waiting = []
+        if self._store is not None:
+            self._store.remove()
+
+    def _flush(self) -> None:
+        if self._store is None:
+            self._store = self._made()
+            if isinstance(self._store, _LocalStore):
+                self._limit = _ROW_GROUP_BYTES
+        waiting, self._waiting, self._weight = self._waiting, [], 0
+        if waiting:
+            self._store.write(waiting)
+
+    def _made(self) -> _Store:
+        inside = self._inside
+        if inside is not None:
+            folder = local_folder(inside)
+            if folder is None:
+                return _SparkStore(self._session, self._columns, os.fspath(inside))
+            return _LocalStore(self._session, self._columns, folder)
+        if shares_disk(self._session):
+            return _LocalStore(self._session, self._columns, _folder_of(self._session))
+        raise SpoolError(
+            f"this flow has more than {IN_MEMORY_BYTES >> 20} MiB of items, and there is no place "
+            "known where this process can put them and the cluster can read them. Name one: "
+            "spool='/shared/folder' (which this process and all executors see under this path), or "
+            "spool='hdfs://…', 's3a://…' or the like, where Spark writes them"
+        )
+
+
+def spooled(spool: Spool, batches: Iterable[ArrowBatch]) -> DataFrame:
+    """A DataFrame of `batches`; what an error has left is removed."""
+    try:
+        for batch in batches:
+            spool.write(batch)
+        return spool.frame()
+    except BaseException:
+        spool.remove()
+        raise
+
+
+def _no_rows(session: SparkSession, columns: ItemSchema) -> DataFrame:
+    made: DataFrame = cast("Any", session).createDataFrame([], columns.spark())  # Any: as in frames
+    return made
+
+
+def _folder_of(session: SparkSession) -> Path | None:
+    """Where the session keeps its own temporary files; they go when it is stopped."""
+    given = str(session.conf.get("spark.local.dir", "") or "").split(",")[0]
+    folder = Path(given)
+    return folder if given and folder.is_dir() else None

@@ -1,0 +1,117 @@
+"""What runs in the tasks of a stream with states; made for ``transformWithState``."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from flow_spark.pickling.chunks import chunks
+from flow_spark.pickling.pickles import TaskSender, dumps
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import (
+        ExpiredTimerInfo,
+        StatefulProcessorHandle,
+        TimerValues,
+    )
+
+    from flow_spark._keyed import KeyStates
+
+__all__ = ["StateProcessor"]
+
+_Kept = dict[Any, tuple[Any, int]]  # Any: keys and states of whatever type
+
+
+@final
+class StateProcessor(StatefulProcessor):
+    """Keeps the states of a bucket, the few keys whose hashes are the same, in one value.
+
+    Args:
+        states: what is done with the items, pickled with what they need.
+    """
+
+    def __init__(self, states: bytes) -> None:
+        self._pickled: Final = states
+        self._states: KeyStates | None = None
+        self._needs: object = None
+        self._handle: StatefulProcessorHandle | None = None
+        self._value: Any = None  # a ValueState, whose tuples have no types
+
+    def __reduce__(self) -> tuple[type[StateProcessor], tuple[bytes]]:
+        """Pickle by what it was made of."""
+        return StateProcessor, (self._pickled,)
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """See ``StatefulProcessor.init``."""
+        # Both are kept: classes that came by value are gone as soon as nothing refers to them.
+        self._states, self._needs = pickle.loads(self._pickled)
+        self._handle = handle
+        self._value = handle.getValueState("states", "payload binary")
+
+    def handleInputRows(  # noqa: N802 - Spark's
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803 - Spark's
+    ) -> Iterator[Row]:
+        """See ``StatefulProcessor.handleInputRows``."""
+        states = self._loaded()
+        pairs = [pair for row in rows for pair in pickle.loads(row.payload)]
+        kept = self._kept()
+        now_ms = timerValues.getCurrentProcessingTimeInMs() if states.timeout_ms else 0
+        yield from _rows(states.take(kept, pairs, now_ms))
+        self._keep(kept)
+        handle = self._handle
+        if states.timeout_ms and handle is not None and next(handle.listTimers(), None) is None:
+            handle.registerTimer(now_ms + states.timeout_ms)
+
+    def handleExpiredTimer(  # noqa: N802 - Spark's
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803 - Spark's
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803 - Spark's
+    ) -> Iterator[Row]:
+        """See ``StatefulProcessor.handleExpiredTimer``; keys that had items since stay."""
+        states = self._loaded()
+        kept = self._kept()
+        now_ms = timerValues.getCurrentProcessingTimeInMs()
+        yield from _rows(states.expire(kept, now_ms))
+        self._keep(kept)
+        if kept and self._handle is not None:
+            self._handle.registerTimer(min(ends for _, ends in kept.values()))
+
+    def close(self) -> None:
+        """See ``StatefulProcessor.close``."""
+
+    def _loaded(self) -> KeyStates:
+        if self._states is None:
+            raise RuntimeError("Spark has not called init()")
+        return self._states
+
+    def _kept(self) -> _Kept:
+        found = self._value.get()
+        kept: _Kept = {} if found is None else pickle.loads(bytes(found[0]))
+        return kept
+
+    def _keep(self, kept: _Kept) -> None:
+        if kept:
+            self._value.update((_dump_kept(kept),))
+        else:
+            self._value.clear()
+
+
+def _dump_kept(kept: _Kept) -> bytes:
+    """By value if need be: it outlives this process, and the ids that classes have in it."""
+    try:
+        return pickle.dumps(kept, 5)
+    except Exception:
+        return dumps(kept, "a state of scan_by_key()")
+
+
+def _rows(items: Iterator[tuple[Any, Any]]) -> Iterator[Row]:
+    for chunk in chunks(items, TaskSender()):
+        yield Row(kind=int(chunk.kind), payload=bytes(chunk.payload))

@@ -1,0 +1,299 @@
+"""Flows of streaming queries, in micro-batches that are consumed one after the other."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, final, overload
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.stages import Program
+from flow_spark._sources import SparkSource, is_on_spark
+from flow_spark.errors import UnsupportedTypeError
+from flow_spark.jobs.publisher import JobSource
+from flow_spark.jobs.stream_origin import BatchItems, Deal, EachBatch, MicroBatch, StreamOrigin
+from flow_spark.jobs.streaming import StreamSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "BatchStore",
+    "MicroBatch",
+    "SqliteBatchStore",
+    "for_each_batch",
+    "for_each_batch_once",
+    "from_stream",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+
+
+@overload
+def from_stream(
+    df: DataFrame,
+    *,
+    as_: type[R],
+    checkpoint: str | Path | None = None,
+    trigger: float | Literal["available-now"] | None = None,
+    name: str | None = None,
+    output_mode: Literal["append", "update", "complete"] = "append",
+) -> Flow[R]: ...
+
+
+@overload
+def from_stream(
+    df: DataFrame,
+    *,
+    as_: str | None = None,
+    checkpoint: str | Path | None = None,
+    trigger: float | Literal["available-now"] | None = None,
+    name: str | None = None,
+    output_mode: Literal["append", "update", "complete"] = "append",
+) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
+
+
+def from_stream(
+    df: DataFrame,
+    *,
+    as_: type[R] | str | None = None,
+    checkpoint: str | Path | None = None,
+    trigger: float | Literal["available-now"] | None = None,
+    name: str | None = None,
+    output_mode: Literal["append", "update", "complete"] = "append",
+) -> Flow[R] | Flow[Any]:
+    """The rows of a streaming DataFrame, for as long as its query runs.
+
+    Each subscriber starts a query. The stages that follow run where the rows are. Spark commits a
+    micro-batch when the subscriber has taken all of its items, and plans the next one only then. If
+    the process ends before that, Spark gives the same micro-batch again after a restart from the
+    checkpoint: nothing is lost, and `for_each_batch_once` keeps it from being done twice. One query
+    for many subscribers: ``.pipe(publish())`` of flow-multicast.
+
+    >>> rows = spark.readStream.format("rate").load()  # doctest: +SKIP
+    >>> for item in from_stream(rows, checkpoint="state/rate"):  # doctest: +SKIP
+    ...     print(item)
+
+    Args:
+        df: a streaming DataFrame, classic or of Spark Connect.
+        as_: what an item is; see `from_dataframe`.
+        checkpoint: a folder, on any file system that Spark reaches, where Spark keeps how far it
+            is. It belongs to one flow. None: a temporary one, and each run begins anew.
+        trigger: seconds between the starts of micro-batches; ``"available-now"`` takes what there
+            is, and completes; None takes the next as soon as the last one is consumed.
+        name: of the query, in Spark's tools; a checkpoint is not given to a flow of another name.
+        output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
+
+    Returns:
+        A flow. Demand: nothing starts before the first request; micro-batches wait while nothing is
+        requested. Thread: as `from_dataframe`. Cancelling stops the query, and the micro-batch at
+        hand is not committed. Errors: what a function of the stages raised, itself; else what Spark
+        says of the query, and of a checkpoint that belongs to another flow. Fusion: absorbs
+        stages; SYNC towards executors.
+
+    Raises:
+        SchemaMismatchError: if the columns do not fit `as_`.
+        UnsupportedTypeError: if `df` is not a stream.
+        ValueError: if `trigger` is negative.
+    """
+    settings = StreamSettings(
+        name=name,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+        trigger=_trigger(trigger),
+        output_mode=output_mode,
+    )
+    return Flow(SparkSource[Any](StreamOrigin(df, as_, settings)))
+
+
+def _trigger(trigger: float | str | None) -> dict[str, Any]:  # Any: as in StreamSettings
+    if trigger is None:
+        return {}
+    if trigger == "available-now":
+        return {"availableNow": True}
+    if isinstance(trigger, str) or trigger < 0:
+        raise ValueError(f"trigger takes seconds, 'available-now' or None, not {trigger!r}")
+    return {"processingTime": f"{round(trigger * 1000)} milliseconds"}
+
+
+def for_each_batch(
+    action: Callable[[int, Iterator[T]], object],
+) -> Operator[T, Flow[MicroBatch]]:
+    """Deal with a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
+
+    After a crash the micro-batch that was not committed comes again, under the same number: the
+    action should overwrite what it did then, or be given to `for_each_batch_once`.
+
+    >>> def save(batch_id: int, items) -> None:
+    ...     write(f"part-{batch_id}.json", items)
+    >>> rows = from_stream(df, checkpoint="state/rows")  # doctest: +SKIP
+    >>> rows.pipe(for_each_batch(save)).subscribe()  # doctest: +SKIP
+
+    Args:
+        action: gets the number of the micro-batch and its items, which are read as it iterates, in
+            bounded memory. What it does not read is skipped. It is called in the thread that
+            iterates over the flow, or in that of the subscription.
+
+    Returns:
+        An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
+        `MicroBatch` for each, which Spark commits when the next one is asked for. Demand: exact.
+        Errors: what the action raises fails the flow, and the micro-batch is not committed.
+
+    Raises:
+        UnsupportedTypeError: when applied to anything else.
+    """
+
+    def deal(_: str, batch_id: int, items: BatchItems) -> bool:
+        action(batch_id, iter(items))
+        items.check()
+        return True
+
+    return _each_batch("for_each_batch", deal)
+
+
+class BatchStore(Protocol[C_co]):
+    """Remembers the last micro-batch that a subscriber has dealt with."""
+
+    @abstractmethod
+    def begin(
+        self, subscriber: str, query_id: str, batch_id: int
+    ) -> AbstractContextManager[C_co | None]:
+        """A transaction for one micro-batch.
+
+        Args:
+            subscriber: who deals with it.
+            query_id: Spark's id of the query; it goes with the checkpoint.
+            batch_id: the number of the micro-batch.
+
+        Returns:
+            A context manager. It gives None if the micro-batch was dealt with before. Otherwise it
+            gives what the subscriber works with; and when its block ends without an error, it
+            commits that work and the number at once, and with an error neither.
+        """
+
+
+@final
+class SqliteBatchStore(BatchStore[sqlite3.Connection]):
+    """Keeps the numbers in a SQLite database, in one transaction with what is written there.
+
+    >>> store = SqliteBatchStore(":memory:")
+    >>> with store.begin("totals", "query", 7) as db:
+    ...     _ = db.execute("CREATE TABLE totals (amount INTEGER)")
+    >>> with store.begin("totals", "query", 7) as db:
+    ...     print(db)
+    None
+    >>> store.close()
+
+    Args:
+        path: the database file.
+    """
+
+    __slots__ = ("_connection", "_lock")
+
+    def __init__(self, path: str | Path) -> None:
+        # Subscriptions have threads of their own; the lock keeps it to one of them at a time.
+        self._connection: Final = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False
+        )
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS flow_batches (subscriber TEXT, query_id TEXT, "
+            "batch_id INTEGER NOT NULL, PRIMARY KEY (subscriber, query_id))"
+        )
+        self._lock: Final = threading.Lock()
+
+    @contextmanager
+    def begin(
+        self, subscriber: str, query_id: str, batch_id: int
+    ) -> Generator[sqlite3.Connection | None, None, None]:
+        """See `BatchStore.begin`; gives the connection, with a transaction begun."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                done = self._connection.execute(
+                    "SELECT 1 FROM flow_batches "
+                    "WHERE subscriber = ? AND query_id = ? AND batch_id >= ?",
+                    (subscriber, query_id, batch_id),
+                ).fetchone()
+                yield None if done else self._connection
+                if not done:
+                    self._connection.execute(
+                        "INSERT OR REPLACE INTO flow_batches VALUES (?, ?, ?)",
+                        (subscriber, query_id, batch_id),
+                    )
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+
+def for_each_batch_once(
+    store: BatchStore[C],
+    action: Callable[[int, Iterator[T], C], object],
+    *,
+    subscriber: str = "subscriber",
+) -> Operator[T, Flow[MicroBatch]]:
+    """Deal with each micro-batch of a stream exactly once, whatever crashes in between.
+
+    The store remembers the last number in one transaction with what the action does. A micro-batch
+    that Spark gives again after a crash is recognised by it, and not given to the action.
+
+    >>> store = SqliteBatchStore("totals.db")  # doctest: +SKIP
+    >>> def add(batch_id: int, amounts, db) -> None:
+    ...     db.execute("UPDATE totals SET amount = amount + ?", (sum(amounts),))
+    >>> rows = from_stream(df, checkpoint="state/totals")  # doctest: +SKIP
+    >>> rows.pipe(for_each_batch_once(store, add)).subscribe()  # doctest: +SKIP
+
+    Args:
+        store: where the numbers are kept; `SqliteBatchStore`, or a `BatchStore` of one's own.
+        action: gets the number, the items as in `for_each_batch`, and what the store gives to work
+            with, such as a database connection. What it does elsewhere is not part of the
+            transaction.
+        subscriber: tells several users of one store apart.
+
+    Returns:
+        As `for_each_batch`; `MicroBatch.repeated` says that the action was not called.
+
+    Raises:
+        UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages.
+    """
+
+    def deal(query_id: str, batch_id: int, items: BatchItems) -> bool:
+        with store.begin(subscriber, query_id, batch_id) as given:
+            if given is None:
+                return False
+            action(batch_id, iter(items), given)
+            items.check()
+        return True
+
+    return _each_batch("for_each_batch_once", deal)
+
+
+def _each_batch(name: str, deal: Deal) -> Operator[Any, Flow[MicroBatch]]:
+    def apply(flow: Flow[Any]) -> Flow[MicroBatch]:
+        source = flow.source
+        if is_on_spark(source) and isinstance(source.origin, StreamOrigin):
+            parts = source.split(flow.stages)
+            if not parts.local:
+                program = Program[Any, MicroBatch](parts.remote)
+                return Flow(JobSource[MicroBatch](EachBatch(source.origin, deal), program))
+            raise UnsupportedTypeError(
+                f"{name}() gets the items of one micro-batch, and {parts.turn!r} goes over the "
+                "items of all: do that in the action"
+            )
+        raise UnsupportedTypeError(
+            f"{name}() needs the micro-batches of from_stream(), with nothing but stages behind "
+            f"it, and {flow!r} has none"
+        )
+
+    return Operator(name, apply)

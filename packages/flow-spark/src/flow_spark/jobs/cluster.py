@@ -1,0 +1,91 @@
+"""How tasks find the driver, and how jobs are run and cancelled: classic Spark or Connect."""
+
+from __future__ import annotations
+
+import socket
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+from flow_spark.jobs.frames import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Cluster", "cluster_of"]
+
+_LOOPBACK: Final = "127.0.0.1"
+_ANY_PORT: Final = 15002
+
+
+class Cluster(Protocol):
+    """What differs between a driver in this process and a Spark Connect server."""
+
+    @abstractmethod
+    def addresses(self) -> tuple[str, str]:
+        """Where to listen, and what to tell the tasks."""
+
+    @abstractmethod
+    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
+        """The rows of `df`, from a job that `cancel` finds by `tag`. Blocks."""
+
+    @abstractmethod
+    def cancel(self, tag: str) -> None:
+        """Cancel what runs under `tag` now."""
+
+
+@final
+class _Classic:
+    __slots__ = ("_session",)
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session: Final = session
+
+    def addresses(self) -> tuple[str, str]:
+        conf = self._session.sparkContext.getConf()
+        if str(conf.get("spark.master", "local")).startswith("local"):
+            return _LOOPBACK, _LOOPBACK
+        advertised = str(conf.get("spark.driver.host", socket.gethostname()))
+        return str(conf.get("spark.driver.bindAddress", advertised)), advertised
+
+    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
+        # Tags belong to a thread of the JVM, which goes with this thread and ends with it.
+        context = self._session.sparkContext
+        context.addJobTag(tag)
+        context.setJobDescription(name)
+        return [(row[0], row[1], row[2], row[3]) for row in df.collect()]
+
+    def cancel(self, tag: str) -> None:
+        self._session.sparkContext.cancelJobsWithTag(tag)
+
+
+@final
+class _Connect:
+    __slots__ = ("_session",)
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session: Final = session
+
+    def addresses(self) -> tuple[str, str]:
+        """The address by which this machine reaches the server is the one that reaches it."""
+        host: str = self._session.client.host  # its setting spark.remote is not there to be read
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, _ANY_PORT, type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)  # which sends nothing
+            own = str(probe.getsockname()[0])
+        return own, own
+
+    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
+        self._session.addTag(tag)
+        return [(row[0], row[1], row[2], row[3]) for row in df.collect()]
+
+    def cancel(self, tag: str) -> None:
+        self._session.interruptTag(tag)
+
+
+def cluster_of(session: SparkSession) -> Cluster:
+    """How the cluster behind `session` is reached."""
+    if is_connect(session):
+        return _Connect(session)
+    return _Classic(session)

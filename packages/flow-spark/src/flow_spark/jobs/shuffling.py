@@ -1,0 +1,176 @@
+"""Bring what partitions gave together by a key, so that combining it is divided too."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from flow_core.stages import Program
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
+from flow_spark.items.hashing import stable_hash
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.job import STAGES, PushedJob
+from flow_spark.jobs.origin import Job, Opened, Origin
+from flow_spark.jobs.task import ChunkReader, Reader, RemoteProgram, whole
+from flow_spark.pickling.chunks import Chunk, chunks
+from flow_spark.pickling.pickles import TaskSender, dumps
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ShuffledOrigin"]
+
+_DDL: Final = "bucket int, part int, number int, kind int, payload binary"
+_SCHEMA: Final[ArrowSchema] = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("part", pa.int32()),
+        ("number", pa.int32()),
+        ("kind", pa.int32()),
+        ("payload", pa.binary()),
+    ]
+)
+_MOST_WAITING: Final = 1024
+"""Items that wait for others of their bucket, so that pickles are not too small."""
+
+_FEWEST: Final = 8
+_MOST: Final = 4096
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ShuffleTask:
+    """Runs stages in a partition, and divides what they give into buckets by a key.
+
+    Attributes:
+        reader: the pickled `Reader`.
+        program: the pickled `RemoteProgram`, and the function that gives the key of an item.
+        buckets: how many there are.
+    """
+
+    reader: bytes
+    program: bytes
+    buckets: int
+
+    def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        """The function for ``mapInArrow``."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        reader: Reader = pickle.loads(self.reader)
+        program: RemoteProgram
+        by: Callable[[Any], object]  # Any: what the stages give
+        program, by = pickle.loads(self.program)
+        numbers = itertools.count()
+        source = itertools.chain.from_iterable(map(reader, whole(batches)))
+        for bucket, items in self._divided(program.iterate(source), by):
+            for chunk in chunks(iter(items), TaskSender()):
+                yield _row(bucket, part, next(numbers), chunk)
+
+    def _divided(
+        self, items: Iterable[Any], by: Callable[[Any], object]
+    ) -> Iterator[tuple[int, list[Any]]]:
+        waiting: dict[int, list[Any]] = {}
+        for item in items:
+            bucket = stable_hash(by(item)) % self.buckets
+            found = waiting.setdefault(bucket, [])
+            found.append(item)
+            if len(found) == _MOST_WAITING:
+                yield bucket, waiting.pop(bucket)
+        yield from waiting.items()
+
+
+def _row(bucket: int, part: int, number: int, chunk: Chunk) -> ArrowBatch:
+    row: list[list[Any]] = [[bucket], [part], [number], [int(chunk.kind)], [chunk.payload]]
+    return pa.record_batch(row, schema=_SCHEMA)
+
+
+@final
+class ShuffledOrigin:
+    """What stages make of other rows, in partitions where all that has the same key has met.
+
+    Args:
+        origin: the rows.
+        program: the stages that run before.
+        by: the key of what they give.
+
+    Raises:
+        NotPicklableError: if the stages cannot be sent to the cluster.
+    """
+
+    __slots__ = ("_before", "_origin", "_pickled", "_program")
+
+    def __init__(
+        self, origin: Origin, program: Program[Any, Any], by: Callable[[Any], object]
+    ) -> None:
+        self._origin: Final = origin
+        self._program: Final = program
+        self._pickled: Final = dumps((program, by), STAGES)
+
+    @property
+    def session(self) -> SparkSession:
+        """See `Origin.session`."""
+        return self._origin.session
+
+    @property
+    def ordered(self) -> bool:
+        """See `Origin.ordered`."""
+        return False
+
+    @property
+    def as_(self) -> object:
+        """See `Origin.as_`."""
+        return None
+
+    @property
+    def item_type(self) -> object:
+        """See `Origin.item_type`."""
+        return None
+
+    @property
+    def ways_out(self) -> str:
+        """See `Origin.ways_out`."""
+        return "sort() puts what there is in order"
+
+    @property
+    def lazy(self) -> bool:
+        """See `Origin.lazy`."""
+        return self._origin.lazy
+
+    @contextmanager
+    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
+        """See `Origin.opened`."""
+        with self._origin.opened(stop) as opened:
+            yield None if opened is None else self._shuffled(opened)
+
+    def kept(self) -> Opened:
+        """See `Origin.kept`."""
+        return self._shuffled(self._origin.kept())
+
+    def job(self, program: RemoteProgram | None, name: str) -> Job:
+        """See `Runs.job`."""
+        return PushedJob(self, program, name)
+
+    def _shuffled(self, opened: Opened) -> Opened:
+        parts = int(str(self.session.conf.get("spark.sql.shuffle.partitions", "200")))
+        buckets = min(max(parts, _FEWEST), _MOST)
+
+        def task(reader: Reader, _branch: int, _branches: int) -> ShuffleTask:
+            pickled = dumps(reader, "the class that rows are made into")
+            return ShuffleTask(pickled, self._pickled, buckets)
+
+        df = opened.mapped(task, _DDL)
+        # How many partitions there are to be, Spark decides when it knows how much there is. Blocks
+        # of a shuffle arrive in any order, and a retried task has to give the same items in the
+        # same order again: hence they are sorted.
+        df = df.repartition("bucket").sortWithinPartitions("bucket", "part", "number")
+        needs = (self._program, *opened.readers)
+        return Opened(df.select("kind", "payload"), ChunkReader(needs))
+
+    def __repr__(self) -> str:
+        return f"what a shuffle by key gives of {self._origin!r}"

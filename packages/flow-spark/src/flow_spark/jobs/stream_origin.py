@@ -1,0 +1,231 @@
+"""Where the rows of a streaming query come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from flow_core.errors import FlowError
+from flow_spark.errors import UnsupportedTypeError
+from flow_spark.items.rows import RowReader
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.origin import Job, Opened, readable
+from flow_spark.jobs.streaming import Delivery, StreamJob, StreamSettings
+from flow_spark.jobs.task import ChunkReader, Reader, RemoteProgram
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["BatchItems", "Deal", "EachBatch", "MicroBatch", "StreamOrigin"]
+
+
+@final
+class StreamOrigin:
+    """The rows of a streaming DataFrame.
+
+    Args:
+        df: the rows.
+        as_: what an item is; see `RowReader`.
+        settings: how the query runs.
+        reader: what makes items of the rows, if they are pickled ones; else None.
+
+    Raises:
+        SchemaMismatchError: if the columns do not fit `as_`.
+        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is no stream.
+    """
+
+    __slots__ = ("_df", "_given", "_reader", "_settings", "as_")
+
+    def __init__(
+        self,
+        df: DataFrame,
+        as_: object,
+        settings: StreamSettings,
+        *,
+        reader: ChunkReader | None = None,
+    ) -> None:
+        if not df.isStreaming:
+            raise UnsupportedTypeError(
+                "from_stream() reads a streaming DataFrame, such as spark.readStream gives, and "
+                "this one has an end: from_dataframe(df) reads it"
+            )
+        self._given: Final = df
+        self._df: DataFrame
+        self._reader: Reader
+        self._df, self._reader = readable(df, as_) if reader is None else (df, reader)
+        self._settings: Final = settings
+        self.as_: Final = as_
+
+    @property
+    def session(self) -> SparkSession:
+        """See `Origin.session`."""
+        return self._df.sparkSession
+
+    @property
+    def ordered(self) -> bool:
+        """See `Origin.ordered`."""
+        return False
+
+    @property
+    def item_type(self) -> object:
+        """See `Origin.item_type`."""
+        return self.as_ if isinstance(self.as_, type) else None
+
+    @property
+    def ways_out(self) -> str:
+        """See `Origin.ways_out`."""
+        return (
+            "group by a key on Spark, where the items of one key are in order (see the functions "
+            "of pyspark.sql.streaming)"
+        )
+
+    @contextmanager
+    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
+        """See `Origin.opened`."""
+        yield None if stop() else self.kept()
+
+    def kept(self) -> Opened:
+        """See `Origin.kept`."""
+        return Opened(self._df, self._reader)
+
+    def job(self, program: RemoteProgram | None, name: str) -> StreamJob:
+        """See `Runs.job`; the query's own name counts, if it has one."""
+        return StreamJob(self._df, self._reader, self.as_, program, self._settings)
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the rows are of pickled items."""
+        return isinstance(self._reader, ChunkReader)
+
+    @property
+    def settings(self) -> StreamSettings:
+        """How its query runs."""
+        return self._settings
+
+    @property
+    def lazy(self) -> bool:
+        """See `Origin.lazy`."""
+        return True
+
+    def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
+        """The rows that `change` makes of the whole DataFrame, in Catalyst.
+
+        Raises:
+            SchemaMismatchError: if its columns do not fit `as_`.
+        """
+        if self.chunked:
+            raise UnsupportedTypeError(
+                f"the items of {self!r} are no columns that Spark knows; use map and filter"
+            )
+        return StreamOrigin(change(self._given), as_, self._settings)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self._reader.names) if isinstance(self._reader, RowReader) else "states"
+        return f"from_stream({columns})"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """What became of a micro-batch.
+
+    Attributes:
+        batch_id: its number; a replayed one has the same.
+        items: how many items were read of it.
+        repeated: whether it had been dealt with before, so that nothing was done.
+    """
+
+    batch_id: int
+    items: int
+    repeated: bool = False
+
+
+Deal = Callable[[str, int, "BatchItems"], bool]
+"""What is done with a micro-batch: gets the query's id, its own and the items; True if it was
+done, and False if it had been before."""
+
+
+@final
+class EachBatch:
+    """A stream whose micro-batches are dealt with as a whole.
+
+    Args:
+        origin: the stream.
+        deal: what is done with each.
+    """
+
+    __slots__ = ("_deal", "_origin")
+
+    def __init__(self, origin: StreamOrigin, deal: Deal) -> None:
+        self._origin: Final = origin
+        self._deal: Final = deal
+
+    def job(self, program: RemoteProgram | None, name: str) -> Job:
+        """See `Runs.job`; the items of the job are of `MicroBatch`."""
+        return _EachBatchJob(self._origin.job(program, name), self._deal)
+
+    def __repr__(self) -> str:
+        return f"for_each_batch over {self._origin!r}"
+
+
+class _CutError(FlowError):
+    """The flow was cancelled while a micro-batch was being read: there are not all of its items."""
+
+
+@final
+class BatchItems:
+    """The items of a micro-batch, one by one, and once. Raises when it was cut by a cancel.
+
+    Attributes:
+        count: how many were asked for.
+    """
+
+    __slots__ = ("_delivery", "_items", "count")
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery: Final = delivery
+        self._items: Final = (item for items in delivery for item in items)
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Any]:  # Any: items of any type
+        for item in self._items:
+            self.count += 1
+            yield item
+        self.check()
+
+    def check(self) -> None:
+        """Raise if what was read may not be all of it; nothing must be committed then."""
+        if self._delivery.cut():
+            raise _CutError(
+                f"the flow was cancelled while micro-batch {self._delivery.batch_id} was being "
+                "read; Spark gives it again after a restart from the checkpoint"
+            )
+
+    def drain(self) -> None:
+        """Take what was not wanted: Spark's job ends only when all of it was taken."""
+        for _ in self._items:
+            pass
+
+
+@final
+class _EachBatchJob:
+    __slots__ = ("_deal", "_job")
+
+    def __init__(self, job: StreamJob, deal: Deal) -> None:
+        self._job: Final = job
+        self._deal: Final = deal
+
+    def __iter__(self) -> Iterator[Iterable[MicroBatch]]:
+        for delivery in self._job.deliveries():
+            items = BatchItems(delivery)
+            try:
+                done = self._deal(self._job.query_id(), delivery.batch_id, items)
+            except _CutError:
+                return
+            items.drain()
+            yield [MicroBatch(delivery.batch_id, items.count, not done)]
+
+    def cancel(self) -> None:
+        self._job.cancel()

@@ -1,0 +1,378 @@
+"""A streaming query whose micro-batches are consumed in this process, each before the next."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from flow_spark.channel.handover import BatchLine, BatchListener, Handover, label_of
+from flow_spark.channel.receiver import BatchReceiver
+from flow_spark.channel.wire import Target
+from flow_spark.errors import ChannelError, SparkJobError
+from flow_spark.jobs.checkpoint import claim
+from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.frames import map_in_arrow
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.job import STAGES, cause_of, short
+from flow_spark.jobs.task import COUNTS_DDL, PushTask
+from flow_spark.pickling.codec import Decoder
+from flow_spark.pickling.pickles import dumps
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flow_spark.jobs.task import Reader, RemoteProgram
+
+__all__ = ["BatchTask", "Delivery", "StreamJob", "StreamSettings", "told"]
+
+
+_STOPS_WITHIN_S: Final = 2.0
+_LOOK_EVERY_S: Final = 0.02
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """How a streaming query runs.
+
+    Attributes:
+        name: of the query, in Spark's tools and in its checkpoint.
+        checkpoint: where Spark keeps how far it is; None takes a temporary one.
+        trigger: what `DataStreamWriter.trigger` is given.
+        output_mode: what `DataStreamWriter.outputMode` is given.
+    """
+
+    name: str | None
+    checkpoint: str | None
+    trigger: Mapping[str, Any]  # Any: as PySpark has it, a str or a bool
+    output_mode: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BatchTask:
+    """What Spark calls for each micro-batch: the stages run on it, and it waits to be consumed.
+
+    Attributes:
+        reader: the pickled reader of its rows.
+        program: the pickled stages; None takes the rows as they are.
+        target: where the subscriber's driver listens.
+    """
+
+    reader: bytes
+    program: bytes | None
+    target: Target
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """The function for ``foreachBatch``."""
+        try:
+            with closing(Handover(self.target, batch_id)) as handover:
+                task = PushTask(self.reader, self.program, handover.target)
+                try:
+                    rows = map_in_arrow(df, task, COUNTS_DDL).collect()
+                except Exception:
+                    handover.fail()
+                    raise
+                handover.finish((row[0], row[1], row[2], row[3]) for row in rows)
+        except Exception as error:
+            # Without Java's own traces: Spark searches the text by a regular expression, for which
+            # its stack is too small.
+            raise SparkJobError(f"micro-batch {batch_id} failed: {told(error)}") from None
+
+
+_INTERRUPTED: Final = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling stop(): "
+    "java.lang.InterruptedException"
+)
+"""What Spark looks for in the text of an error: a query that is being stopped then ends well."""
+
+
+def told(error: Exception) -> str:
+    """What is said of `error` in the text that Spark gets."""
+    text = f"{type(error).__name__}: {short(error)}"
+    ended = isinstance(error, ChannelError) or "ancelled" in text or "InterruptedE" in text
+    return f"{text}\n({_INTERRUPTED})" if ended else text
+
+
+@final
+class Delivery:
+    """One micro-batch on its way to the subscriber.
+
+    Attributes:
+        batch_id: its number; a replayed one has the same.
+        cut: tells whether the flow was cancelled, so that the items may end too early.
+    """
+
+    __slots__ = ("_decode", "_line", "_receiver", "batch_id", "cut")
+
+    def __init__(
+        self, line: BatchLine, receiver: BatchReceiver, decode: Decoder, cut: Callable[[], bool]
+    ) -> None:
+        self.cut: Final = cut
+        self.batch_id: Final = line.batch_id
+        self._line: Final = line
+        self._receiver: Final = receiver
+        self._decode: Final = decode
+
+    def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
+        while (batch := self._receiver.next_batch()) is not None:
+            yield self._decode(batch)
+
+    def acknowledge(self) -> None:
+        """Let Spark commit it. What then happens to the query, its end will tell."""
+        with contextlib.suppress(OSError):
+            self._line.acknowledge()
+        self._line.close()
+
+
+class _Query(Protocol):
+    """What this needs of PySpark's ``StreamingQuery``, classic or Connect."""
+
+    @property
+    @abstractmethod
+    def id(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def isActive(self) -> bool: ...  # noqa: N802 - PySpark's name
+
+    @abstractmethod
+    def awaitTermination(self) -> object: ...  # noqa: N802 - PySpark's name
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    error: BaseException | None
+
+
+@final
+class StreamJob:
+    """A streaming query, from its start to its end.
+
+    Iterating gives lists (or other iterables) of items. The query starts when the first one is
+    asked for. A micro-batch is acknowledged when the one who iterates asks for more than it holds,
+    and until then Spark neither commits it nor plans the next: that is the demand. Leaving the
+    iteration early, or `cancel` from any thread, stops the query; the micro-batch at hand is not
+    committed.
+
+    Args:
+        df: a streaming DataFrame.
+        reader: makes items of its rows.
+        as_: what items are made of rows that no stage has read; see `RowReader`.
+        program: the stages to run where the rows are; None takes the rows as they are.
+        settings: how the query runs.
+        around: makes what Spark calls for each micro-batch of what would be called; None leaves it.
+
+    Raises:
+        NotPicklableError: if the stages cannot be sent to the cluster.
+    """
+
+    __slots__ = (
+        "_around",
+        "_as",
+        "_begun",
+        "_cluster",
+        "_df",
+        "_handed",
+        "_line",
+        "_listener",
+        "_lock",
+        "_program",
+        "_query",
+        "_reader",
+        "_receiver",
+        "_settings",
+        "_stop",
+        "_terminated",
+    )
+
+    def __init__(
+        self,
+        df: DataFrame,
+        reader: Reader,
+        as_: object,
+        program: RemoteProgram | None,
+        settings: StreamSettings,
+        *,
+        around: Callable[[BatchTask], Callable[[DataFrame, int], None]] | None = None,
+    ) -> None:
+        self._df: Final = df
+        self._around: Final = around
+        self._reader: Final = dumps(reader, "the class that rows are made into")
+        self._as: Final = as_
+        self._program: Final = None if program is None else dumps(program, STAGES)
+        self._settings: Final = settings
+        self._cluster: Final = cluster_of(df.sparkSession)
+        self._lock: Final = threading.Lock()
+        self._stop: Final = Stop()
+        self._begun: Final = threading.Event()
+        self._terminated: Final = threading.Event()
+        self._handed: Final[queue.SimpleQueue[Delivery | _Ended]] = queue.SimpleQueue()
+        self._listener: BatchListener | None = None
+        self._line: BatchLine | None = None
+        self._receiver: BatchReceiver | None = None
+        self._query: _Query | None = None
+
+    def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
+        for delivery in self.deliveries():
+            yield from delivery
+
+    def deliveries(self) -> Generator[Delivery, None, None]:
+        """The micro-batches, each acknowledged when the next one is asked for."""
+        listener = self._start()
+        if listener is None:
+            return
+        try:
+            while isinstance(handed := self._handed.get(), Delivery):
+                yield handed
+                if self._stop():
+                    return
+                handed.acknowledge()
+            if handed.error is not None:
+                raise handed.error
+        finally:
+            self.cancel()
+
+    def query_id(self) -> str:
+        """Spark's id of the running query: it stays the same as long as the checkpoint."""
+        self._begun.wait()
+        return "" if self._query is None else str(self._query.id)
+
+    def cancel(self) -> None:
+        """Stop the query. Idempotent, returns at once, callable from any thread."""
+        with self._lock:
+            first = not self._stop()
+            self._stop.set()
+            listener, receiver, query = self._listener, self._receiver, self._query
+        if not first or listener is None:
+            return
+        self._handed.put(_Ended(None))
+        if receiver is not None:
+            receiver.cancel()
+        if self._terminated.is_set():
+            self._close()
+        else:
+            threading.Thread(
+                target=self._end, args=(query,), name="flow-spark-cancel", daemon=True
+            ).start()
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until the query has ended; False if `timeout_s` seconds passed before."""
+        with self._lock:
+            if self._listener is None:
+                return True
+        return self._terminated.wait(timeout_s)
+
+    def _start(self) -> BatchListener | None:
+        with self._lock:
+            if self._listener is not None:
+                raise SparkJobError("a streaming job runs once; make a new one to run it again")
+            if self._stop():
+                return None
+            listener = self._listener = BatchListener(*self._cluster.addresses())
+        for target, name in ((self._serve, "flow-spark-batches"), (self._run, "flow-spark-query")):
+            threading.Thread(target=target, args=(listener,), name=name, daemon=True).start()
+        return listener
+
+    def _run(self, listener: BatchListener) -> None:
+        """In a thread of its own: the query, from its start to its end."""
+        error: BaseException | None = None
+        try:
+            query = self._started(listener)
+            if query is not None:
+                query.awaitTermination()
+        except BaseException as raised:  # a thread has nobody to propagate to
+            error = raised
+        self._begun.set()
+        self._terminated.set()
+        with self._lock:
+            receiver = self._receiver
+        if receiver is not None:
+            error = cause_of(receiver) or error
+            # Whoever reads the micro-batch at hand hears of it; one that is complete ignores it.
+            receiver.fail(error or SparkJobError("the streaming query was stopped by someone else"))
+        self._handed.put(_Ended(error))
+        self._close()
+
+    def _started(self, listener: BatchListener) -> _Query | None:
+        settings = self._settings
+        if settings.checkpoint is not None:
+            claim(self._df, settings.checkpoint, settings.name)
+        writer = self._df.writeStream.outputMode(settings.output_mode)
+        if settings.checkpoint is not None:
+            writer = writer.option("checkpointLocation", settings.checkpoint)
+        if settings.trigger:
+            writer = writer.trigger(**settings.trigger)
+        if settings.name is not None:
+            writer = writer.queryName(settings.name)
+        task = BatchTask(self._reader, self._program, listener.target)
+        writer = writer.foreachBatch(task if self._around is None else self._around(task))
+        if self._stop():
+            return None
+        query: _Query = writer.start()
+        with self._lock:
+            self._query = query
+            stopped = self._stop()
+        self._begun.set()
+        if stopped:
+            self._end(query)
+        return query
+
+    def _serve(self, listener: BatchListener) -> None:
+        """In a thread of its own: one micro-batch after the other is taken in."""
+        host = self._cluster.addresses()
+        while (line := listener.next_line()) is not None:
+            receiver = BatchReceiver(
+                host[0], advertised=host[1], of=(listener.target, label_of(line.batch_id))
+            )
+            with self._lock:
+                stopped = self._stop()
+                self._line, self._receiver = line, receiver
+            if stopped:
+                receiver.cancel()
+                line.close()
+                continue
+            self._handed.put(Delivery(line, receiver, Decoder(self._as), self._stop))
+            try:
+                line.start(receiver.target.port)
+                results = line.outcome()
+            except OSError:
+                continue  # the query is gone, and says why
+            if results is not None:
+                receiver.finish(results)
+
+    def _end(self, query: _Query | None) -> None:
+        if query is None:  # it is being started, and whoever starts it sees that it is to stop
+            return
+        # `stop` waits for the function, which waits for an acknowledgement: it is told that there
+        # will be none, but only when the query knows that it is to stop.
+        threading.Thread(target=_stop, args=(query,), name="flow-spark-stop", daemon=True).start()
+        deadline = time.monotonic() + _STOPS_WITHIN_S
+        with contextlib.suppress(Exception):
+            while query.isActive and time.monotonic() < deadline:
+                self._terminated.wait(_LOOK_EVERY_S)
+        self._close()
+
+    def _close(self) -> None:
+        with self._lock:
+            listener, line = self._listener, self._line
+        if listener is not None:
+            listener.close()
+        if line is not None:
+            line.close()
+
+
+def _stop(query: _Query) -> None:
+    with contextlib.suppress(Exception):  # how it ends, whoever waits for its end is told
+        query.stop()

@@ -1,0 +1,201 @@
+"""What the core's stages become over several partitions: a part in each, and what combines them.
+
+Stages of others have translations in the registry (`flow_core.plugins.TranslationSpec`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from flow_core.plugins import plugin_host
+from flow_core.stages import UNSET, Stage, Template, Translation
+from flow_core.stages.aggregate import (
+    ALL,
+    AVERAGE,
+    COLLECT,
+    COLLECT_PARTS,
+    CONTAINS,
+    COUNT,
+    COUNT_BY_KEY,
+    IS_EMPTY,
+    MAX,
+    MAX_BY,
+    MIN,
+    MIN_BY,
+    REDUCE,
+    REDUCE_BY_KEY,
+    REDUCE_BY_KEY_OF,
+    SOME,
+    SORT,
+    SORT_BY,
+    SUM,
+    TO_DICT,
+    TO_DICT_OF,
+    TO_SET,
+)
+from flow_core.stages.filtering import DISTINCT, DISTINCT_BY, TAKE
+from flow_core.stages.fluent import identity
+
+__all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "translated"]
+
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+
+ORDER_IS_NO_MATTER: Final = frozenset({TAKE, REDUCE, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF})
+"""On an unordered flow these mean: any so many items, any order of combining, and any of the items
+with the same key."""
+
+UNORDERED: Final = frozenset({REDUCE_BY_KEY, REDUCE_BY_KEY_OF, COUNT_BY_KEY})
+"""Give several items at the end, in the order in which the keys came."""
+
+_PART_OF_AVERAGE: Final = Template(
+    "average",
+    state=AVERAGE.state,
+    on_item=AVERAGE.on_item,
+    on_end="""
+    if seen:
+        x = total, seen
+        EMIT
+    """,
+)
+
+_AVERAGE_OF_PARTS: Final = Template(
+    "average",
+    state=AVERAGE.state,
+    on_item="""
+    total = total + x[0]
+    seen += x[1]
+    """,
+    on_end=AVERAGE.on_end,
+    helpers=AVERAGE.helpers,
+)
+
+_INTO_A_SET: Final[tuple[object, object]] = (set, vars(set)["add"])
+
+_key_of: Final = operator.itemgetter(0)
+_value_of: Final = operator.itemgetter(1)
+
+
+def translated(stage: _AnyStage) -> Translation | None:
+    """What `stage` becomes; None if all items have to be in one place for it.
+
+    Raises:
+        PluginError: if the translation of a plugin cannot be imported, or gives something else.
+    """
+    translate = _TRANSLATIONS.get(stage.template)
+    found = plugin_host().translate(stage) if translate is None else translate(stage)
+    if found is not None:
+        for part in (*found.partial, *found.combine):
+            part.site = part.site or stage.site
+    return found
+
+
+def _twice(stage: _AnyStage) -> Translation:
+    return Translation((stage,), (stage,))
+
+
+def _distinct(stage: _AnyStage) -> Translation:
+    (key,) = stage.args or (identity,)
+    return Translation((stage,), (stage,), by=cast("Callable[[Any], object]", key))  # as declared
+
+
+def _count(stage: _AnyStage) -> Translation:
+    return Translation((stage,), (Stage(REDUCE, operator.add, 0),))
+
+
+def _reduce(stage: _AnyStage) -> Translation | None:
+    # With a seed the accumulator takes an accumulation and an item, and cannot combine two
+    # accumulations.
+    return _twice(stage) if stage.args[1] is UNSET else None
+
+
+def _sum(stage: _AnyStage) -> Translation:
+    (start,) = stage.args
+    if isinstance(start, (int, float)) and start == 0:
+        return _twice(stage)
+    # Any other start would be added once per partition.
+    return Translation((Stage(REDUCE, operator.add, UNSET),), (stage,))
+
+
+def _average(stage: _AnyStage) -> Translation:
+    return Translation((Stage(_PART_OF_AVERAGE),), (Stage(_AVERAGE_OF_PARTS),))
+
+
+def _over_answers(template: Template) -> Callable[[_AnyStage], Translation]:
+    """Whether `template` is true of the answers of the partitions."""
+    return lambda stage: Translation((stage,), (Stage(template, bool),))
+
+
+def _collect(stage: _AnyStage) -> Translation | None:
+    # A collector does not say how two containers become one; that of a set is known.
+    if stage.args == _INTO_A_SET:
+        return Translation((Stage(DISTINCT),), (stage,))
+    return None
+
+
+def _collect_parts(stage: _AnyStage) -> Translation:
+    supplier, collector, combiner = stage.args
+    combine: _AnyStage = Stage(COLLECT, supplier, combiner)
+    return Translation((Stage(COLLECT, supplier, collector),), (combine,))
+
+
+def _to_set(stage: _AnyStage) -> Translation:
+    return Translation((Stage(DISTINCT),), (stage,))
+
+
+def _to_dict(stage: _AnyStage) -> Translation:
+    key, *values = stage.args
+    template = REDUCE_BY_KEY_OF if values else REDUCE_BY_KEY
+    partial: _AnyStage = Stage(template, key, _latter, *values)
+    return Translation((partial,), (Stage(TO_DICT_OF, _key_of, _value_of),))
+
+
+def _latter(_: object, latter: object) -> object:
+    return latter
+
+
+def _reduce_by_key(stage: _AnyStage) -> Translation:
+    return Translation((stage,), (_of_pairs(stage.args[1]),), by=_key_of)
+
+
+def _count_by_key(stage: _AnyStage) -> Translation:
+    return Translation((stage,), (_of_pairs(operator.add),), by=_key_of)
+
+
+def _of_pairs(accumulator: object) -> _AnyStage:
+    return Stage(REDUCE_BY_KEY_OF, _key_of, accumulator, _value_of)
+
+
+_TRANSLATIONS: Final[Mapping[Template, Callable[[_AnyStage], Translation | None]]] = (
+    MappingProxyType(
+        {
+            TAKE: _twice,
+            DISTINCT: _distinct,
+            DISTINCT_BY: _distinct,
+            COUNT: _count,
+            REDUCE: _reduce,
+            SUM: _sum,
+            AVERAGE: _average,
+            MIN: _twice,
+            MIN_BY: _twice,
+            MAX: _twice,
+            MAX_BY: _twice,
+            ALL: _over_answers(ALL),
+            IS_EMPTY: _over_answers(ALL),
+            SOME: _over_answers(SOME),
+            CONTAINS: _over_answers(SOME),
+            COLLECT: _collect,
+            COLLECT_PARTS: _collect_parts,
+            TO_SET: _to_set,
+            TO_DICT: _to_dict,
+            TO_DICT_OF: _to_dict,
+            SORT: _twice,
+            SORT_BY: _twice,
+            REDUCE_BY_KEY: _reduce_by_key,
+            REDUCE_BY_KEY_OF: _reduce_by_key,
+            COUNT_BY_KEY: _count_by_key,
+        }
+    )
+)

@@ -1,0 +1,180 @@
+"""Rows of several origins, read by one job."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from flow_core.stages import Program, Stage
+from flow_spark.items.arrow import ArrowBatch, pa
+from flow_spark.items.rows import RowReader
+from flow_spark.jobs.frames import frame_of
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.job import PushedJob, lowered, lowered_all
+from flow_spark.jobs.lowering import Split, treats_items_alone
+from flow_spark.jobs.origin import Job, Opened, Origin
+from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, Reader, RemoteProgram, no_items
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["UnitedOrigin", "in_one_place"]
+
+_AnyProgram = Program[Any, Any]  # Any: what comes in and out is only known to its stages
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StagedReader:
+    """Makes items of batches and lets stages treat them, each by itself.
+
+    Attributes:
+        reader: makes the items.
+        program: the stages; they remember nothing from batch to batch.
+    """
+
+    reader: Reader
+    program: _AnyProgram
+
+    def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
+        """See `Reader`."""
+        return self.program.iterate(iter(self.reader(batch)))
+
+
+def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
+    """What stages make of rows that have to be in one place for some of them; on the cluster.
+
+    Args:
+        opened: the rows.
+        parts: the stages.
+        session: where they are.
+    """
+    remote, local = _AnyProgram(parts.remote), _AnyProgram(parts.local)
+    nothing = frame_of(session, pa.Table.from_batches([no_items()], schema=CHUNK_SCHEMA))
+    # A row that is always there: Spark makes no task of no rows, and so no count of them.
+    partial = lowered_all(opened, remote, None).union(nothing).repartition(1)
+    needs = (remote, *opened.readers)
+    return Opened(lowered(partial, ChunkReader(needs), local, None), ChunkReader((*needs, local)))
+
+
+@final
+class UnitedOrigin:
+    """The items of several origins, behind stages of each, in no order.
+
+    Rows of DataFrames that are read alike are united by Catalyst. Others stay as they are, and the
+    stages behind them run in one ``mapInArrow`` for each: only what comes of them is united.
+
+    Args:
+        branches: the origins, with the stages behind them.
+    """
+
+    __slots__ = ("_branches",)
+
+    def __init__(self, branches: tuple[tuple[Origin, Split], ...]) -> None:
+        self._branches: Final = branches
+
+    @property
+    def session(self) -> SparkSession:
+        """See `Origin.session`."""
+        return self._branches[0][0].session
+
+    @property
+    def ordered(self) -> bool:
+        """See `Origin.ordered`."""
+        return False
+
+    @property
+    def as_(self) -> object:
+        """See `Origin.as_`: that of all, if it is the same."""
+        kinds = [origin.as_ for origin, _ in self._branches]
+        return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
+
+    @property
+    def item_type(self) -> object:
+        """See `Origin.item_type`: that of all, if it is the same."""
+        kinds = [origin.item_type for origin, _ in self._branches]
+        same = all(kind == kinds[0] for kind in kinds)
+        return kinds[0] if same and not any(self._stages()) else None
+
+    @property
+    def ways_out(self) -> str:
+        """See `Origin.ways_out`."""
+        return "sort() puts what there is in order"
+
+    @property
+    def lazy(self) -> bool:
+        """See `Origin.lazy`."""
+        return all(origin.lazy for origin, _ in self._branches)
+
+    @contextmanager
+    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
+        """See `Origin.opened`."""
+        with ExitStack() as stack:
+            found: list[Opened] = []
+            for origin, parts in self._branches:
+                opened = stack.enter_context(origin.opened(stop))
+                if opened is None:
+                    yield None
+                    return
+                found += _behind(opened, parts, self.session)
+            yield _together(found)
+
+    def kept(self) -> Opened:
+        """See `Origin.kept`."""
+        return _together(
+            [
+                each
+                for origin, parts in self._branches
+                for each in _behind(origin.kept(), parts, self.session)
+            ]
+        )
+
+    def job(self, program: RemoteProgram | None, name: str) -> Job:
+        """See `Runs.job`."""
+        kinds = [origin.as_ for origin, _ in self._branches]
+        alike = all(kind == kinds[0] for kind in kinds) and not any(self._stages())
+        # The driver makes items of rows that no stage has read, but in one way only.
+        return PushedJob(self, program if program or alike else _AnyProgram(()), name)
+
+    def _stages(self) -> Iterable[Stage[Any, Any]]:  # Any: as in Split
+        return itertools.chain.from_iterable(parts.remote for _, parts in self._branches)
+
+    def __repr__(self) -> str:
+        def told(origin: Origin, parts: Split) -> str:
+            return " | ".join([repr(origin), *(stage.name for stage in parts.remote)])
+
+        return f"union({', '.join(told(*branch) for branch in self._branches)})"
+
+
+def _behind(opened: Opened, parts: Split, session: SparkSession) -> list[Opened]:
+    """What the stages of a branch make of its rows."""
+    rows = [Opened(opened.df, opened.reader), *opened.others]
+    if parts.local:
+        return [in_one_place(opened, parts, session)]
+    if not parts.remote:
+        return rows
+    program = _AnyProgram(parts.remote)
+    if all(treats_items_alone(stage.template) for stage in parts.remote):
+        return [Opened(each.df, StagedReader(each.reader, program)) for each in rows]
+    df = lowered_all(opened, program, None)
+    return [Opened(df, ChunkReader((program, *opened.readers)))]
+
+
+def _together(found: list[Opened]) -> Opened:
+    first, *others = found
+    if all(_alike(first.reader, other.reader) for other in others):
+        df = functools.reduce(lambda left, right: left.union(right), (each.df for each in found))
+        return Opened(df, first.reader)
+    return Opened(first.df, first.reader, tuple(others))
+
+
+def _alike(left: Reader, right: Reader) -> bool:
+    return (
+        isinstance(left, RowReader)
+        and isinstance(right, RowReader)
+        and left.__reduce__() == right.__reduce__()
+    )

@@ -1,0 +1,109 @@
+"""Parts of a cluster are killed in the middle of a job: the result is right, and it is said."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import flow_core as flow
+from flow_spark import from_dataframe, on_spark
+
+from ..infrastructure.places import Place
+from ..infrastructure.processes import wait_until
+from ..infrastructure.standalone import StandaloneCluster
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.cluster,
+    pytest.mark.timeout(600),
+    pytest.mark.parametrize("place", ["standalone", "connect-standalone"], indirect=True),
+]
+
+ROWS = 400_000
+TIMEOUT_S = 120.0
+
+KILLS: dict[str, Callable[[StandaloneCluster], object]] = {
+    "an executor": StandaloneCluster.kill_executor,
+    "a worker": StandaloneCluster.kill_worker,
+    "a machine": StandaloneCluster.kill_machine,
+}
+
+
+@pytest.fixture
+def cluster(place: Place) -> StandaloneCluster:
+    """Two workers, with what was killed before replaced, and an executor on each."""
+    assert place.cluster is not None
+    place.cluster.repair()
+    assert flow.range(2).pipe(on_spark(place.spark, partitions=2)).count().single() == 2
+    assert wait_until(lambda: len(place.cluster.executors()) == 2, TIMEOUT_S)
+    return place.cluster
+
+
+@pytest.mark.parametrize("what", KILLS)
+def test_every_item_arrives_once_although_something_is_killed(
+    place: Place, cluster: StandaloneCluster, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    df = place.spark.range(0, ROWS, 1, 4)
+    there = from_dataframe(df).map(lambda n: (n, str(n))).filter(lambda pair: pair[0] % 3 > 0)
+    found: list[tuple[int, str]] = []
+
+    with caplog.at_level(logging.WARNING, logger="flow.spark"):
+        for item in there:
+            found.append(item)
+            if len(found) == 20_000:
+                KILLS[what](cluster)
+
+    assert len(found) == len(set(found))
+    assert sorted(found) == [(n, str(n)) for n in range(ROWS) if n % 3 > 0]
+    assert what == "a worker" or any(
+        re.search(r"task \d+ takes over from task \d+, which was lost", record.getMessage())
+        for record in caplog.records
+    )
+
+
+@pytest.mark.parametrize("what", KILLS)
+def test_a_result_over_all_items_is_right_although_something_is_killed(
+    place: Place, cluster: StandaloneCluster, what: str, tmp_path: Path
+) -> None:
+    """What a partition gives at its end is lost with its task, and made again."""
+    working, go_on = tmp_path / "working", tmp_path / "go on"
+
+    def work(n: int) -> int:
+        if n % 1000 == 999:
+            working.touch()
+            while not go_on.exists():
+                import time
+
+                time.sleep(0.01)
+        return n
+
+    there = flow.range(40_000).pipe(on_spark(place.spark, partitions=4)).map(work)
+    future = there.sum().to_future()
+    assert wait_until(working.exists, TIMEOUT_S)
+    KILLS[what](cluster)
+    go_on.touch()
+
+    assert future.result(TIMEOUT_S) == sum(range(40_000))
+
+
+def test_a_killed_python_worker_costs_nothing(
+    place: Place, cluster: StandaloneCluster, tmp_path: Path
+) -> None:
+    marker = tmp_path / "killed"
+
+    def die_once(n: int) -> int:
+        if n == 30_000 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return n
+
+    there = flow.range(100_000).pipe(on_spark(place.spark, partitions=3)).map(die_once)
+
+    assert sorted(there) == list(range(100_000))
+    assert marker.exists()

@@ -1,0 +1,288 @@
+"""What is wrong with a cluster, or with how it is used, is said with its cause and the way out."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from flow_spark import SessionStartError, session
+
+from ..infrastructure.sessions import Sessions
+from ..infrastructure.standalone import EXECUTORS, StandaloneCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+TIMEOUT_S = 280.0
+
+
+@pytest.fixture(autouse=True)
+def nothing_else_runs(sessions: Sessions) -> None:
+    """The cores of the cluster are for the processes that are started here."""
+    sessions.close()
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that somebody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        yield sock.getsockname()[1]
+
+
+def said_by(script: str, variables: Mapping[str, str] | None = None) -> str:
+    """What a process of its own prints on stdout: a process holds only one session."""
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        env={**os.environ, **(variables or {})},
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+# --- A server that is not there -------------------------------------------------------------------
+
+
+def test_a_connect_server_that_does_not_run_is_told_at_once() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with (
+        pytest.raises(
+            SessionStartError, match=rf"(?s)nothing answers at 127.0.0.1, port {port}.*start-con"
+        ),
+        session(remote=f"sc://127.0.0.1:{port}"),
+    ):
+        pytest.fail("there is no server")
+
+
+def test_an_address_that_is_none_is_told() -> None:
+    with (
+        pytest.raises(SessionStartError, match="must start with 'sc://'"),
+        session(remote="http://127.0.0.1"),
+    ):
+        pytest.fail("there is no server")
+
+
+def test_missing_packages_of_a_client_are_named_with_the_extra(
+    taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("pyspark.sql.connect")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "grpc", None)
+
+    with (
+        pytest.raises(SessionStartError, match=re.escape("pip install 'flow-spark[connect]'")),
+        session(remote=f"sc://127.0.0.1:{taken}"),
+    ):
+        pytest.fail("there is no client")
+
+
+# --- Ports ----------------------------------------------------------------------------------------
+
+PORT = """
+from flow_spark import SessionStartError, session
+try:
+    with session("local[1]", conf={settings!r}):
+        print("started")
+except SessionStartError as error:
+    print(error)
+"""
+
+
+@pytest.mark.cluster
+def test_a_port_that_is_taken_is_named_with_its_setting(taken: int) -> None:
+    settings = {"spark.driver.port": taken, "spark.port.maxRetries": 0}
+
+    said = said_by(PORT.format(settings=settings))
+
+    assert "Spark did not start on local[1]" in said
+    assert f"port {taken} is in use" in said
+    assert "spark.driver.port" in said
+
+
+# --- Executors ------------------------------------------------------------------------------------
+
+EXECUTOR = """
+import sys
+import flow_core as flow
+from flow_spark import SparkJobError, on_spark, session
+try:
+    with session(sys.argv[1] if len(sys.argv) > 1 else {master!r}, conf={conf!r}) as spark:
+        print(list(flow.range(3).pipe(on_spark(spark)).map(str)))
+except SparkJobError as error:
+    print(error)
+"""
+
+FOREIGN = """
+import flow_core as flow
+from flow_spark import SparkJobError, on_spark
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master({master!r})
+for key, value in {conf!r}.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+try:
+    print(list(flow.range(3).pipe(on_spark(spark)).map(str)))
+except SparkJobError as error:
+    print(error)
+finally:
+    spark.stop()
+"""
+
+
+@pytest.fixture(scope="session")
+def other_python() -> str:
+    """A Python of another version than this one, with nothing installed."""
+    names = [f"python3.{minor}" for minor in range(10, 16) if minor != sys.version_info.minor]
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for name in names:
+        for found in [shutil.which(name), *map(str, pyenv.glob(f"versions/*/bin/{name}"))]:
+            if (
+                found
+                and not subprocess.run(
+                    [found, "-c", ""], capture_output=True, check=False
+                ).returncode
+            ):
+                return found
+    pytest.skip("no Python of another version is installed")
+
+
+@pytest.fixture(scope="session")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python of this version that has what PySpark needs, and not the packages of flow."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    import pyarrow
+    import pyspark
+
+    for package in (pyarrow, pyspark):
+        installed = Path(str(package.__file__)).parents[1]
+        for entry in installed.iterdir():
+            is_ours = entry.name.startswith(("flow_", "_editable_", "__editable__"))
+            if not is_ours and entry.suffix != ".pth" and not (site / entry.name).exists():
+                (site / entry.name).symlink_to(entry)
+    return str(folder / "bin" / "python")
+
+
+@pytest.mark.cluster
+def test_another_version_of_python_on_the_executors_is_told(
+    standalone: StandaloneCluster, other_python: str
+) -> None:
+    script = EXECUTOR.format(master=standalone.url, conf=EXECUTORS)
+
+    said = said_by(script, {"PYSPARK_PYTHON": other_python})
+
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert f"this process runs Python {version}" in said
+    assert "PYSPARK_PYTHON" in said
+    assert "\tat " not in said
+
+
+@pytest.mark.cluster
+def test_executors_without_the_packages_get_them_from_a_session_that_is_made_here(
+    standalone: StandaloneCluster, bare_python: str
+) -> None:
+    script = EXECUTOR.format(master=standalone.url, conf=EXECUTORS)
+
+    assert said_by(script, {"PYSPARK_PYTHON": bare_python}).strip() == "['0', '1', '2']"
+
+
+@pytest.mark.cluster
+def test_executors_without_the_packages_are_told_of_in_a_session_made_elsewhere(
+    standalone: StandaloneCluster, bare_python: str
+) -> None:
+    script = FOREIGN.format(master=standalone.url, conf=EXECUTORS)
+
+    said = said_by(script, {"PYSPARK_PYTHON": bare_python})
+
+    assert "the executors' Python has no flow_" in said
+    assert "flow_spark.session(" in said
+    assert "PYSPARK_PYTHON" in said
+
+
+@pytest.mark.cluster
+def test_executors_without_pyarrow_are_told_of(
+    standalone: StandaloneCluster, tmp_path: Path
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)
+    script = EXECUTOR.format(master=standalone.url, conf=EXECUTORS)
+
+    said = said_by(script, {"PYSPARK_PYTHON": str(tmp_path / "bin" / "python")})
+
+    assert re.search(r"the executors' Python has no (pandas|pyarrow|numpy)\.", said)
+    assert "PYSPARK_PYTHON" in said
+
+
+@pytest.mark.cluster
+def test_a_python_that_the_executors_do_not_have_is_told(standalone: StandaloneCluster) -> None:
+    script = EXECUTOR.format(master=standalone.url, conf=EXECUTORS)
+
+    said = said_by(script, {"PYSPARK_PYTHON": "/nowhere/python3"})
+
+    assert "/nowhere/python3" in said
+    assert "PYSPARK_PYTHON" in said
+
+
+LOST = """
+import sys
+import flow_core as flow
+from flow_spark import on_spark, session
+with session({master!r}, conf={conf!r}) as spark:
+    there = flow.range(400_000).pipe(on_spark(spark, partitions=4)).map(lambda n: n)
+    items = iter(there)
+    next(items)
+    print("running", flush=True)
+    sys.stdin.readline()
+    print(1 + sum(1 for _ in items))
+"""
+
+
+@pytest.mark.cluster
+def test_a_lost_executor_is_named_by_sparks_own_log(standalone: StandaloneCluster) -> None:
+    standalone.repair()
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOST.format(master=standalone.url, conf=EXECUTORS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        standalone.kill_executor()
+        said, logged = process.communicate("\n", timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+
+    assert said == "400000\n"
+    assert "Lost executor" in logged
+    assert "takes over from task" in logged
+
+
+@pytest.mark.cluster
+def test_a_master_that_does_not_run_is_told() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"spark://127.0.0.1:{free.getsockname()[1]}"
+
+    said = said_by(
+        PORT.replace('"local[1]"', repr(url)).format(settings={"spark.driver.host": "127.0.0.1"})
+    )
+
+    assert f"Spark did not start on {url}" in said
+    assert "nothing answers at 127.0.0.1" in said

@@ -1,0 +1,79 @@
+"""The fixtures of this folder; ``conftest.py`` takes them over for all tests of the package."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .kafka import KafkaBroker, source_jars
+from .places import PLACES, Place, opened
+from .runtime import Runtime
+from .sessions import Sessions
+from .standalone import StandaloneCluster
+
+__all__ = ["kafka", "kafka_source", "place", "runtime", "sessions", "standalone"]
+
+Runtimes = Callable[[str], Runtime]
+
+
+@pytest.fixture(scope="session")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Runtimes:
+    """Makes a `Runtime` in a folder of its own."""
+    return lambda name: Runtime(tmp_path_factory.mktemp(name))
+
+
+@pytest.fixture(scope="session")
+def sessions() -> Iterator[Sessions]:
+    """Who holds the session that is open."""
+    made = Sessions()
+    with contextlib.closing(made):
+        yield made
+
+
+@pytest.fixture(scope="session")
+def standalone(runtime: Runtimes) -> Iterator[StandaloneCluster]:
+    """A master and two workers."""
+    cluster = StandaloneCluster(runtime("standalone"))
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(runtime: Runtimes) -> Iterator[KafkaBroker]:
+    """A Kafka broker."""
+    broker = KafkaBroker(runtime("kafka"))
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_source(runtime: Runtimes) -> str:
+    """The setting ``spark.jars`` with which Spark can read from Kafka."""
+    return source_jars(runtime("kafka-source"))
+
+
+# The other modes are for the session `spark` of nox.
+each_place = [
+    pytest.param(name, marks=[] if name in {"standalone", "connect"} else pytest.mark.cluster)
+    for name in PLACES
+]
+
+
+@pytest.fixture(scope="session", params=each_place)
+def place(request: pytest.FixtureRequest, runtime: Runtimes, sessions: Sessions) -> Iterator[Place]:
+    """Each mode of Spark in turn, with a session; one at a time."""
+    name: str = request.param
+    cluster: StandaloneCluster | None = None
+    if "standalone" in name:
+        cluster = request.getfixturevalue("standalone")
+        assert cluster is not None
+        cluster.repair()
+    spark = sessions.switch(opened(name, runtime(name), cluster))
+    yield Place(name, spark, cluster)
+    sessions.close()

@@ -1,0 +1,120 @@
+"""Spark's own cluster manager: a master and workers, on the loopback address."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from .processes import Server, processes_of_group, wait_until
+from .runtime import FAST, Runtime
+
+__all__ = ["EXECUTORS", "StandaloneCluster"]
+
+PATIENCE_S = 60.0
+
+EXECUTORS = {
+    "spark.cores.max": 2,
+    "spark.executor.cores": 1,
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": FAST,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""What a session asks a cluster for: two executors, each with a core and little memory."""
+
+
+class StandaloneCluster:
+    """A master and two workers with a core each.
+
+    Args:
+        runtime: what to run.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._number = 0
+        self.workers: list[Server] = []
+        self.master = Server(
+            "master",
+            [
+                runtime.program("spark-class"),
+                "org.apache.spark.deploy.master.Master",
+                *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+            ],
+            runtime.folder,
+            runtime.variables(),
+        )
+        try:
+            self.url = self.master.wait_for(r"Starting Spark master at (spark://\S+)")[1]
+            self._add(2)
+        except BaseException:
+            self.stop()
+            raise
+
+    def repair(self) -> None:
+        """Replace the workers that were killed."""
+        for worker in [worker for worker in self.workers if not worker.runs()]:
+            worker.stop()
+            self.workers.remove(worker)
+        self._add(2 - len(self.workers))
+
+    def executors(self) -> dict[int, Server]:
+        """The process ids of the executors, and the workers that they belong to."""
+        return {
+            pid: worker
+            for worker in self.workers
+            for pid, command in processes_of_group(worker.group).items()
+            if "CoarseGrainedExecutorBackend" in command
+        }
+
+    def kill_executor(self) -> None:
+        """kill -9 of an executor."""
+        pid, _ = self._victim()
+        os.kill(pid, signal.SIGKILL)
+
+    def kill_worker(self) -> None:
+        """kill -9 of a worker alone; its executor may live on for a while, and finish its task."""
+        _, worker = self._victim()
+        worker.kill()
+
+    def kill_machine(self) -> None:
+        """kill -9 of a worker and its executor, as when their machine is lost."""
+        pid, worker = self._victim()
+        worker.kill()
+        os.kill(pid, signal.SIGKILL)
+
+    def _victim(self) -> tuple[int, Server]:
+        assert wait_until(self.executors, PATIENCE_S), "no executor runs"
+        return next(iter(self.executors().items()))
+
+    def stop(self) -> None:
+        """End everything. Idempotent."""
+        try:
+            for worker in self.workers:
+                worker.stop()
+        finally:
+            self.master.stop()
+
+    def _add(self, count: int) -> None:
+        added: list[Server] = []
+        for _ in range(count):
+            self._number += 1
+            name = f"worker-{self._number}"
+            folder = Path(self._runtime.folder, name)
+            folder.mkdir()
+            worker = Server(
+                name,
+                [
+                    self._runtime.program("spark-class"),
+                    "org.apache.spark.deploy.worker.Worker",
+                    *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+                    *("--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.url),
+                ],
+                self._runtime.folder,
+                self._runtime.variables(),
+            )
+            self.workers.append(worker)
+            added.append(worker)
+        for worker in added:
+            worker.wait_for("Successfully registered with master")

@@ -1,0 +1,146 @@
+"""What has the same key is reduced where it is, then meets in one partition."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.flow import Flow
+from flow_spark import NotPicklableError, OrderedOperatorError, on_spark, to_dataframe
+from flow_spark.jobs.shuffling import ShuffledOrigin
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A key of a class that no executor can import."""
+
+    value: int
+
+
+def digit_of(number: int) -> Digit:
+    return Digit(number % 10)
+
+
+def latest(left: int, right: int) -> int:
+    return max(left, right)
+
+
+FLOWS: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
+    "reduce_by_key": lambda f: f.reduce_by_key(lambda n: n % 7, operator.add),
+    "with values": lambda f: f.reduce_by_key(str, operator.add, lambda n: -n),
+    "of a class of the test": lambda f: f.reduce_by_key(digit_of, latest),
+    "count_by_key": lambda f: f.filter(bool).count_by_key(lambda n: str(n)[0]),
+    "stages behind it": lambda f: f.count_by_key(lambda n: n % 7).map(lambda p: p[1]).filter(bool),
+    "two after each other": lambda f: f.count_by_key(lambda n: str(n)[0]).count_by_key(
+        lambda pair: pair[1]
+    ),
+    "an aggregate behind it": lambda f: f.count_by_key(lambda n: n % 7).count(),
+    "sorted behind it": lambda f: f.count_by_key(lambda n: n % 7).sort().take(2),
+    "nothing": lambda f: f.filter(lambda n: n < 0).count_by_key(str),
+    "more items than wait": lambda f: f.flat_map_iterable(lambda n: range(100)).count_by_key(abs),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_a_flow_by_key_gives_the_same_on_spark_as_here(spark: SparkSession, name: str) -> None:
+    build = FLOWS[name]
+    here = list(build(flow.range(100)))
+
+    there = list(build(flow.range(100).pipe(on_spark(spark, partitions=3))))
+
+    assert sorted(there, key=repr) == sorted(here, key=repr)
+    assert {type(item) for item in there} == {type(item) for item in here}
+
+
+def test_each_key_comes_once_from_many_partitions(spark: SparkSession) -> None:
+    words = flow.range(5000).map(str).pipe(on_spark(spark, partitions=4))
+
+    found = list(words.distinct().count_by_key(len).map(lambda pair: pair))
+
+    assert sorted(found) == [(1, 10), (2, 90), (3, 900), (4, 4000)]
+
+
+@pytest.mark.parametrize(
+    ("build", "schema", "expected"),
+    [
+        (
+            lambda f: f.count_by_key(lambda n: str(n % 3)),
+            "key string, count bigint",
+            [("0", 34), ("1", 33), ("2", 33)],
+        ),
+        (lambda f: f.map(lambda n: n % 3).distinct(), "n int", [(0,), (1,), (2,)]),
+        (lambda f: f.distinct(lambda n: n % 3).map(lambda n: n % 3), "n int", [(0,), (1,), (2,)]),
+        (lambda f: f.map(lambda n: n % 3).distinct().count(), "n int", [(3,)]),
+        (lambda f: f.filter(lambda n: n < 0).distinct().count(), "n int", [(0,)]),
+    ],
+)
+def test_what_stays_on_the_cluster_stays_divided(
+    spark: SparkSession, build: Callable[[Any], Any], schema: str, expected: list[Any]
+) -> None:
+    there = build(flow.range(100).pipe(on_spark(spark, partitions=3)))
+
+    df = there.pipe(to_dataframe(schema=schema))
+
+    assert sorted(tuple(row) for row in df.collect()) == expected
+
+
+def test_distinct_items_come_before_the_end_of_all(spark: SparkSession) -> None:
+    endless = flow.range(10**12).pipe(on_spark(spark, partitions=2))
+
+    assert len(list(endless.map(lambda n: n % 1000).distinct().take(20))) == 20
+
+
+def test_the_order_of_keys_is_no_order(spark: SparkSession) -> None:
+    counted = flow.range(10).pipe(on_spark(spark)).count_by_key(str)
+
+    with pytest.raises(OrderedOperatorError, match="pairwise"):
+        list(counted.pairwise())
+    assert list(counted.sort().map(lambda pair: pair[0]).pairwise().take(1)) == [("0", "1")]
+
+
+def test_on_a_declared_order_nothing_is_shuffled(spark: SparkSession) -> None:
+    source = flow.range(100).pipe(on_spark(spark, partitions=1))
+
+    counted = source.count_by_key(lambda n: n % 3).map(lambda pair: pair[0])
+
+    assert list(counted.pairwise()) == [(0, 1), (1, 2)]
+
+
+def test_what_cannot_be_sent_is_named(spark: SparkSession) -> None:
+    import threading
+
+    lock = threading.Lock()
+
+    def key(n: int) -> object:
+        with lock:
+            return n
+
+    with pytest.raises(NotPicklableError, match="lock"):
+        list(flow.range(10).pipe(on_spark(spark)).count_by_key(key))
+
+
+def test_what_a_function_raises_before_the_shuffle_arrives(spark: SparkSession) -> None:
+    def key(n: int) -> int:
+        return 10 // (n - 5)
+
+    with pytest.raises(Exception, match="division"):
+        list(flow.range(10).pipe(on_spark(spark)).count_by_key(key))
+
+
+def test_it_says_where_it_is(spark: SparkSession) -> None:
+    source: Any = flow.range(10).pipe(on_spark(spark)).count_by_key(str).source
+
+    origin, _ = source.lowered(flow.range(10).count_by_key(str).stages, stays=False)
+
+    assert isinstance(origin, ShuffledOrigin)
+    assert repr(origin).startswith("what a shuffle by key gives of on_spark(range(0, 10))")

@@ -1,0 +1,40 @@
+"""What type aggregates give, as far as their functions say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_spark.items.types import item_type
+
+F = flow.range(3)
+
+
+def word(number: int) -> str:
+    return str(number)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (F.count_by_key(word), tuple[str, int]),
+        (F.reduce_by_key(word, max), tuple[str, int]),
+        (F.reduce_by_key(word, max, float), tuple[str, float]),
+        (F.count_by_key(lambda n: n), None),
+        (F.reduce_by_key(word, max, lambda n: n), None),
+        (F.average(), float),
+        (F.map(word).sort().take(2), str),
+        (F.map(word).max(), str),
+        (F.min(word), int),
+        (F.sum(), int),
+        (F.contains(3), bool),
+        (F.is_empty(), bool),
+        (F.all(bool), bool),
+        (F.collect(list, list.append, list.extend), list),
+    ],
+    ids=repr,
+)
+def test_an_aggregate_of_ints(made: flow.Flow[Any], expected: object) -> None:
+    assert item_type(made.stages, int) == expected
