@@ -551,6 +551,7 @@ def operators_page() -> str:
         "(`take_while`, `takeWhile`), or reads a file.\n"
     )
     elsewhere = tomllib.loads((FOLDER / "names.toml").read_text("utf-8"))
+    without = elsewhere.pop("without")
     known = {row.record.name for row in rows} | set(_sources(host))
     if unknown := set(elsewhere) - known:
         raise MismatchError(f"names.toml: no such operator or source: {sorted(unknown)}")
@@ -563,6 +564,11 @@ def operators_page() -> str:
             ],
         )
     )
+    parts.append("\n## Not here\n")
+    names = [
+        (", ".join(f"`{one}`" for one in name.split(", ")), way) for name, way in without.items()
+    ]
+    parts.append(_table(("elsewhere", "here"), names))
     return "\n".join(map(_wrapped, parts))
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import datetime
 import decimal
 import pickle
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -312,3 +315,40 @@ def test_none_in_a_field_that_never_is_none_is_named() -> None:
         list(to_batches([(1, "a"), (None, "b")], schema))
 
     assert caught.value.item_index == 1
+
+
+SCRIPT = """
+from __future__ import annotations
+import sys
+from dataclasses import dataclass
+import pyarrow as pa
+from flow_spark.items.rows import RowReader
+from flow_spark.pickling.pickles import dumps
+
+@dataclass
+class Place:
+    name: str
+
+@dataclass
+class Visit:
+    minutes: int
+    place: Place
+
+place = pa.struct([("name", pa.string())])
+reader = RowReader(pa.schema([("minutes", pa.int64()), ("place", place)]), Visit)
+sys.stdout.buffer.write(dumps(reader, "the reader"))
+"""
+
+
+def test_a_class_of_a_script_whose_annotations_are_text_is_made_elsewhere(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(SCRIPT)
+    pickled = subprocess.run([sys.executable, script], check=True, capture_output=True).stdout
+
+    reader: RowReader = pickle.loads(pickled)
+
+    rows = [[5], [{"name": "JFK"}]]
+    place = pa.struct([("name", pa.string())])
+    schema = pa.schema([("minutes", pa.int64()), ("place", place)])
+    (visit,) = reader(pa.record_batch(rows, schema=schema))
+    assert (visit.minutes, visit.place.name) == (5, "JFK")

@@ -12,9 +12,12 @@ from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, pa
 from flow_spark.items.shapes import (
     Convert,
+    Fields,
     TypeHint,
+    all_fields,
     is_class,
     is_row_class,
+    know,
     name_of,
     or_none,
     record_fields,
@@ -70,9 +73,19 @@ class RowReader:
                 )
         return self._make(columns)
 
-    def __reduce__(self) -> tuple[type[RowReader], tuple[ArrowSchema, TypeHint]]:
+    def __reduce__(
+        self,
+    ) -> tuple[
+        Callable[[ArrowSchema, TypeHint, dict[type[Any], Fields]], RowReader],
+        tuple[ArrowSchema, TypeHint, dict[type[Any], Fields]],
+    ]:
         """Pickle by what it was made of."""
-        return RowReader, (self._schema, self._as)
+        return _remade, (self._schema, self._as, all_fields(self._as))
+
+
+def _remade(schema: ArrowSchema, as_: TypeHint, fields: dict[type[Any], Fields]) -> RowReader:
+    know(fields)
+    return RowReader(schema, as_)
 
 
 def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:

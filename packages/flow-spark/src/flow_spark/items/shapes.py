@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from typing_extensions import TypeIs
 
@@ -13,7 +14,9 @@ from flow_spark.errors import UnsupportedTypeError
 
 __all__ = [
     "Convert",
+    "Fields",
     "TypeHint",
+    "all_fields",
     "class_of",
     "has_fields",
     "is_class",
@@ -21,6 +24,7 @@ __all__ = [
     "is_namedtuple",
     "is_row_class",
     "is_sequence",
+    "know",
     "name_of",
     "or_none",
     "record_fields",
@@ -30,14 +34,20 @@ __all__ = [
 TypeHint = object
 """What may stand in an annotation; `typing` has no better name for it."""
 
-# Any: values of whatever type.
+Fields = list[tuple[str, TypeHint]]
+
+# Any: classes of whatever kind; values of whatever type.
+_known: Final[WeakKeyDictionary[type[Any], Fields]] = WeakKeyDictionary()
 Convert = Callable[[Any], Any]
 
 
-def record_fields(hint: TypeHint) -> list[tuple[str, TypeHint]] | None:
+def record_fields(hint: TypeHint) -> Fields | None:
     """Names and types of the fields of a dataclass, NamedTuple or TypedDict; None for the rest."""
     if not is_class(hint):
         return None
+    known = _known.get(hint)
+    if known is not None:
+        return known
     if dataclasses.is_dataclass(hint):
         names = [field.name for field in dataclasses.fields(hint)]
     elif is_namedtuple(hint):
@@ -53,7 +63,30 @@ def record_fields(hint: TypeHint) -> list[tuple[str, TypeHint]] | None:
             f"{hint.__qualname__} does not say the types of {', '.join(missing)}; use "
             "typing.NamedTuple or a dataclass, or give a schema"
         )
-    return [(name, hints[name]) for name in names]
+    fields = _known[hint] = [(name, hints[name]) for name in names]
+    return fields
+
+
+def all_fields(hint: TypeHint) -> dict[type[Any], Fields]:
+    """The fields of a class, and of the classes of its fields, and so on."""
+    found: dict[type[Any], Fields] = {}
+    waiting = [hint]
+    while waiting:
+        one = waiting.pop()
+        fields = record_fields(one)
+        if fields is not None and is_class(one) and one not in found:
+            found[one] = fields
+            waiting += [kind for _, kind in fields]
+    return found
+
+
+def know(fields: Mapping[type[Any], Fields]) -> None:
+    """Take over what `all_fields` found in another process.
+
+    A class that comes by value has no module here whose names its annotations could be looked up
+    among.
+    """
+    _known.update(fields)
 
 
 def has_fields(cls: type[Any], names: tuple[str, ...]) -> bool:
