@@ -564,7 +564,7 @@ def operators_page() -> str:
             ],
         )
     )
-    parts.append("\n## Not here\n")
+    parts.append("## Not here\n")
     names = [
         (", ".join(f"`{one}`" for one in name.split(", ")), way) for name, way in without.items()
     ]
