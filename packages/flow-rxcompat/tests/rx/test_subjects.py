@@ -136,7 +136,11 @@ def test_it_serves_a_connectable_of_ours() -> None:
     second.assert_result(0, 1, 2)
 
 
-@pytest.mark.parametrize("wrong", [None, reactivex.of(1), DirectProcessor[int]()], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [None, reactivex.of(1), DirectProcessor[int]()],
+    ids=["None", "Observable", "DirectProcessor"],
+)
 def test_refuses_what_is_no_subject(wrong: Any) -> None:
     with pytest.raises(TypeError, match="from_rx_subject"):
         from_rx_subject(wrong)
@@ -262,7 +266,7 @@ def test_it_serves_their_multicast() -> None:
     assert (first, second) == ([1, 2], [1, 2])
 
 
-@pytest.mark.parametrize("wrong", [None, flow.just(1), Subject()], ids=repr)
+@pytest.mark.parametrize("wrong", [None, flow.just(1), Subject()], ids=["None", "Flow", "Subject"])
 def test_refuses_what_is_no_processor(wrong: Any) -> None:
     with pytest.raises(TypeError, match="to_rx_subject"):
         to_rx_subject(wrong)

@@ -306,7 +306,9 @@ def test_a_scheduler_that_starts_a_thread_for_each_action_keeps_the_order(
 
 
 @pytest.mark.parametrize("prefetch", [1, 2, None, UNBOUNDED])
-@pytest.mark.parametrize("scheduler", [ImmediateScheduler(), CurrentThreadScheduler()], ids=str)
+@pytest.mark.parametrize(
+    "scheduler", [ImmediateScheduler(), CurrentThreadScheduler()], ids=["immediate", "current"]
+)
 def test_a_scheduler_that_works_in_place_does_not_grow_the_stack(
     scheduler: Any, prefetch: int | None
 ) -> None:
@@ -317,7 +319,9 @@ def test_a_scheduler_that_works_in_place_does_not_grow_the_stack(
     assert seen.signals == [*range(20_000), "end"]
 
 
-@pytest.mark.parametrize("scheduler", [ImmediateScheduler(), CurrentThreadScheduler()], ids=str)
+@pytest.mark.parametrize(
+    "scheduler", [ImmediateScheduler(), CurrentThreadScheduler()], ids=["immediate", "current"]
+)
 def test_items_from_within_on_next_do_not_grow_the_stack(scheduler: Any) -> None:
     publisher = TestPublisher[int]()
     seen: list[int] = []
