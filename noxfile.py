@@ -52,6 +52,8 @@ OLDEST, NEWEST = INSTALLED[0], INSTALLED[-1]
 for missing in [python for python in PYTHONS if python not in INSTALLED]:
     print(f"Python {missing} is not installed: skipped", file=sys.stderr)
 
+NEWEST_ONLY = {"flow-rxcompat", "flow-spark"}  # all Pythons: nox -t full
+
 # --- What `nox` runs ----------------------------------------------------------------------------
 
 nox.options.download_python = "never"
@@ -62,7 +64,7 @@ nox.options.sessions = [
     *(
         f"tests-{python}({package})"
         for package in PACKAGES
-        for python in dict.fromkeys([NEWEST] if package == "flow-spark" else [OLDEST, NEWEST])
+        for python in dict.fromkeys([NEWEST] if package in NEWEST_ONLY else [OLDEST, NEWEST])
     ),
     "examples",
     "demo",
