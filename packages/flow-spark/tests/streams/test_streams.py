@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,13 +147,15 @@ def test_a_query_that_dies_says_so_with_sparks_own_error(spark: SparkSession, dr
         list(from_stream(wrong, as_=tuple, trigger="available-now"))
 
 
-def test_a_query_that_someone_else_stops_completes_the_flow(
-    spark: SparkSession, drop: Drop
+def test_a_query_that_someone_else_stops_between_micro_batches_completes_the_flow(
+    spark: SparkSession, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
     drop.put([1])
     subscriber = TestSubscriber[int]()
-    from_stream(drop.stream(spark), name="stopped").subscribe(subscriber)
-    subscriber.await_items(1, TIMEOUT_S)
+    from_stream(drop.stream(spark), checkpoint=tmp_path / "state").subscribe(subscriber)
+    deadline = time.monotonic() + TIMEOUT_S
+    while committed() != {0} and time.monotonic() < deadline:
+        threading.Event().wait(0.05)  # Spark tells nobody
 
     (query,) = spark.streams.active
     query.stop()
