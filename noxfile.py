@@ -277,8 +277,8 @@ def spark(session: nox.Session) -> None:
     """Run flows on clusters, Spark Connect and Kafka, all started here, and break them."""
     install(session, "flow-spark", "flow-ops", "flow-multicast")
     session.install(*dependencies("test"))
-    options = ("-m", "cluster or not cluster", "--timeout=600", *session.posargs)
-    session.run("pytest", "packages/flow-spark/tests/cluster", *options)
+    options = ("-m", "cluster", "--timeout=600", *session.posargs)
+    session.run("pytest", "packages/flow-spark/tests", *options)
 
 
 # Sessions that come with their subject go here: docs.

@@ -24,6 +24,8 @@ from rounds import Case, Pair, compare, versus
 ITEMS = 20_000
 ATTACHED = 100_000
 REPLAYED = 1_000_000
+FLAT = ("MulticastProcessor", "publish", "DirectProcessor")
+"""Of these an item costs each further subscriber the same. Replaying keeps items beside it."""
 
 AnyProcessor = HotProcessor[int] | MulticastProcessor[int]
 
@@ -71,10 +73,10 @@ def published(subscribers: int, items: int) -> int:
     return sum(totals)
 
 
-def many(subscribers: int) -> None:
-    """What one item costs one subscriber; the mark for 16 is 1.5, and it stays flat after that."""
+def many(subscribers: int) -> dict[str, float]:
+    """What one item costs one subscriber, in units of the loop's; the mark for 16 is 1.5."""
     items = max(1_000, ITEMS * 4 // (subscribers + 3))
-    compare(
+    return compare(
         f"Every item to {subscribers} subscribers",
         Case("a loop over callbacks", lambda: by_hand(subscribers, items)),
         Case(
@@ -90,6 +92,29 @@ def many(subscribers: int) -> None:
         ),
         items=items * subscribers,
     )
+
+
+def further(sizes: tuple[int, ...]) -> None:
+    """What an item costs each subscriber after the first: flat, within 20 % of the mean.
+
+    The first one pays for the item's way from the source, which is made once for all of them. In
+    units of the loop's cost at the same size: the loop gets cheaper for each of many, too.
+    """
+    costs = {size: many(size) for size in sizes}
+    first, *larger = sizes
+    table = Table(title="Each subscriber after the first, a loop = 1", title_justify="left")
+    for heading in ("case", *(f"of {size:,}" for size in larger), "from the mean", "mark"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    for name in costs[first]:
+        each = [
+            (costs[size][name] * size - costs[first][name] * first) / (size - first)
+            for size in larger
+        ]
+        mean = sum(each) / len(each)
+        apart = max(abs(cost / mean - 1) for cost in each)
+        marked = f"{'≤' if apart <= 0.2 else '>'} 20 %" if name in FLAT else ""
+        table.add_row(name, *(f"{cost:.2f}" for cost in each), f"{apart:.0%}", marked)
+    Console(width=100).print(table)
 
 
 def attached(make: Callable[[], AnyProcessor], subscribers: int, times: int = 1) -> int:
@@ -254,8 +279,8 @@ def bookkeeping() -> None:
 
 
 def main() -> None:
-    for subscribers in (1, 4, 16, 1_000):
-        many(subscribers)
+    many(4)
+    further((1, 16, 1_000))
     attaching()
     churn()
     replaying()

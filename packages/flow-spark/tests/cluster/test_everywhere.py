@@ -68,6 +68,7 @@ FLOWS: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
 }
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_range_gives_the_same_as_here(place: Place, name: str) -> None:
     build = FLOWS[name]
@@ -95,6 +96,7 @@ def test_one_partition_keeps_the_order(place: Place) -> None:
     assert list(there.map(lambda n: n + 1).pairwise().skip(4997)) == [(4998, 4999), (4999, 5000)]
 
 
+@pytest.mark.cluster
 def test_rows_of_a_dataframe_are_what_was_asked_for(place: Place) -> None:
     df = place.spark.range(3).selectExpr("id as number", "cast(id / 2 as double) as half")
 
@@ -105,6 +107,7 @@ def test_rows_of_a_dataframe_are_what_was_asked_for(place: Place) -> None:
     assert sorted(from_dataframe(df.select("number"))) == [0, 1, 2]
 
 
+@pytest.mark.cluster
 def test_many_rows_arrive_once(place: Place) -> None:
     rows = 200_000
 
@@ -124,6 +127,7 @@ def test_a_flow_ends_as_a_dataframe_that_stays_lazy(place: Place) -> None:
     assert df.where("half > 2").count() == 3
 
 
+@pytest.mark.cluster
 def test_a_flow_of_this_process_ends_as_a_dataframe(place: Place) -> None:
     df = flow.range(3).map(halved).pipe(to_dataframe(place.spark))
 
@@ -145,6 +149,7 @@ def test_an_error_arrives_as_itself_with_the_place_where_it_was_raised(place: Pl
     assert "in fail" in caught.value.__cause__.text
 
 
+@pytest.mark.cluster
 def test_what_cannot_be_sent_is_named(place: Place) -> None:
     import threading
 
@@ -152,6 +157,15 @@ def test_what_cannot_be_sent_is_named(place: Place) -> None:
 
     with pytest.raises(NotPicklableError, match="captures the variable 'lock'"):
         list(flow.range(3).pipe(on_spark(place.spark)).map(lambda n: (lock, n)))
+
+
+@pytest.mark.cluster
+def test_an_item_that_does_not_fit_the_columns_is_named_with_its_field(place: Place) -> None:
+    there = flow.range(3).pipe(on_spark(place.spark, partitions=1))
+    df = there.map(lambda n: (n, "x" if n == 2 else n)).pipe(to_dataframe(schema="a long, b long"))
+
+    with pytest.raises(Exception, match=r"SchemaMismatchError: item 2, \(2, 'x'\): field 'b'"):
+        df.collect()
 
 
 NOTHING: dict[str, Callable[[SparkSession], Flow[Any]]] = {
@@ -166,6 +180,7 @@ NOTHING: dict[str, Callable[[SparkSession], Flow[Any]]] = {
 }
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("what", NOTHING)
 def test_nothing_is_counted_too(place: Place, what: str) -> None:
     """Spark makes no task of no rows."""
@@ -176,6 +191,7 @@ def test_nothing_is_counted_too(place: Place, what: str) -> None:
     assert list(nothing.default_if_empty(7)) == [7]
 
 
+@pytest.mark.cluster
 def test_nothing_is_counted_on_the_cluster(place: Place) -> None:
     nothing = flow.range(0).pipe(on_spark(place.spark, partitions=2))
 
@@ -248,6 +264,7 @@ def test_there_are_stages_for_which_the_order_is_no_matter() -> None:
     assert len(UNORDERED) > 20
 
 
+@pytest.mark.cluster
 @some
 @given(case=pipelines(list(STAGE_CASES)), items=inputs)
 def test_some_random_pipelines_give_the_same_list(
@@ -256,6 +273,7 @@ def test_some_random_pipelines_give_the_same_list(
     ordered_agrees(place, case, items)
 
 
+@pytest.mark.cluster
 @some
 @given(case=pipelines(UNORDERED), items=inputs)
 def test_some_random_pipelines_give_the_same_multiset(

@@ -57,6 +57,7 @@ def test_a_server_that_does_not_start_is_told_with_what_it_printed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.cluster
 def test_no_server_outlives_the_process_that_has_started_it(
     tmp_path: Path, how: signal.Signals
 ) -> None:

@@ -91,6 +91,7 @@ def test_each_sink_gets_each_micro_batch_and_the_stages_run_once(
     assert ended(spark)
 
 
+@pytest.mark.cluster
 def test_a_slow_subscriber_holds_the_sinks_back_and_disposing_stops_the_query(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_slow_subscriber_holds_the_sinks_back_and_disposing_stops_the_query(
     assert subscriber.items == [MicroBatch(0, 10), MicroBatch(1, 10)]
 
 
+@pytest.mark.cluster
 def test_a_micro_batch_whose_sink_failed_comes_again_and_is_written_once(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
 ) -> None:

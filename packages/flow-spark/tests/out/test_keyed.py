@@ -168,6 +168,7 @@ def test_states_go_on_through_micro_batches_and_restarts(
 
 
 @pytest.mark.spark
+@pytest.mark.cluster
 def test_a_key_without_items_is_given_up_in_time(
     spark: SparkSession, tmp_path: Path, few: None
 ) -> None:
@@ -205,6 +206,7 @@ def until(condition: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.cluster
 def test_what_a_function_raises_is_named_by_the_error_of_the_query(
     spark: SparkSession, facts: DataFrame
 ) -> None:

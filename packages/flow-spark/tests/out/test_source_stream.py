@@ -226,6 +226,7 @@ def test_the_spool_is_bounded_and_a_slow_query_holds_the_flow_back(
 
 
 @spark_test
+@pytest.mark.cluster
 def test_a_segment_that_does_not_fill_up_is_not_kept_waiting(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -244,6 +245,7 @@ def test_a_segment_that_does_not_fill_up_is_not_kept_waiting(
 
 
 @spark_test
+@pytest.mark.cluster
 def test_what_the_flow_fails_with_ends_the_query_after_what_came_before(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -272,6 +274,7 @@ def _into(found: list[int]) -> Any:
 
 
 @spark_test
+@pytest.mark.cluster
 def test_an_item_that_does_not_fit_ends_the_query(spark: SparkSession, tmp_path: Path) -> None:
     items: list[Any] = [1, "two"]
     df = stream_source(flow.from_iterable(items), spark, schema=int, spool=tmp_path / "spool")
@@ -281,6 +284,7 @@ def test_an_item_that_does_not_fit_ends_the_query(spark: SparkSession, tmp_path:
 
 
 @spark_test
+@pytest.mark.cluster
 def test_a_spool_has_one_query(spark: SparkSession, tmp_path: Path) -> None:
     df = stream_source(Flow(TestPublisher[int]()), spark, schema=int, spool=tmp_path / "spool")
     first = df.writeStream.format("noop").start()
@@ -348,6 +352,7 @@ with session("local[2]") as spark:
 
 @spark_test
 @pytest.mark.timeout(300)
+@pytest.mark.cluster
 def test_a_killed_driver_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     import sqlite3
 
