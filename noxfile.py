@@ -52,7 +52,7 @@ OLDEST, NEWEST = INSTALLED[0], INSTALLED[-1]
 for missing in [python for python in PYTHONS if python not in INSTALLED]:
     print(f"Python {missing} is not installed: skipped", file=sys.stderr)
 
-NEWEST_ONLY = {"flow-rxcompat", "flow-spark"}  # all Pythons: nox -t full
+NEWEST_ONLY = {"flow-ops", "flow-rxcompat", "flow-spark"}  # all Pythons: nox -t full
 
 # --- What `nox` runs ----------------------------------------------------------------------------
 

@@ -448,6 +448,25 @@ def test_cancel_wakes_the_reader_and_fails_the_tasks(receiver: BatchReceiver) ->
     assert isinstance(background(lambda: Push(target, 1, 11)).exception(TIMEOUT_S), ChannelError)
 
 
+def test_who_reads_while_another_thread_closes_is_told_that_there_is_no_more() -> None:
+    receiver = BatchReceiver()
+    found: list[Batch | None] = []
+
+    class Listener:
+        def __init__(self, listener: socket.socket) -> None:
+            self._listener = listener
+
+        def close(self) -> None:
+            found.append(background(receiver.next_batch).result(TIMEOUT_S))
+            self._listener.close()
+
+    receiver._listener = Listener(receiver._listener)  # type: ignore[assignment, misc]  # a spy
+
+    receiver.cancel()
+
+    assert found == [None]
+
+
 def test_cancel_before_any_reading_turns_tasks_away(receiver: BatchReceiver) -> None:
     waiting = background(lambda: Push(receiver.target, 0, 10))
     with pytest.raises(TimeoutError):

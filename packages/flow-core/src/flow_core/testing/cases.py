@@ -140,7 +140,10 @@ def _runs(items: list[Any], key: Callable[[Any], Any]) -> list[list[Any]]:
 
 
 def _keyed(items: list[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    return {k: [item for item in items if key(item) == k] for k in map(key, items)}
+    groups: dict[Any, list[Any]] = {}  # Any: as the items
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def _handled(n: int, sink: SingleSink[int]) -> None:

@@ -268,6 +268,8 @@ class BatchReceiver:
             BaseException: what `fail` was given.
         """
         if not self._reading.acquire(blocking=False):
+            if self._closed:
+                return None  # it is `cancel` that holds the lock
             raise ChannelError("two threads are in next_batch at once; it has one reader at a time")
         try:
             return self._next(timeout_s)

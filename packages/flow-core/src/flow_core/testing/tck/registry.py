@@ -578,7 +578,7 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
     """
 
     recipes: ClassVar[Iterable[OperatorRecipe]] = ()
-    chain: int = 20_000  # of each of many; a stack that grows is seen after a few
+    chain: int = 2_000  # of each of many; a stack that grows is seen after a few
     refcounted: bool = True
     _operator: OperatorRecipe
     _hides: bool = False
@@ -652,7 +652,7 @@ class SourcesVerification(_ByRecipe, PublisherVerification[Any]):
     """The rules of `PublisherVerification`, for each of `recipes`."""
 
     recipes: ClassVar[Iterable[SourceRecipe]] = ()
-    chain: int = 20_000  # of each of many; a stack that grows is seen after a few
+    chain: int = 2_000  # of each of many; a stack that grows is seen after a few
     refcounted: bool = True
     failure: BaseException | None = LookupError("the source's error")
     _source: SourceRecipe
