@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -96,6 +97,33 @@ def test_on_a_worker_the_subscriber_hears_of_it(
         made = nested(pipeline, flow.range(5).hide().pipe(ops.observe_on(workers)), at, 60)
     ends, raised = ends_of(made, clock, WAIT_S)
     assert len(ends) == 1 or (not ends and raised is not None)
+
+
+PARTS: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
+    "window_with_count": lambda f: f.pipe(ops.window_with_count(3)),
+    "group_by": lambda f: f.pipe(ops.group_by(lambda n: n % 2)),
+}
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_at_whatever_frame_the_stack_ends_the_subscriber_hears_of_it(
+    workers: ThreadPoolExecutor, parts: str
+) -> None:
+    """One frame more or less decides which operator finds no room, and for which of its signals."""
+
+    def deeper(frames: int, task: Callable[[], object]) -> None:
+        if frames:
+            deeper(frames - 1, task)
+        else:
+            task()
+
+    for frames in range(24):
+        at = partial(workers.submit, deeper, frames)
+        made: Flow[Any] = flow.range(5).hide().pipe(ops.observe_on(at))
+        for _ in range(50):
+            made = PARTS[parts](made).pipe(ops.concat_map(lambda part: part))
+        ends, _ = ends_of(made, VirtualClock(), WAIT_S)
+        assert len(ends) == 1
 
 
 @pytest.mark.parametrize("depth", [30, 44, 60, 77, 100, 150, 300])

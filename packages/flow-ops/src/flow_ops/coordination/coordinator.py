@@ -380,12 +380,19 @@ class Coordinator(SerialDrain, Generic[R]):
     def _failed(self, error: BaseException) -> None:
         """A handler or `step` has raised `error`."""
         if is_fatal(error):
-            leave(error, self._downstream, self)
+            self.forsake(error)
             self._downstream = None
             self._halt()
             self._clean()
             raise error
         self._finish(self.blame(error))
+
+    def forsake(self, error: BaseException) -> None:
+        """A fatal `error` propagates: `leave` those whom this would have told the end.
+
+        With the permit, and before anything is let go of: this may find no room in the stack.
+        """
+        leave(error, self._downstream, self)
 
     def give_up(self, error: BaseException) -> None:
         """A fatal `error` propagates, past this. Without the permit."""

@@ -69,6 +69,9 @@ class Segment(Generic[T]):
     def discard(self) -> None:
         """The flow is over, and this was not closed."""
 
+    def forsake(self, error: BaseException) -> None:
+        """A fatal `error` stops the hub: no end comes from there."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,11 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
                     head[1] = self._received
                     if head[0] == self._received and self.kind.outlives:
                         del self._heads[segment]
-        segment.close(last=last)
+        try:
+            segment.close(last=last)
+        except BaseException:
+            self.opened[segment] = None  # for `forsake` to find: the end may not have got through
+            raise
 
     # -- for segments
 
@@ -278,6 +285,12 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
     def part_dropped(self, part: R) -> None:
         """See `Splitting.part_dropped`."""
         self.kind.drop(part)
+
+    def forsake(self, error: BaseException) -> None:
+        """See `Coordinator.forsake`."""
+        for segment in self.opened:
+            segment.forsake(error)
+        super().forsake(error)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""

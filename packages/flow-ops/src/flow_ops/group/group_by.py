@@ -274,9 +274,10 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
 
     def ended(self, error: BaseException | None) -> bool:
         """See `Splitting.ended`."""
-        groups, self._groups = self._groups, {}
-        for group in groups.values():
+        groups = self._groups
+        for group in groups.values():  # which changes with the permit only
             group.finish(error)
+        self._groups = {}
         return bool(groups)
 
     def part_dropped(self, part: GroupedFlow[K, V]) -> None:
@@ -284,6 +285,12 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         group = part.flow.source
         if isinstance(group, Group):
             group.abandon()
+
+    def forsake(self, error: BaseException) -> None:
+        """See `Coordinator.forsake`."""
+        for group in self._groups.values():
+            group.forsake(error)
+        super().forsake(error)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""
