@@ -20,6 +20,7 @@ __all__ = [
     "TooManyItemsError",
     "UnknownOperatorError",
     "is_fatal",
+    "late_fusion",
     "leave",
     "none_given",
     "tell_left",
@@ -94,6 +95,13 @@ class NoConverterError(UnknownOperatorError, TypeError):
 def none_given(method: str) -> NoneItemError:
     """What a `method` of a subscriber raises when it is called with None (§2.13)."""
     return NoneItemError(f"{method}(None): None is no item, no error and no subscription (§2.13)")
+
+
+def late_fusion() -> ProtocolViolationError:
+    """What `request_fusion` raises when it was called before, or too late (F24, F47)."""
+    return ProtocolViolationError(
+        "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
+    )
 
 
 _FATAL: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError)
@@ -209,9 +217,13 @@ def tell_left(error: BaseException) -> None:
     that finds the stack too short for its signal leaves those after it, which are told from here.
     A KeyboardInterrupt and its like are never signalled (X10).
     """
-    if isinstance(error, _FATAL) or _is_deep():
-        return  # in the latter case, whoever is at the bottom does so
+    if _is_deep():
+        return  # whoever is at the bottom does so
     left = _left_by(error)
+    if isinstance(error, _FATAL):
+        if left is not None:
+            left.waiting, left.owners = [], []  # a future may keep the error, but no flow by it
+        return
     while left is not None and left.waiting:
         waiting, left.waiting, left.owners = left.waiting, [], []
         again: BaseException | None = None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from threading import Thread
 from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
 
@@ -23,6 +25,7 @@ __all__ = [
     "SubmitExecutor",
     "Task",
     "TaskFuture",
+    "ToldTask",
     "as_runner",
 ]
 
@@ -171,13 +174,58 @@ class ScheduledTask:
             if cause is None
             else f"because of {type(cause).__name__}: {cause}"
         )
-        error = RejectedExecutionError(
-            f"{self._executor} took a task and dropped it without running it, {why}; end the flows "
-            "that use an executor before it is shut down, and use one that runs tasks in threads"
-        )
+        error = _dropped(self._executor, why)
         error.__cause__ = cause
         tell = on_dropped or hooks.drop_error
         Thread(target=tell, args=(error,), name="flow-dropped-task", daemon=True).start()
+
+    def lost(self, loop: str) -> None:
+        """The loop that was to run it was closed."""
+        try:
+            _, on_dropped = self._pending.pop()
+        except IndexError:
+            return
+        (on_dropped or hooks.drop_error)(_dropped(loop, "as a loop does that is closed"))
+
+
+@final
+class ToldTask:
+    """A task that tells if it is thrown away without having run, as those of a closed loop are.
+
+    Args:
+        task: what is to run.
+        dropped: called then, on a thread of its own: whoever throws it away may hold locks.
+    """
+
+    __slots__ = ("__weakref__", "_dropped", "_task")
+
+    def __init__(self, task: Task, dropped: Task) -> None:
+        self._task: Task | None = task
+        self._dropped: Task | None = dropped
+
+    def __call__(self) -> None:
+        """Run the task, unless it has run."""
+        task = self._task
+        self.forget()
+        if task is not None:
+            task()
+
+    def forget(self) -> None:
+        """Neither run the task nor tell."""
+        self._task = self._dropped = None
+
+    def __del__(self) -> None:
+        dropped = self._dropped
+        if dropped is not None and not sys.is_finalizing():
+            with suppress(RuntimeError):  # no thread can start any more: the process ends
+                Thread(target=dropped, name="flow-dropped-task", daemon=True).start()
+
+
+def _dropped(executor: str, why: str) -> RejectedExecutionError:
+    return RejectedExecutionError(
+        f"{executor} took a task and dropped it without running it, {why}; end the flows "
+        "that use an executor before it is shut down, and use one that runs tasks in threads"
+    )
 
 
 def _refusal(executor: str, error: BaseException) -> RejectedExecutionError:
@@ -221,17 +269,22 @@ class _CallRunner:
     An ``asyncio.Handle`` could be cancelled, but not from another thread; `ScheduledTask` can.
     """
 
-    __slots__ = ("_call", "_name")
+    __slots__ = ("_call", "_name", "_of_loop")
 
     def __init__(self, call: Callable[[Task], object]) -> None:
         self._call: Final = call
         self._name = _name(call)
+        owner = getattr(call, "__self__", None)
+        self._of_loop: Final = callable(getattr(owner, "call_soon_threadsafe", None))
 
     def execute(self, task: Task, on_dropped: OnDropped | None = None) -> ScheduledTask:
-        """See `Runner.execute`. Nothing tells when a callable drops a task."""
+        """See `Runner.execute`. Nothing tells when a callable drops a task, but for a loop's."""
         scheduled = ScheduledTask(task, on_dropped)
+        given: Task = scheduled
+        if self._of_loop:
+            given = ToldTask(scheduled, partial(scheduled.lost, self._name))
         try:
-            self._call(scheduled)
+            self._call(given)
         except BaseException as error:
             if not scheduled.cancel():
                 raise  # it has run, inline: this is what the task itself raised

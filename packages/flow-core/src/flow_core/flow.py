@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, Final, Generic, Never, TypeVar, cast, final, overload
+from typing import Any, ClassVar, Final, Generic, Never, TypeVar, cast, final, overload
 
 from typing_extensions import TypeIs
 
@@ -15,7 +15,13 @@ from flow_core import hooks
 from flow_core.assembly import assembled, assembly_trace, subscribed
 from flow_core.boundaries.hidden import HIDE
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
-from flow_core.errors import NoItemError, NoneItemError, TooManyItemsError, throw_if_fatal
+from flow_core.errors import (
+    NoItemError,
+    NoneItemError,
+    ProtocolViolationError,
+    TooManyItemsError,
+    throw_if_fatal,
+)
 from flow_core.operator import Operator
 from flow_core.protocols import (
     CallableSource,
@@ -448,10 +454,11 @@ class Flow(
         except BaseException as error:
             throw_if_fatal(error)
             program = Program(self.stages) if program is None else program
-            if not (program.shape.handles or program.shape.closes):
+            shape = program.shape
+            if not (shape.handles or shape.closes or shape.starts):
                 fail(subscriber, error)
                 return
-            items = Failing(error)  # the stages want to hear of it
+            items = Failing(error)  # the stages want to hear of it, or have items before it
         if publisher is not None:
             publisher.subscribe(subscribe_stages(program, subscriber))
         elif items is not None:
@@ -487,7 +494,8 @@ class Flow(
             try:
                 items = source.iterate()
             except Exception as error:
-                if not (program.shape.handles or program.shape.closes):
+                shape = program.shape
+                if not (shape.handles or shape.closes or shape.starts):
                     raise
                 items = Failing(error)
             return program.iterate(items)
@@ -583,9 +591,18 @@ def _behind(made: Flow[T], before: Flow[Any], operator: Operator[Any, Any]) -> F
 
 
 def _resolved(flow: Flow[T]) -> Flow[T]:
-    """`flow` with a deferred source replaced by the flow that it makes, so that both fuse."""
+    """`flow` with a deferred source replaced by the flow that it makes, so that both fuse.
+
+    What a source raises instead is left to the stages behind it, those of a flow that it is the
+    source of within another deferred one included.
+    """
     while _is_deferred(source := flow._source):
-        made: Flow[Any] = source.resolve()  # Any: of the first item
+        made: Flow[Any]  # Any: of the first item
+        try:
+            made = source.resolve()
+        except Exception as error:
+            throw_if_fatal(error)
+            made = Flow(_FailedSource(error))
         for stage in flow.stages:
             made = made._then(stage)
         flow = made
@@ -594,11 +611,31 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
 
 def _resolved_later(flow: Flow[T], prefetch: int) -> Iterator[T]:
     """The items of a deferred flow, which is made when the first is asked for."""
-    try:
-        made = _resolved(flow).iterate(prefetch=prefetch)
-    except Exception as error:
-        made = Program[Any, T](flow.stages).iterate(Failing(error))
-    yield from made
+    yield from _resolved(flow).iterate(prefetch=prefetch)
+
+
+@final
+class _FailedSource(IterableSource[Never]):
+    """Of the one subscriber for whom a deferred source has failed.
+
+    Args:
+        error: what `iterate` raises.
+    """
+
+    __slots__ = ("_error",)
+
+    none_free: ClassVar[bool] = True
+
+    def __init__(self, error: BaseException) -> None:
+        self._error: BaseException | None = error
+
+    def iterate(self) -> Iterator[Never]:
+        """See `IterableSource.iterate`."""
+        error, self._error = self._error, None
+        try:
+            raise ProtocolViolationError("iterated twice") if error is None else error
+        finally:
+            del error  # or it would be part of a cycle, with the frame in its traceback
 
 
 def _is_deferred(source: object) -> TypeIs[DeferredSource[Any]]:  # Any: of the first item

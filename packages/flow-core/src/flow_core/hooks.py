@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Lock
@@ -25,6 +26,7 @@ __all__ = [
     "debugging",
     "drop_error",
     "drop_item",
+    "drop_waiting",
     "dropped_errors",
     "dropped_items",
     "on_assembly",
@@ -254,3 +256,13 @@ def drop_item(item: object) -> None:
         call(item)
     else:
         _log.debug("an item that no subscriber will receive: %r", item)
+
+
+def drop_waiting(queue: deque[Any]) -> None:
+    """`drop_item` for all that waits in `queue`, which other threads may be emptying, too."""
+    while queue:
+        try:
+            item = queue.popleft()
+        except IndexError:  # another thread was faster
+            return
+        drop_item(item)

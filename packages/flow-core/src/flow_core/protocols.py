@@ -203,7 +203,12 @@ class QueueSubscription(Generic[T_co]):
 
     @abstractmethod
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Agree on one of the asked modes; the answer lies within `mode`, or is NONE (F23)."""
+        """Agree on one of the asked modes; the answer lies within `mode`, or is NONE (F23).
+
+        Raises:
+            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
+                something was requested (F24, F47).
+        """
 
     @abstractmethod
     def poll(self) -> T_co | Empty:

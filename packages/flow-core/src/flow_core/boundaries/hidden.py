@@ -83,6 +83,8 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
         downstream = self._release()
         if downstream is not None:
             downstream.on_error(error)

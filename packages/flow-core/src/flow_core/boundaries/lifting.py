@@ -364,8 +364,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             hooks.drop_error(error)
 
     def _discard(self) -> None:
-        while self._queue:
-            hooks.drop_item(self._queue.popleft())
+        hooks.drop_waiting(self._queue)
         lost, self._error = self._error, None
         if lost is not None:
             hooks.drop_error(lost)

@@ -15,7 +15,7 @@ from flow_core.errors import FlowError, NoneItemError, is_fatal, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscriber, Subscription
-from flow_core.sources.loops import closed_loop, in_loop, running_loop
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
 from flow_core.stages.template import describe
 from flow_core.subscribers.awaiting import iterate_async
 from flow_core.subscribers.strict import core_subscriber
@@ -168,7 +168,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         elif self._downstream is None:
             self._iterable = None  # cancelled before anything was asked for
         elif loop is not None:
-            reached = in_loop(loop, self._begin)
+            reached = in_loop(loop, self._begin, self._lost)
         else:
             context = copy_context()
             Thread(
@@ -214,6 +214,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         iterable, self._iterable = self._iterable, None
         iterator: AsyncIterator[T] | None = None
         self._task = asyncio.current_task()
+        watch = LoopWatch(asyncio.get_running_loop(), self._lost)
         try:
             if iterable is not None and not self._stopped:
                 iterator = aiter(iterable)
@@ -222,6 +223,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         except BaseException as error:
             self._failed(error)
         finally:
+            watch.end()
             bad, downstream = self._bad, self._take()
             if bad is not None and downstream is not None:
                 downstream.on_error(bad)

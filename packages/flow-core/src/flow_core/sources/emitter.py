@@ -10,12 +10,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import (
-    MissingBackpressureError,
-    NoneItemError,
-    ProtocolViolationError,
-    throw_if_fatal,
-)
+from flow_core.errors import MissingBackpressureError, NoneItemError, late_fusion, throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -421,11 +416,11 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         while True:
             downstream, bad = self._downstream, self._bad
             if downstream is None:
-                self._discard()
+                hooks.drop_waiting(self._queue)
                 return
             if bad is not None:
                 self._downstream = None
-                self._discard()
+                hooks.drop_waiting(self._queue)
                 downstream.on_error(bad)
                 return
             done = self._done  # read before the queue: what came before the end is queued by then
@@ -475,7 +470,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
             self._closed = True
             self._downstream = None
             lost, self._error = self._error, None
-        self._discard()
+        hooks.drop_waiting(self._queue)
         if lost is not None:
             hooks.drop_error(lost)  # the emitter has failed, too, and that waited for its turn
         try:
@@ -497,22 +492,12 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         else:
             downstream.on_error(error)
 
-    def _discard(self) -> None:
-        while True:
-            try:
-                item = self._queue.popleft()
-            except IndexError:
-                return
-            hooks.drop_item(item)
-
     # -- fusion
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: ASYNC, when asked, if there is a buffer."""
         if self._fused or self._requested:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         if not mode & Fusion.ASYNC or self._overflow != "buffer":
             return Fusion.NONE
         self._fused = True
@@ -537,7 +522,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
 
     def clear(self) -> None:
         """See `QueueSubscription.clear`."""
-        self._discard()
+        hooks.drop_waiting(self._queue)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""

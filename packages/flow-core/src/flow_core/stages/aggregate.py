@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
 from flow_core.errors import NoItemError
@@ -62,6 +63,8 @@ COLLECT: Final = Template(
     ordered=True,
 )
 
+COLLECT_PARTS: Final = replace(COLLECT, params=("supplier", "collector", "combiner"))
+
 _GIVE_ITEMS: Final = """
     x = items
     EMIT
@@ -77,19 +80,6 @@ TO_LIST: Final = Template(
     state="items = []",
     on_item="items.append(x)",
     on_end=_GIVE_ITEMS,
-)
-
-COLLECT_PARTS: Final = Template(
-    "collect",
-    params=("supplier", "collector", "combiner"),
-    state="container = supplier()",
-    on_item="collector(container, x)",
-    on_end="""
-    x = container
-    NOT_NONE
-    EMIT
-    """,
-    ordered=True,
 )
 
 COUNT: Final = Template(

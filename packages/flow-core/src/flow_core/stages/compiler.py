@@ -191,6 +191,7 @@ class Shape:
         "calls_user_code",
         "caps",
         "closes",
+        "ends",
         "files",
         "handles",
         "single",
@@ -215,6 +216,8 @@ class Shape:
         """Whether a stage may end the flow before its upstream does."""
         self.starts = any(lines.on_start for lines in rendered)
         """Whether a stage has something to do before the first item."""
+        self.ends = any(lines.on_end for lines in rendered)
+        """Whether a stage has something to do when the flow completes, if only to fail."""
         self.handles = any(lines.on_error for lines in rendered)
         """Whether a stage wants to know what the upstream fails with."""
         self.closes = any(lines.on_close for lines in rendered)

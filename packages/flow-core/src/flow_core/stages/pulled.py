@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, bad_request
-from flow_core.errors import ProtocolViolationError, is_fatal, leave, throw_if_fatal
+from flow_core.errors import is_fatal, late_fusion, leave, throw_if_fatal
 from flow_core.introspection import Statistics, labels
 from flow_core.protocols import (
     EMPTY,
@@ -234,9 +234,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: SYNC, when asked."""
         if self._fused is not None or self._requested:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         if not mode & Fusion.SYNC or self._gate.cancelled:
             return Fusion.NONE
         if mode & Fusion.THREAD_BOUNDARY and self._stays:

@@ -16,6 +16,7 @@ from flow_core.errors import (
     MissingBackpressureError,
     ProtocolViolationError,
     is_fatal,
+    late_fusion,
     leave,
     none_given,
     throw_if_fatal,
@@ -361,7 +362,7 @@ class StageSubscriber(
         """See `SerialDrain.drain`."""
         loop, gate = self._loop, self._gate
         if loop is None:
-            self._discard()
+            hooks.drop_waiting(self._inbox)
             return
         if self._out is not None:
             self._wake()
@@ -448,7 +449,7 @@ class StageSubscriber(
         self._done = True
         if self._upstream is not None:
             self._upstream.cancel()
-        self._discard()
+        hooks.drop_waiting(self._inbox)
 
     def _taken_error(self) -> BaseException:
         """What the upstream has failed with; it is then gone from here."""
@@ -580,7 +581,7 @@ class StageSubscriber(
                     hooks.drop_error(error)
         self._error = None
         self._as_it_came()
-        self._discard()
+        hooks.drop_waiting(self._inbox)
         return downstream
 
     def _as_it_came(self) -> None:
@@ -588,15 +589,6 @@ class StageSubscriber(
         thrown, self._thrown = self._thrown, None
         if thrown is not None:
             thrown[0].__traceback__ = thrown[1]
-
-    def _discard(self) -> None:
-        inbox = self._inbox
-        while inbox:
-            try:
-                item = inbox.popleft()
-            except IndexError:  # another thread releases, too
-                return
-            hooks.drop_item(item)
 
     # -- fusion
 
@@ -610,15 +602,9 @@ class StageSubscriber(
 
         NONE across threads if a stage calls a function of the user (F39); no ASYNC if a stage does
         anything else than to make one item or none of an item.
-
-        Raises:
-            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested (F24, F47).
         """
         if self._fused is not None or self._out is not None or self._requested or self._open:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         upstream, program = self._queue, self._program
         if mode & Fusion.ASYNC and not _item_by_item(program):
             mode &= ~Fusion.ASYNC

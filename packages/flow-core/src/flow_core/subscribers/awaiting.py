@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar, final
 
+from flow_core import hooks
 from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import MissingBackpressureError, NoItemError, TooManyItemsError, none_given
 from flow_core.introspection import Statistics
@@ -19,7 +20,11 @@ T = TypeVar("T")
 
 async def iterate_async(source: Publisher[T], prefetch: int) -> AsyncIterator[T]:
     """Items of `source` in the running loop, at most `prefetch` waiting; leaving cancels."""
-    subscriber: LoopSubscriber[T] = LoopSubscriber(asyncio.get_running_loop(), prefetch)
+    from flow_core.sources.loops import LoopWatch  # which needs this module
+
+    loop = asyncio.get_running_loop()
+    subscriber: LoopSubscriber[T] = LoopSubscriber(loop, prefetch)
+    watch = LoopWatch(loop, subscriber.lost)
     try:
         source.subscribe(subscriber)
         while True:
@@ -29,6 +34,7 @@ async def iterate_async(source: Publisher[T], prefetch: int) -> AsyncIterator[T]
             yield item
             del item
     finally:
+        watch.end()
         subscriber.cancel()
 
 
@@ -39,7 +45,11 @@ async def await_single(source: Publisher[T]) -> T:
         NoItemError: if there is none.
         TooManyItemsError: if there are more.
     """
-    subscriber: LoopSubscriber[T] = LoopSubscriber(asyncio.get_running_loop(), 2)
+    from flow_core.sources.loops import LoopWatch  # which needs this module
+
+    loop = asyncio.get_running_loop()
+    subscriber: LoopSubscriber[T] = LoopSubscriber(loop, 2)
+    watch = LoopWatch(loop, subscriber.lost)
     try:
         source.subscribe(subscriber)
         item = await subscriber.take()
@@ -55,6 +65,7 @@ async def await_single(source: Publisher[T]) -> T:
             )
         return item
     finally:
+        watch.end()
         subscriber.cancel()
 
 
@@ -63,14 +74,16 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
     """Takes items from any thread and wakes one coroutine of `loop`.
 
     No wake-up is lost: the consumer puts a future down and looks at the queue again before it
-    awaits, and a producer appends before it looks for the future.
+    awaits, and a producer appends before it looks for the future. Nothing is lost in silence,
+    either: who cancels sets the flag before it empties the queue, and a producer appends before it
+    looks at the flag.
     """
 
     __slots__ = (
         "_cancelled",
         "_consumed",
         "_done",
-        "_error",
+        "_errors",
         "_limit",
         "_loop",
         "_prefetch",
@@ -86,7 +99,8 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
         self._queue: deque[T] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._subscription: Subscription | None = None
-        self._error: BaseException | None = None
+        self._errors: list[BaseException] = []
+        """What the flow has failed with: of whoever takes it out."""
         self._done = self._cancelled = False
         self._consumed = 0
 
@@ -105,26 +119,38 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
         """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
-        if self._cancelled:
+        if self._cancelled or self._done:
+            hooks.drop_item(item)
             return
         if len(self._queue) >= self._prefetch and self._prefetch != UNBOUNDED:
-            self._cancelled = True  # what waits still comes before the error
+            hooks.drop_item(item)
             if self._subscription is not None:
                 self._subscription.cancel()
-            self.on_error(
+            self.on_error(  # what waits still comes before it
                 MissingBackpressureError(
                     f"the flow sent more than the {self._prefetch} items that were requested"
                 )
             )
             return
         self._queue.append(item)
-        self._wake()
+        if self._cancelled:
+            hooks.drop_waiting(self._queue)
+        else:
+            self._wake()
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
-        self._error = error
+        if error is None:
+            raise none_given("on_error")
+        if self._cancelled or self._done:
+            hooks.drop_error(error)
+            return
+        self._errors.append(error)
         self._done = True
-        self._wake()
+        if self._cancelled:
+            self._drop_errors()
+        else:
+            self._wake()
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
@@ -137,8 +163,7 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
             try:
                 self._loop.call_soon_threadsafe(_resolve, waiter)
             except RuntimeError:
-                # The loop is closed: nobody waits any more.
-                self.cancel()
+                self.lost()
 
     async def take(self) -> T | None:
         """The next item, or None at the end. Raises what the flow failed with."""
@@ -149,12 +174,8 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
                 await waiter
             self._waiter = None
         if not queue:
-            error, self._error = self._error, None
-            try:
-                if error is not None:
-                    raise error
-            finally:
-                del error  # or it would be part of a cycle, with the frame in its traceback
+            if self._errors:
+                raise self._errors.pop()
             return None
         item = queue.popleft()
         self._consumed += 1
@@ -169,7 +190,24 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
         self._cancelled = True
         if self._subscription is not None:
             self._subscription.cancel()
-        self._queue.clear()
+        hooks.drop_waiting(self._queue)
+        self._drop_errors()
+
+    def lost(self) -> None:
+        """The loop is closed: nobody waits any more."""
+        from flow_core.sources.loops import closed_loop
+
+        if not self._cancelled:
+            hooks.drop_error(closed_loop("async for"))
+        self.cancel()
+
+    def _drop_errors(self) -> None:
+        while self._errors:
+            try:
+                error = self._errors.pop()
+            except IndexError:  # another thread was faster
+                return
+            hooks.drop_error(error)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
@@ -187,7 +225,7 @@ class LoopSubscriber(CoreSubscriber[T], Generic[T]):
             capacity=prefetch,
             cancelled=self._cancelled,
             terminated=self._done,
-            error=self._error,
+            error=next(iter(self._errors), None),
             upstream=self._subscription,
         )
 

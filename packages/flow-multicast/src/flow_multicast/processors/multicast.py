@@ -846,9 +846,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         _signal_error(downstream, error)
 
     def _discard(self) -> None:
-        queue = self._queue
-        while queue:
-            hooks.drop_item(queue.popleft())
+        hooks.drop_waiting(self._queue)
 
 
 _NOBODY: Final[MulticastProcessor[Any]] = MulticastProcessor()  # Any: it never has an item

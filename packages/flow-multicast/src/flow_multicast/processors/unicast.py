@@ -20,6 +20,7 @@ from flow_core.demand import (
 from flow_core.errors import (
     MissingBackpressureError,
     ProtocolViolationError,
+    late_fusion,
     none_given,
     throw_if_fatal,
 )
@@ -403,7 +404,7 @@ class UnicastProcessor(
         """See `SerialDrain.drain`."""
         downstream = self._downstream
         if self._cancelled:
-            self._discard()
+            hooks.drop_waiting(self._queue)
         elif downstream is not None:
             if self._mode is Fusion.NONE:
                 self._deliver(downstream)
@@ -482,7 +483,7 @@ class UnicastProcessor(
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
         """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
-        self._discard()
+        hooks.drop_waiting(self._queue)
         if not self._cancelled:
             self._end(downstream)
 
@@ -511,38 +512,22 @@ class UnicastProcessor(
         """Cancel for `error`, and raise it if it is fatal; whether it was cancelled before."""
         before = self._cancelled
         self.cancel()
-        self._discard()
+        hooks.drop_waiting(self._queue)
         throw_if_fatal(error)
         return before
-
-    def _discard(self) -> None:
-        queue = self._queue
-        while True:
-            try:
-                item = queue.popleft()
-            except IndexError:  # a subscriber that polls may be at it, too
-                return
-            hooks.drop_item(item)
 
     # -- towards a subscriber that polls
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: SYNC if it has ended already, otherwise ASYNC.
-
-        Raises:
-            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested (F24, F47).
-        """
+        """See `QueueSubscription.request_fusion`: SYNC if it has ended already, otherwise ASYNC."""
         if not self._negotiable or self._requested or self._bad is not None:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         self._negotiable = False
         if mode & Fusion.SYNC and self._done:
             # What is queued is all there will be (F34). EMPTY is the end then, not "not yet".
             self._mode = Fusion.SYNC
             if self._halt:
-                self._discard()
+                hooks.drop_waiting(self._queue)
         else:
             self._mode = mode & Fusion.ASYNC
         return self._mode
@@ -579,6 +564,6 @@ class UnicastProcessor(
 
     def clear(self) -> None:
         """See `QueueSubscription.clear`. The items go to the dropped-items hook."""
-        self._discard()
+        hooks.drop_waiting(self._queue)
         if self._mode is Fusion.SYNC:
             self._error = None

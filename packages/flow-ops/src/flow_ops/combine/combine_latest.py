@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, final, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
-from flow_core.errors import NoneItemError, ProtocolViolationError
+from flow_core.errors import NoneItemError, late_fusion
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
@@ -420,16 +420,9 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
     # -- towards a downstream that polls
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC, across threads if there is no combiner.
-
-        Raises:
-            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested (F24, F47).
-        """
+        """See `QueueSubscription.request_fusion`: ASYNC, across threads if there is no combiner."""
         if not self._negotiable or self._requested or self._bad is not None:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         self._negotiable = False
         if mode & Fusion.THREAD_BOUNDARY and self._combiner is not None:
             return Fusion.NONE

@@ -50,7 +50,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
     If `other` completes without an item, no item comes at all, only the end.
 
     Demand: passed on; a dropped item is requested again. One item is requested of `other`, which is
-    subscribed first.
+    subscribed first, and cancelled when it has come.
     Thread: that of the upstream. Fusion: none.
     Errors: those of both flows; each cancels the other.
 
@@ -67,7 +67,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
 class _Until(Passing[T]):
     """Passes the signals of a flow on, and listens to another one."""
 
-    __slots__ = ("_other", "_source")
+    __slots__ = ("_other", "_source", "_until")
 
     def __init__(
         self,
@@ -79,11 +79,20 @@ class _Until(Passing[T]):
         super().__init__(downstream, label)
         self._source = source
         self._other = other
+        self._until: Listener[object] | None = Listener(
+            self, self._on_other, self._on_other_end, 1
+        )
 
     def open(self) -> None:
         """See `Coordinator.open`."""
-        self.connect(self._other, Listener(self, self._on_other, self._on_other_end, 1))
+        if self._until is not None:
+            self.connect(self._other, self._until)
         self.follow(self._source)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        self._until = None
 
     def _on_other(self, _: object) -> None:
         """The other flow has given an item."""
@@ -128,3 +137,6 @@ class SkipUntil(_Until[T]):
 
     def _on_other(self, _: object) -> None:
         self._is_open = True
+        until, self._until = self._until, None
+        if until is not None:
+            self.disconnect(until)  # it has said all it has to say

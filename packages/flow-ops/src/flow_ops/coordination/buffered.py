@@ -148,13 +148,7 @@ class BufferedInput(PolledInput[T]):
 
     def drop_waiting(self) -> None:
         """See `PolledInput.drop_waiting`."""
-        waiting = self._waiting
-        while waiting:
-            try:
-                item = waiting.popleft()
-            except IndexError:  # another thread was faster
-                return
-            hooks.drop_item(item)
+        hooks.drop_waiting(self._waiting)
 
     @property
     def waiting(self) -> int:

@@ -15,7 +15,7 @@ from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
-from flow_core.sources.loops import closed_loop, in_loop, running_loop
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
 from flow_core.stages.template import describe
 from flow_ops.coordination import BufferedInput, Coordinator, coordinated
 
@@ -118,6 +118,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         "_ready",
         "_running",
         "_source",
+        "_watch",
     )
 
     def __init__(  # noqa: PLR0917 - made by `map_async` alone
@@ -146,6 +147,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         """Those that have ended, in that order, unless that of the items counts."""
         self._ended: asyncio.Future[None] | None = None
         """Ends the loop of its own."""
+        self._watch: LoopWatch | None = None
 
     def open(self) -> None:
         """See `Coordinator.open`."""
@@ -165,9 +167,11 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         if loop is not running_loop():
             if not self._coming:
                 self._coming = True
-                if not in_loop(loop, self._come):
+                if not in_loop(loop, self._come, self._lost):
                     self.fail(closed_loop(self.label))
             return
+        if self._watch is None and not self.over:
+            self._watch = LoopWatch(loop, self._lost)
         self._give()
         items = self._input
         if self.over or items is None:
@@ -187,8 +191,9 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         running, self._running = self._running, {}
         self._ready.clear()
         if loop is not None:
-            if running:
-                in_loop(loop, lambda: _cancel(running))
+            watch, self._watch = self._watch, None
+            if (running or watch is not None) and not in_loop(loop, lambda: _leave(running, watch)):
+                _leave({task: True for task in running if task.done()}, None)
             ended, self._ended = self._ended, None
             if ended is not None:
                 in_loop(loop, lambda: _end(ended))
@@ -213,6 +218,10 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         self.signal()
         if not self.over:
             await ended
+
+    def _lost(self) -> None:
+        """The loop is closed."""
+        self.post(self.fail, closed_loop(self.label))
 
     def _come(self) -> None:
         self._coming = False
@@ -298,7 +307,9 @@ def _end(ended: asyncio.Future[None]) -> None:
         ended.set_result(None)
 
 
-def _cancel(tasks: dict[asyncio.Task[Any], bool]) -> None:
+def _leave(tasks: dict[asyncio.Task[Any], bool], watch: LoopWatch | None) -> None:
+    if watch is not None:
+        watch.end()
     for task, ended in tasks.items():
         if ended:
             _dropped(task)

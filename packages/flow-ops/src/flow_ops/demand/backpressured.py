@@ -88,13 +88,7 @@ class Backpressured(Coordinator[T]):
 
     def discard(self) -> None:
         """Drop all that waits."""
-        waiting = self.waiting
-        while True:
-            try:
-                item = waiting.popleft()
-            except IndexError:
-                return
-            hooks.drop_item(item)
+        hooks.drop_waiting(self.waiting)
 
     def lose(self, item: T, tell: Callable[[T], object] | None) -> None:
         """Drop an item, and tell the user's function, as long as somebody listens to the flow."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, get_
 from flow_core import hooks
 from flow_core.clocks import Clock, check_delay, system_clock
 from flow_core.demand import UNBOUNDED, check_prefetch
-from flow_core.errors import MissingBackpressureError, ProtocolViolationError
+from flow_core.errors import MissingBackpressureError, late_fusion
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.operator import Operator
@@ -228,17 +228,10 @@ class Buffer(_Bounded[T], QueueSubscription[T]):
             super().closed()
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC, when asked, if nothing is dropped here.
-
-        Raises:
-            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested (F24, F47).
-        """
+        """See `QueueSubscription.request_fusion`: ASYNC, when asked, if nothing is dropped here."""
         introduced = self._receive is not hooks.drop_item
         if self._asked or introduced or self._requested or self._bad is not None:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         self._asked = True
         if not mode & Fusion.ASYNC or self._room.overflow == "drop_oldest":
             return Fusion.NONE

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import ProtocolViolationError, is_fatal, leave, throw_if_fatal
+from flow_core.errors import ProtocolViolationError, is_fatal, late_fusion, leave, throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -280,6 +280,13 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
             self._forget()
             raise
 
+    def forsake(self, error: BaseException) -> None:
+        """A fatal `error` stops whoever feeds this: the subscriber's end is left to be told."""
+        downstream = self._downstream
+        if downstream is not None:
+            leave(error, downstream, self)
+            self._forget()
+
     def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
         """The subscriber let `error` escape from its on_next (§2.13)."""
         was_gone = self.gone
@@ -293,16 +300,9 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
     # -- towards a subscriber that polls
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC.
-
-        Raises:
-            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested (F24, F47).
-        """
+        """See `QueueSubscription.request_fusion`: ASYNC."""
         if not self._negotiable or self._requested or self._bad is not None:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         self._negotiable = False
         granted = mode & Fusion.ASYNC
         self._fused = bool(granted)

@@ -19,9 +19,9 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
-from flow_core.serial import SerialDrain
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import overflow
+from flow_ops.transform._ending import EndsInDrain
 from flow_ops.transform._inner import Polled, Queued
 
 __all__ = ["Dispatcher", "Rail", "RailSource"]
@@ -51,7 +51,7 @@ class RailSource(Publisher[T]):
 
 
 @final
-class Dispatcher(SerialDrain, CoreSubscriber[T], Generic[T]):
+class Dispatcher(EndsInDrain[T], Generic[T]):
     """Subscribes to the upstream as soon as all rails are subscribed, and deals its items out.
 
     An item goes to the next rail, round and round, that has demand. A rail without demand is passed
@@ -68,8 +68,6 @@ class Dispatcher(SerialDrain, CoreSubscriber[T], Generic[T]):
     __slots__ = (
         "_asynchronous",
         "_count",
-        "_done",
-        "_error",
         "_index",
         "_items",
         "_joined",
@@ -103,9 +101,6 @@ class Dispatcher(SerialDrain, CoreSubscriber[T], Generic[T]):
         self._index = 0
         self._items: Queued[T] | Polled[T] | None = None
         self._asynchronous = False
-        self._done = False
-        """The upstream has ended; `_error` was set before, and nothing is queued after."""
-        self._error: BaseException | None = None
         self._told: BaseException | None = None
         """What the rails have failed with, until all have said so."""
         self._untold = rails
@@ -186,28 +181,10 @@ class Dispatcher(SerialDrain, CoreSubscriber[T], Generic[T]):
             upstream.cancel()
             self.on_error(overflow(self.label, self._prefetch))
 
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Comes after the items that wait."""
-        if error is None:
-            raise none_given("on_error")
-        if self._done or self._over:
-            hooks.drop_error(error)
-            return
-        self._error = error
-        self._done = True
-        self.signal()
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        self._done = True
-        self.signal()
-
-    def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
-        if self._done:
-            return False
-        self.on_error(error)
-        return True
+    @property
+    def _is_deaf(self) -> bool:
+        """See `EndsInDrain._is_deaf`."""
+        return self._over
 
     # -- with the permit
 

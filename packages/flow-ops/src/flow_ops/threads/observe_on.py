@@ -16,13 +16,7 @@ from flow_core.demand import (
     check_prefetch,
     replenish_limit,
 )
-from flow_core.errors import (
-    ProtocolViolationError,
-    RejectedExecutionError,
-    is_fatal,
-    leave,
-    none_given,
-)
+from flow_core.errors import RejectedExecutionError, is_fatal, late_fusion, leave, none_given
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
@@ -639,15 +633,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
                 fused.cancel()  # the downstream may be polling, and only who polls may clear
             else:
                 fused.clear()
-        self._drop_queued()
-
-    def _drop_queued(self) -> None:
-        while True:
-            try:
-                item = self._queue.popleft()
-            except IndexError:
-                return
-            hooks.drop_item(item)
+        hooks.drop_waiting(self._queue)
 
     # -- towards a downstream that polls
 
@@ -656,15 +642,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
 
         No function of the user is run by `poll`: an upstream that calls one has refused to be
         fused with this operator, which is a boundary itself (F39).
-
-        Raises:
-            ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested (F24, F47).
         """
         if not self._negotiable or self._requested or self._bad is not None:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
+            raise late_fusion()
         self._negotiable = False
         if not mode & Fusion.ASYNC:
             return Fusion.NONE
@@ -709,7 +689,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         source = self._upstream
         if self._mode and isinstance(source, QueueSubscription):
             source.clear()
-        self._drop_queued()
+        hooks.drop_waiting(self._queue)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`. `requested` follows a batch of items when it is over."""

@@ -263,8 +263,7 @@ class OnProcesses(Coordinator[R]):
         under_way, results = self._under_way, self._results
         while under_way:
             under_way.popleft().cancel()
-        while results:
-            hooks.drop_item(results.popleft())
+        hooks.drop_waiting(results)
         failure, self._failure = self._failure, None
         if failure is not None:
             hooks.drop_error(failure)

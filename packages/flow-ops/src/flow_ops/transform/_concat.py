@@ -18,11 +18,11 @@ from flow_core.protocols import (
     QueueSubscription,
     Subscription,
 )
-from flow_core.serial import SerialDrain
 from flow_core.stages import Gate
 from flow_core.stages.pulled import GRANT
 from flow_ops.coordination import Mapper, combined, no_stop, overflow
 from flow_ops.transform._concat_inner import InnerSubscriber
+from flow_ops.transform._ending import EndsInDrain
 from flow_ops.transform._inner import Polled, Pulled, Queued, none_item, pulled
 from flow_ops.transform._single import resolved
 
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 @final
-class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
+class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
     """Between the upstream, the inner flow whose turn it is, and the downstream.
 
     Who drains takes items, maps them, and runs the inner flows that are iterators or functions. One
@@ -62,11 +62,9 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         "_conditional",
         "_current",
         "_delay_error",
-        "_done",
         "_downstream",
         "_eager",
         "_emitted",
-        "_error",
         "_errors",
         "_inner",
         "_lock",
@@ -102,9 +100,6 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         self._outer: Pulled[T] | Polled[T] | Queued[T] | None = None
         self._asynchronous = False
         """The upstream's queue is shared: on_next is only a wake-up."""
-        self._done = False
-        """The upstream has ended, or does when its items have. `_error` was set before."""
-        self._error: BaseException | None = None
         self._errors: list[BaseException] = []
         """What inner flows have failed with, delayed."""
         self._bad: ValueError | None = None
@@ -183,31 +178,16 @@ class ConcatMapSubscriber(SerialDrain, CoreSubscriber[T], Generic[T, R]):
                 self._upstream.cancel()
             self.on_error(overflow(self._mapper.label, self._prefetch, who="the upstream"))
 
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Comes after the inner flows of the items that wait."""
-        if error is None:
-            raise none_given("on_error")
-        if self._done or self.gate.cancelled:
-            if is_fatal(error):
-                self.signal()  # it may have kept the end from being drained
-            hooks.drop_error(error)
-            return
-        self._error = error
-        self._done = True
-        self.signal()
+    @property
+    def _is_deaf(self) -> bool:
+        """See `EndsInDrain._is_deaf`."""
+        return self.gate.cancelled
 
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
+        """See `Subscriber.on_complete`. Too late, it is no end: see `statistics`."""
         if not (self._done or self.gate.cancelled):
             self._done = True
             self.signal()
-
-    def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
-        if self._done or self.gate.cancelled:
-            return False
-        self.on_error(error)
-        return True
 
     # -- signals from the downstream
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.errors import is_fatal, none_given
+from flow_core.errors import none_given
 from flow_core.protocols import ConditionalSubscriber, Subscription
-from flow_core.serial import SerialDrain
+from flow_ops.transform._ending import EndsInDrain
 
 if TYPE_CHECKING:
     from flow_ops.transform._concat import ConcatMapSubscriber
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 @final
-class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
+class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
     """Receives one inner flow.
 
     Items go straight to the downstream, under a permit that tells when none is on its way. A
@@ -35,8 +35,6 @@ class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
     __slots__ = (
         "__weakref__",
         "_conditional",
-        "_done",
-        "_error",
         "_inbox",
         "_owner",
         "produced",
@@ -52,8 +50,6 @@ class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
         self.receive: Callable[[R], object] = hooks.drop_item
         """Takes an item: the downstream, as long as it is this flow's turn."""
         self._inbox: deque[R] = deque()
-        self._done = False
-        self._error: BaseException | None = None
         self.upstream: Subscription | None = None
         self.produced = 0
         """How much of the demand was used up."""
@@ -94,31 +90,6 @@ class InnerSubscriber(SerialDrain, ConditionalSubscriber[R], Generic[R]):
             permit[0] = True
             if self._missed:
                 self.signal()
-        return True
-
-    def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
-        if error is None:
-            raise none_given("on_error")
-        if self._done:
-            if is_fatal(error):
-                self.signal()  # it may have kept the end from being drained
-            hooks.drop_error(error)
-            return
-        self._error = error
-        self._done = True
-        self.signal()
-
-    def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
-        self._done = True
-        self.signal()
-
-    def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
-        if self._done:
-            return False
-        self.on_error(error)
         return True
 
     def drain(self) -> None:

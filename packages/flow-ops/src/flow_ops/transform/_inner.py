@@ -19,7 +19,7 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.stages import Gate, Program, Stage
-from flow_core.stages.compiler import close_iterator, exhausted
+from flow_core.stages.compiler import Failing, close_iterator, exhausted
 from flow_core.stages.filtering import CHECK
 
 __all__ = [
@@ -64,25 +64,41 @@ def pulled(flow: Flow[T], gate: Gate) -> Pulled[T] | None:
         gate: ends the loop soon when it is cancelled, even one that drops all items.
 
     Raises:
-        BaseException: what the source raises when it is called or iterated.
+        BaseException: what the source raises when it is called or iterated, unless a stage of the
+            flow deals with errors.
     """
     source = inline_source(flow)
     if source is None:
         return None
-    raw: Iterator[Any]  # Any: of the first item
-    if isinstance(source, CallableSource):
-        item: object = source.call()
-        raw = iter(() if item is None else (item,))
-    else:
-        raw = source.iterate()
     stages = flow.stages
     if not stages:
+        raw = _iterated(source)
         return Pulled(raw, raw)
     if not source.none_free:
         check: Stage[Any, Any] = Stage(CHECK, repr(source))  # Any: whatever the items are
         stages = (check, *stages)
     program: Program[Any, T] = Program(stages)  # Any: of the first item
-    return Pulled(program.poll(raw, gate), raw, knows_end=not program.shape.accounts)
+    shape = program.shape
+    if shape.closes:
+        return None  # it has to hear how it ended: by its subscription, as the gate is that of all
+    # flat_map_iterable has items left of the last one; first_or_error fails where there is none.
+    knows_end = not (shape.accounts or shape.ends)
+    try:
+        raw = _iterated(source)
+    except BaseException as error:
+        throw_if_fatal(error)
+        if not (shape.handles or shape.starts):
+            raise
+        raw = Failing(error)  # the stages want to hear of it, or have items before it
+        knows_end = False
+    return Pulled(program.poll(raw, gate), raw, knows_end=knows_end)
+
+
+def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: of the first item
+    if isinstance(source, CallableSource):
+        item: object = source.call()
+        return iter(() if item is None else (item,))
+    return source.iterate()
 
 
 @final

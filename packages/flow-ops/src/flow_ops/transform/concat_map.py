@@ -18,7 +18,7 @@ from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Mapper, combined, labelled
 from flow_ops.transform._concat import ConcatMapSubscriber
-from flow_ops.transform._inner import inline_source, none_item, pulled
+from flow_ops.transform._inner import none_item, pulled
 from flow_ops.transform._single import single
 
 __all__ = ["concat_map"]
@@ -154,16 +154,15 @@ class ConcatMap(Publisher[R]):
             Fusion.ANY | Fusion.THREAD_BOUNDARY,
             eager=self._eager,
         )
-        if inline_source(self._upstream) is None:
-            self._upstream.subscribe(concat)
-            return
         try:
             outer = pulled(self._upstream, concat.gate)
         except BaseException as error:
             throw_if_fatal(error)
             fail(downstream, error)
             return
-        if outer is not None:
+        if outer is None:
+            self._upstream.subscribe(concat)
+        else:
             concat.start(outer)
 
     def __repr__(self) -> str:

@@ -190,7 +190,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
             self.disconnect(replaced)
             with self._lock:
                 self._current = None
-        self._drop_only()
+        hooks.drop_waiting(self._only)
 
     def add(self, flow: Publisher[R]) -> bool:
         """See `Mapping.add`."""
@@ -246,20 +246,10 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         self._last = None
         with self._lock:
             self._current = None
-        self._drop_only()
+        hooks.drop_waiting(self._only)
         super().closed()
 
     # -- on any thread
-
-    def _drop_only(self) -> None:
-        """Drop the item that waits for demand, if there is one."""
-        only = self._only
-        while only:
-            try:
-                item = only.popleft()
-            except IndexError:
-                return
-            hooks.drop_item(item)
 
     @property
     def buffered(self) -> int:

@@ -22,6 +22,7 @@ from flow_core.testing.interleave.explorer import (
     Body,
     Scenario,
     explore,
+    explore_all,
     replay,
     search,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "assert_linearizable",
     "bound",
     "explore",
+    "explore_all",
     "replay",
     "search",
     "step",

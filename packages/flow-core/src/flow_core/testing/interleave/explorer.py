@@ -1,4 +1,4 @@
-"""`explore`, `search` and `replay`."""
+"""`explore`, `explore_all`, `search` and `replay`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from flow_core.testing.interleave.report import (
     to_token,
 )
 from flow_core.testing.interleave.scheduler import Plan, Run, Scheduler
-from flow_core.testing.interleave.strategies import Exhaustive, Strategy
+from flow_core.testing.interleave.strategies import Exhaustive, Strategy, bound
 from flow_core.testing.interleave.tracing import Tracer, check_supported
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Body",
     "Scenario",
     "explore",
+    "explore_all",
     "replay",
     "search",
 ]
@@ -49,6 +50,9 @@ KIT: Final = {
 
 MAX_STEPS: Final = 20_000
 TIMEOUT_S: Final = 60.0
+_ALL_TIMEOUT_S: Final = 100.0
+_COMMON_BOUND: Final = 2
+"""Up to so many preemptions, there is time for all schedules."""
 _STUCK_S: Final = 10.0
 _COLLECT_EVERY: Final = 512
 
@@ -293,6 +297,47 @@ def explore(
         timeout_s=timeout_s,
         stuck_s=stuck_s,
     ).assert_holds()
+
+
+def explore_all(
+    body: Body,
+    *,
+    strategy: Strategy | None = None,
+    modules: Iterable[str | ModuleType] | None = None,
+    expect: Collection[Hashable] | None = None,
+    timeout_s: float = _ALL_TIMEOUT_S,
+) -> Report:
+    """As `explore`, for a scenario that is small enough to leave no schedule out.
+
+    With more preemptions than two (see `bound`), there may be no time for all schedules.
+
+    Args:
+        body: as for `explore`.
+        strategy: as for `explore`.
+        modules: as for `explore`.
+        expect: as for `explore`; each of these outcomes has to come.
+        timeout_s: as for `explore`.
+
+    Returns:
+        What was seen.
+
+    Raises:
+        AssertionError: if there are more schedules, or only one, which shows nothing, or an
+            expected outcome has not come; and as `explore` does.
+        InterleavingUnsupportedError: before Python 3.12.
+        NondeterminismError: if a run does not go again as it went before.
+    """
+    report = explore(body, strategy=strategy, modules=modules, expect=expect, timeout_s=timeout_s)
+    if not report.exhausted and bound() <= _COMMON_BOUND:
+        raise AssertionError(
+            f"{report.schedules} schedules took {report.elapsed_s:.0f} s, and there are more; make "
+            "the scenario or the modules under test smaller, or timeout_s larger"
+        )
+    if report.schedules < 2:
+        raise AssertionError("there is only one schedule: no thread runs against another")
+    if report.exhausted and report.unseen:
+        raise AssertionError(f"no schedule has the outcomes {sorted(map(repr, report.unseen))}")
+    return report
 
 
 def replay(

@@ -1,0 +1,56 @@
+"""How the end of an upstream waits for a drain."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from flow_core import hooks
+from flow_core.errors import is_fatal, none_given
+from flow_core.protocols import CoreSubscriber
+from flow_core.serial import SerialDrain
+
+__all__ = ["EndsInDrain"]
+
+T = TypeVar("T")
+
+
+class EndsInDrain(SerialDrain, CoreSubscriber[T], Generic[T]):
+    """A subscriber that keeps how its upstream has ended; `drain` deals with it in its turn."""
+
+    __slots__ = ("_done", "_error")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._done = False
+        """The upstream has ended; `_error` was set before, and nothing is queued after."""
+        self._error: BaseException | None = None
+
+    @property
+    def _is_deaf(self) -> bool:
+        """Whether an end is of no use any more, though none has come."""
+        return False
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. Comes after what waits."""
+        if error is None:
+            raise none_given("on_error")
+        if self._done or self._is_deaf:
+            if is_fatal(error):
+                self.signal()  # it may have kept the end from being drained
+            hooks.drop_error(error)
+            return
+        self._error = error
+        self._done = True
+        self.signal()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._done = True
+        self.signal()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        if self._done or self._is_deaf:
+            return False
+        self.on_error(error)
+        return True
