@@ -1,4 +1,4 @@
-"""The core's own marks: one element, fusion that never loses, stages beside loops, debugging."""
+"""The core's own marks: fusion that never loses, stages beside loops, debugging."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from flow_core import (
     hooks,
 )
 from flow_core.subscribers import core_subscriber
-from flow_ops import concat_map, observe_on
-from rounds import Case, Pair, compare, versus
+from flow_ops import observe_on
+from rounds import Case, Pair, compare, python, versus
 
 RUNS = 5_000
 """Subscriptions and assemblies in one round."""
@@ -189,61 +189,7 @@ def summed(make: Callable[[], Flow[int]]) -> Callable[[], int]:
     return lambda: sum(make())
 
 
-# -- 1. one element
-
-
-def one_element() -> None:
-    seen: list[int] = []
-    on_next = seen.append
-    flowed = flow.just(1).map(increment)
-    observable = reactivex.just(1).pipe(rx.map(increment))
-
-    def repeated(work: Callable[[], object]) -> Callable[[], int]:
-        def run() -> int:
-            seen.clear()
-            for _ in range(RUNS):
-                work()
-            return len(seen)
-
-        return run
-
-    def iterate() -> None:
-        for n in flowed:
-            on_next(n)
-
-    compare(
-        "just(1) | map, to a callback, assembled once",
-        Case("a call and an append", repeated(lambda: on_next(increment(1)))),
-        Case("flow, iterated", repeated(iterate)),
-        Case("flow, subscribed", repeated(lambda: flowed.subscribe(on_next)), mark_us=4.0),
-        Case("reactivex 6.1, subscribed", repeated(lambda: observable.subscribe(on_next))),
-        items=RUNS,
-        unit="subscription",
-    )
-    compare(
-        "just(1) | map, to a callback, assembled each time",
-        Case(
-            "flow, subscribed",
-            repeated(lambda: flow.just(1).map(increment).subscribe(on_next)),
-        ),
-        Case(
-            "reactivex 6.1, subscribed",
-            repeated(lambda: reactivex.just(1).pipe(rx.map(increment)).subscribe(on_next)),
-        ),
-        items=RUNS,
-        unit="subscription",
-    )
-    compare(
-        "just(1) | map, assembled only",
-        Case("flow", repeated(lambda: flow.just(1).map(increment))),
-        Case("reactivex 6.1", repeated(lambda: reactivex.just(1).pipe(rx.map(increment)))),
-        items=RUNS,
-        unit="assembly",
-        plural="assemblies",
-    )
-
-
-# -- 2. a fused chain never loses
+# -- 1. a fused chain never loses
 
 
 def staged(source: Flow[int], stages: int, *, hidden: bool = False) -> Flow[int]:
@@ -333,7 +279,7 @@ def chains(stages: int) -> None:
     )
 
 
-# -- 3. conditional fusion
+# -- 2. conditional fusion
 
 
 def conditional() -> None:
@@ -376,7 +322,7 @@ def conditional() -> None:
     )
 
 
-# -- 4. stages beside loops
+# -- 3. stages beside loops
 
 
 def drained(make: Callable[[], Flow[object]]) -> Callable[[], object]:
@@ -421,7 +367,7 @@ def peer(
             count += 1
             last = item
 
-        reactivex.range(PEER_ITEMS).pipe(operator).subscribe(on_next)
+        reactivex.from_iterable(range(PEER_ITEMS)).pipe(operator).subscribe(on_next)
         return count, last
 
     return work
@@ -544,12 +490,12 @@ def against_loops() -> None:
     ]
     for name, by_hand, make, by_peer in stages:
         cases = [
-            Case("hand-written loop", by_hand),
-            Case("flow, iterated", drained(make)),
-            Case("flow, subscribed", subscribed(make)),
+            python("hand-written loop", by_hand),
+            Case("iterated", drained(make)),
+            Case("subscribed", subscribed(make)),
         ]
         if by_peer is not None:
-            cases.append(Case("reactivex 6.1", by_peer))
+            cases.append(Case("reactivex", by_peer, by="reactivex"))
         compare(f"range | {name}", *cases, items=PEER_ITEMS)
 
 
@@ -580,65 +526,7 @@ def free_stages() -> None:
     )
 
 
-# -- 5. flows of one item that items become
-
-
-def scalars() -> None:
-    def by_hand() -> object:
-        count, item = 0, None
-        for n in range(PEER_ITEMS):
-            source = flow.just(n).source
-            if isinstance(source, flow.CallableSource):
-                item = source.call()
-                count += 1
-        return count, item
-
-    def flattened() -> Flow[int]:
-        return flow.range(PEER_ITEMS).flat_map_iterable(flow.just)
-
-    def concatenated() -> Flow[int]:
-        return flow.range(PEER_ITEMS).pipe(concat_map(flow.just))
-
-    compare(
-        "range | just of each",
-        Case("a loop that calls just", by_hand),
-        Case("flat_map_iterable, iterated", drained(flattened), mark_us=1.5),
-        Case("flat_map_iterable, subscribed", subscribed(flattened), mark_us=1.5),
-        Case("concat_map, iterated", drained(concatenated), mark_us=1.5),
-        Case("concat_map, subscribed", subscribed(concatenated), mark_us=1.5),
-        items=PEER_ITEMS,
-    )
-    few = 500  # ReactiveX keeps a frame and a subscription for each
-
-    def flow_of_few() -> object:
-        count = 0
-
-        def on_next(_: int) -> None:
-            nonlocal count
-            count += 1
-
-        flow.range(few).pipe(concat_map(flow.just)).subscribe(on_next)
-        return count
-
-    def peer_of_few() -> object:
-        count = 0
-
-        def on_next(_: int) -> None:
-            nonlocal count
-            count += 1
-
-        reactivex.range(few).pipe(rx.concat_map(reactivex.just)).subscribe(on_next)
-        return count
-
-    compare(
-        "range | just of each, beside ReactiveX",
-        Case("concat_map, subscribed", flow_of_few),
-        Case("reactivex 6.1, concat_map", peer_of_few),
-        items=few,
-    )
-
-
-# -- 6. what debugging costs
+# -- 4. what debugging costs
 
 
 def same_flow(made: Flow[object]) -> Flow[object]:
@@ -723,13 +611,11 @@ def debugging() -> None:
 
 
 def main() -> None:
-    one_element()
     for stages in (1, 2, 5, 20):
         chains(stages)
     conditional()
     against_loops()
     free_stages()
-    scalars()
     debugging()
 
 

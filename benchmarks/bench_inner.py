@@ -1,24 +1,34 @@
-"""Flows that items become: operators that map to flows beside loops and ReactiveX."""
+"""Flows that items become: operators that map to flows beside loops and other libraries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 
 import reactivex
+from aiostream import pipe
+from aiostream import stream as aio
+from aiostream.core import Stream
 from reactivex import operators as rx
+from streamable import stream
 
 import flow_core as flow
+from flow_core import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_ops import concat_map, concat_map_eager, flat_map, switch_map
-from rounds import Case, compare
+from peers import consumed, loose
+from rounds import Case, compare, peer, python
 
-ITEMS = 100_000
-PEER_ITEMS = 2_000
+JUSTS = 50_000
+PEER_JUSTS = 1_000
 """As many as the slowest of all can be asked for."""
+HIDDEN = 5_000
+
+Run = Callable[[Callable[[object], None]], object]
 
 
-def counted(run: Callable[[Callable[[object], None]], object]) -> Callable[[], int]:
+def counted(run: Run) -> Callable[[], int]:
     """`run` given a callback, as work whose result is how often that was called."""
 
     def work() -> int:
@@ -34,7 +44,30 @@ def counted(run: Callable[[Callable[[object], None]], object]) -> Callable[[], i
     return work
 
 
-def just_by_hand(items: int) -> Callable[[Callable[[object], None]], object]:
+def pulled(make: Callable[[], Iterable[object]]) -> Callable[[], int]:
+    """What iterating gives, to the callback."""
+
+    def run(on_next: Callable[[object], None]) -> None:
+        for n in make():
+            on_next(n)
+
+    return counted(run)
+
+
+def pushed(make: Callable[[], Flow[object]], prefetch: int | None = None) -> Callable[[], int]:
+    """What a flow sends to the callback."""
+    return counted(lambda on_next: make().subscribe(on_next, prefetch=prefetch))
+
+
+def observed(make: Callable[[], reactivex.Observable[object]]) -> Callable[[], int]:
+    """What an observable sends to the callback."""
+    return counted(lambda on_next: make().subscribe(on_next))
+
+
+# -- inner flows of one constant
+
+
+def just_by_hand(items: int) -> Callable[[], int]:
     """A loop that makes the same inner flows, and takes their item out by `call`."""
 
     def run(on_next: Callable[[object], None]) -> None:
@@ -43,119 +76,145 @@ def just_by_hand(items: int) -> Callable[[Callable[[object], None]], object]:
             if isinstance(source, flow.CallableSource):
                 on_next(source.call())
 
-    return run
+    return counted(run)
 
 
-def concatenated(source: flow.Flow[int]) -> flow.Flow[int]:
-    return source.pipe(concat_map(flow.just))
+def justs(items: int = JUSTS) -> None:
+    """Each item becomes a flow of one."""
 
+    def mapped(operator: Operator[int, Flow[int]]) -> Callable[[], Flow[int]]:
+        return lambda: flow.range(items).pipe(operator)
 
-def scalars() -> None:
-    """Inner flows of one constant."""
+    flat, concatenated = mapped(flat_map(flow.just)), mapped(concat_map(flow.just))
 
-    def pulled(on_next: Callable[[object], None]) -> None:
-        for n in concatenated(flow.range(ITEMS)):
-            on_next(n)
-
-    def pulled_stage(on_next: Callable[[object], None]) -> None:
-        for n in flow.range(ITEMS).flat_map_iterable(flow.just):
-            on_next(n)
+    def flattened() -> Flow[int]:
+        return flow.range(items).flat_map_iterable(flow.just)
 
     compare(
         "range | just of each, to a callback",
-        Case("a loop that calls just", counted(just_by_hand(ITEMS))),
-        Case("concat_map, iterated", counted(pulled), 1.6),
-        Case(
-            "concat_map, subscribed",
-            counted(lambda on_next: concatenated(flow.range(ITEMS)).subscribe(on_next)),
-            1.6,
-        ),
-        Case(
-            "concat_map, subscribed, prefetch 128",
-            counted(
-                lambda on_next: concatenated(flow.range(ITEMS)).subscribe(on_next, prefetch=128)
-            ),
-        ),
+        python("a loop that calls just", just_by_hand(items)),
+        Case("concat_map, iterated", pulled(concatenated), mark_us=1.5),
+        Case("concat_map, subscribed", pushed(concatenated), mark_us=1.5),
+        Case("concat_map, subscribed, prefetch 128", pushed(concatenated, prefetch=128)),
         Case(
             "concat_map behind a hidden source",
-            counted(lambda on_next: concatenated(flow.range(ITEMS).hide()).subscribe(on_next)),
+            pushed(lambda: flow.range(items).hide().pipe(concat_map(flow.just))),
         ),
-        Case(
-            "flat_map, subscribed",
-            counted(lambda on_next: flow.range(ITEMS).pipe(flat_map(flow.just)).subscribe(on_next)),
-            mark_us=1.5,
-        ),
-        Case("flat_map_iterable, iterated", counted(pulled_stage)),
-        Case(
-            "flat_map_iterable, subscribed",
-            counted(
-                lambda on_next: flow.range(ITEMS).flat_map_iterable(flow.just).subscribe(on_next)
-            ),
-        ),
-        items=ITEMS,
+        Case("flat_map, iterated", pulled(flat), mark_us=1.5),
+        Case("flat_map, subscribed", pushed(flat), mark_us=1.5),
+        Case("flat_map_iterable, iterated", pulled(flattened), mark_us=1.5),
+        Case("flat_map_iterable, subscribed", pushed(flattened), mark_us=1.5),
+        items=items,
+        key="map-just",
     )
 
 
-def peers() -> None:
-    """The same, few enough for ReactiveX."""
+def aio_just(n: int) -> Stream[int]:
+    """Without a name of its own, mypy takes it to be generic."""
+    return aio.just(n)
+
+
+def few_justs(items: int = PEER_JUSTS) -> None:
+    """The same, few enough for all."""
+
+    def by_aiostream(on_next: Callable[[object], None]) -> None:
+        consumed(aio.range(items) | pipe.concatmap(loose(aio_just)), on_next)
+
+    def source() -> reactivex.Observable[int]:
+        return reactivex.from_iterable(range(items))
+
     compare(
-        "range | just of each, beside ReactiveX",
-        Case("a loop that calls just", counted(just_by_hand(PEER_ITEMS))),
-        Case(
-            "concat_map, subscribed",
-            counted(lambda on_next: concatenated(flow.range(PEER_ITEMS)).subscribe(on_next)),
+        "range | just of each, to a callback: few, beside other libraries",
+        python("a loop that calls just", just_by_hand(items)),
+        Case("concat_map", pushed(lambda: flow.range(items).pipe(concat_map(flow.just)))),
+        Case("flat_map", pushed(lambda: flow.range(items).pipe(flat_map(flow.just)))),
+        python(
+            "itertools.chain.from_iterable",
+            pulled(lambda: itertools.chain.from_iterable((n,) for n in range(items))),
         ),
-        Case(
-            "concat_map of hidden flows, subscribed",
-            counted(
-                lambda on_next: (
-                    flow.range(PEER_ITEMS)
-                    .pipe(concat_map(lambda n: flow.just(n).hide()))
-                    .subscribe(on_next)
-                )
-            ),
+        peer(
+            "streamable, flatten",
+            pulled(lambda: stream(range(items)).map(lambda n: (n,)).flatten()),
         ),
-        Case(
-            "reactivex 6.1, concat_map",
-            counted(
-                lambda on_next: (
-                    reactivex.range(PEER_ITEMS)
-                    .pipe(rx.concat_map(reactivex.just))
-                    .subscribe(on_next)
-                )
-            ),
+        peer(
+            "reactivex, concat_map", observed(lambda: source().pipe(rx.concat_map(reactivex.just)))
         ),
-        items=PEER_ITEMS,
+        peer("reactivex, flat_map", observed(lambda: source().pipe(rx.flat_map(reactivex.just)))),
+        peer("aiostream, concatmap", counted(by_aiostream)),
+        items=items,
+        key="map-just-peers",
     )
 
 
-def ranges(size: int) -> None:
-    """Inner flows of many items."""
-    count = ITEMS // size
+# -- inner flows of many items
+
+
+def cross(size: int, *, peers: bool = False) -> None:
+    """Each of `size` items becomes as many."""
 
     def by_hand(on_next: Callable[[object], None]) -> None:
-        for _ in range(count):
+        for _ in range(size):
             for n in range(size):
                 on_next(n)
 
-    def inner(_: int) -> flow.Flow[int]:
+    def inner(_: int) -> Flow[int]:
         return flow.range(size)
 
-    def hidden(_: int) -> flow.Flow[int]:
+    def hidden(_: int) -> Flow[int]:
         return flow.range(size).hide()
 
-    def run(
-        mapper: Callable[[int], flow.Flow[int]],
-    ) -> Callable[[Callable[[object], None]], object]:
-        return lambda on_next: flow.range(count).pipe(concat_map(mapper)).subscribe(on_next)
+    def mapped(operator: Operator[int, Flow[int]]) -> Callable[[], Flow[int]]:
+        return lambda: flow.range(size).pipe(operator)
 
+    def by_reactivex(
+        operator: Callable[
+            [Callable[[int], reactivex.Observable[int]]],
+            Callable[[reactivex.Observable[int]], reactivex.Observable[int]],
+        ],
+    ) -> Callable[[], int]:
+        return observed(
+            lambda: reactivex.from_iterable(range(size)).pipe(
+                operator(lambda _: reactivex.from_iterable(range(size)))
+            )
+        )
+
+    def by_aiostream(on_next: Callable[[object], None]) -> None:
+        def inner_stream(_: int) -> Stream[int]:
+            return aio.range(size)
+
+        consumed(aio.range(size) | pipe.concatmap(loose(inner_stream)), on_next)
+
+    cases = [
+        python("nested loops", counted(by_hand)),
+        Case("concat_map, iterated", pulled(mapped(concat_map(inner)))),
+        Case("concat_map, subscribed", pushed(mapped(concat_map(inner)))),
+        Case("flat_map, subscribed", pushed(mapped(flat_map(inner)))),
+        python(
+            "itertools.chain.from_iterable",
+            pulled(lambda: itertools.chain.from_iterable(range(size) for _ in range(size))),
+        ),
+    ]
+    if peers:
+        cases += [
+            Case("concat_map of hidden flows, subscribed", pushed(mapped(concat_map(hidden)))),
+            Case("flat_map of hidden flows, subscribed", pushed(mapped(flat_map(hidden)))),
+            peer(
+                "streamable, flatten",
+                pulled(lambda: stream(range(size)).map(lambda _: range(size)).flatten()),
+            ),
+            peer("reactivex, concat_map", by_reactivex(rx.concat_map)),
+            peer("reactivex, flat_map", by_reactivex(rx.flat_map)),
+            peer("aiostream, concatmap", counted(by_aiostream)),
+        ]
     compare(
-        f"range | a range of {size} of each, to a callback",
-        Case("nested loops", counted(by_hand)),
-        Case("concat_map, subscribed", counted(run(inner))),
-        Case("concat_map of hidden flows", counted(run(hidden))),
-        items=ITEMS,
+        f"range({size:,}) | a range({size:,}) of each, to a callback",
+        *cases,
+        items=size * size,
+        key=f"cross-{size}",
     )
+
+
+# -- inner flows that have to be subscribed to
 
 
 class Counting(CoreSubscriber[int]):
@@ -182,39 +241,37 @@ class Counting(CoreSubscriber[int]):
         """See `Subscriber.on_complete`."""
 
 
-def hidden() -> None:
-    """Inner flows that have to be subscribed to, of one item each."""
-    count = ITEMS // 10
+def hidden(items: int = HIDDEN) -> None:
+    """Inner flows of one item each."""
 
-    def made(n: int) -> flow.Flow[int]:
+    def made(n: int) -> Flow[int]:
         return flow.just(n).hide()
 
     def by_hand(on_next: Callable[[object], None]) -> None:
-        for n in range(count):
+        for n in range(items):
             made(n).subscribe(Counting(on_next))
 
-    def run(
-        operator: Operator[int, flow.Flow[int]],
-    ) -> Callable[[Callable[[object], None]], object]:
-        return lambda on_next: flow.range(count).pipe(operator).subscribe(on_next)
+    def run(operator: Operator[int, Flow[int]]) -> Callable[[], int]:
+        return pushed(lambda: flow.range(items).pipe(operator))
 
     compare(
         "range | a hidden just of each, to a callback",
-        Case("a loop that makes and subscribes to each", counted(by_hand)),
-        Case("flat_map", counted(run(flat_map(made))), 2.0),
-        Case("concat_map", counted(run(concat_map(made))), 2.0),
-        Case("switch_map", counted(run(switch_map(made))), 2.5),
-        Case("concat_map_eager", counted(run(concat_map_eager(made)))),
-        items=count,
+        python("a loop that makes and subscribes to each", counted(by_hand)),
+        Case("flat_map", run(flat_map(made)), 2.0),
+        Case("concat_map", run(concat_map(made)), 2.0),
+        Case("switch_map", run(switch_map(made)), 2.5),
+        Case("concat_map_eager", run(concat_map_eager(made))),
+        items=items,
         unit="inner flow",
     )
 
 
 def main() -> None:
-    scalars()
+    cross(1_000)
+    cross(100, peers=True)
+    justs()
+    few_justs()
     hidden()
-    peers()
-    ranges(100)
 
 
 if __name__ == "__main__":

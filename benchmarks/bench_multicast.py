@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
 from collections.abc import Callable
 from functools import partial
 
-from reactivex.subject import ReplaySubject
+import reactivex
+from reactivex.subject import ReplaySubject, Subject
 from rich.console import Console
 from rich.table import Table
 
@@ -19,11 +18,11 @@ from flow_multicast import (
     publish,
 )
 from flow_multicast.processors._hot import HotProcessor
-from rounds import Case, Pair, compare, versus
+from rounds import Case, Pair, compare, peer, python, versus
 
 ITEMS = 20_000
 ATTACHED = 100_000
-REPLAYED = 1_000_000
+REPLAYED = 20_000
 FLAT = ("MulticastProcessor", "publish", "DirectProcessor")
 """Of these an item costs each further subscriber the same. Replaying keeps items beside it."""
 
@@ -73,12 +72,21 @@ def published(subscribers: int, items: int) -> int:
     return sum(totals)
 
 
-def many(subscribers: int) -> dict[str, float]:
+def by_reactivex(subscribers: int, items: int) -> int:
+    totals, callbacks = adding(subscribers)
+    subject = Subject[int]()
+    for callback in callbacks:
+        subject.subscribe(callback)
+    reactivex.from_iterable(range(items)).subscribe(subject)
+    return sum(totals)
+
+
+def many(subscribers: int, work: int = ITEMS) -> dict[str, float]:
     """What one item costs one subscriber, in units of the loop's; the mark for 16 is 1.5."""
-    items = max(1_000, ITEMS * 4 // (subscribers + 3))
+    items = max(1_000, work * 4 // (subscribers + 3))
     return compare(
         f"Every item to {subscribers} subscribers",
-        Case("a loop over callbacks", lambda: by_hand(subscribers, items)),
+        python("a loop over callbacks", lambda: by_hand(subscribers, items)),
         Case(
             "MulticastProcessor",
             lambda: through(MulticastProcessor[int], subscribers, items),
@@ -90,7 +98,9 @@ def many(subscribers: int) -> dict[str, float]:
             "ReplayProcessor(16)",
             lambda: through(partial(ReplayProcessor[int], 16), subscribers, items),
         ),
+        peer("reactivex, Subject", lambda: by_reactivex(subscribers, items)),
         items=items * subscribers,
+        key=f"multicast-{subscribers}",
     )
 
 
@@ -161,7 +171,7 @@ def attaching() -> None:
 
     Its collector and its memory make many objects dearer than few: the first pair is that floor.
     """
-    ways = {
+    ways: dict[str, Callable[..., int]] = {
         "bare objects": remembered,
         "MulticastProcessor": partial(attached, MulticastProcessor[int]),
         "DirectProcessor": partial(attached, DirectProcessor[int]),
@@ -206,7 +216,7 @@ def churn() -> None:
     compare(
         "One comes, an item comes, it goes",
         *(
-            Case(getattr(make, "__name__", ""), lambda make=make: coming_and_going(make))
+            Case(getattr(make, "__name__", ""), partial(coming_and_going, make))
             for make in (MulticastProcessor[int], DirectProcessor[int], replay_of_16)
         ),
         items=rounds,
@@ -214,68 +224,41 @@ def churn() -> None:
     )
 
 
-def replaying() -> None:
-    kept = ReplayProcessor[int]()
-    items = list(range(REPLAYED))
-    for item in items:
+def replaying(items: int = REPLAYED) -> None:
+    kept, kept_by_reactivex = ReplayProcessor[int](), ReplaySubject[int]()
+    listed = list(range(items))
+    for item in listed:
         kept.on_next(item)
+        kept_by_reactivex.on_next(item)
     kept.on_complete()
+    kept_by_reactivex.on_completed()
+    count = 0
 
-    def looped() -> int:
-        for item in items:
-            ignore(item)
-        return REPLAYED
+    def on_next(_: int) -> None:
+        nonlocal count
+        count += 1
 
-    def replayed() -> int:
-        kept.flow.subscribe(ignore)
-        return REPLAYED
+    def counted(work: Callable[[], object]) -> Callable[[], int]:
+        def run() -> int:
+            nonlocal count
+            count = 0
+            work()
+            return count
+
+        return run
+
+    def looped() -> None:
+        for item in listed:
+            on_next(item)
 
     compare(
         "A late subscriber to all that was",
-        Case("a loop over a list", looped),
-        Case("ReplayProcessor", replayed, 3.0),
-        items=REPLAYED,
+        python("a loop over a list", counted(looped)),
+        Case("ReplayProcessor", counted(lambda: kept.flow.subscribe(on_next)), 3.0),
+        peer("reactivex, ReplaySubject", counted(lambda: kept_by_reactivex.subscribe(on_next))),
+        items=items,
+        key="replay",
     )
-
-
-def bytes_each(fill: Callable[[], object], items: int) -> float:
-    gc.collect()
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    filled = fill()
-    gc.collect()
-    after = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    del filled
-    return (after - before) / items
-
-
-def bookkeeping() -> None:
-    """What is kept for an item beside the item itself; the mark is 64 bytes."""
-    items = 100_000
-
-    def ours(processor: ReplayProcessor[int]) -> ReplayProcessor[int]:
-        for _ in range(items):
-            processor.on_next(1)
-        return processor
-
-    def theirs() -> ReplaySubject[int]:
-        subject: ReplaySubject[int] = ReplaySubject()
-        for _ in range(items):
-            subject.on_next(1)
-        return subject
-
-    table = Table(title="Bytes for each item that is kept (mark: 64)", title_justify="left")
-    table.add_column("case")
-    table.add_column("bytes", justify="right")
-    for name, fill in (
-        ("ReplayProcessor()", lambda: ours(ReplayProcessor())),
-        ("ReplayProcessor(size=100,000)", lambda: ours(ReplayProcessor(items))),
-        ("ReplayProcessor(ttl_s=3600)", lambda: ours(ReplayProcessor(ttl_s=3600))),
-        ("reactivex.ReplaySubject()", theirs),
-    ):
-        table.add_row(name, f"{bytes_each(fill, items):.1f}")
-    Console().print(table)
 
 
 def main() -> None:
@@ -284,7 +267,6 @@ def main() -> None:
     attaching()
     churn()
     replaying()
-    bookkeeping()
 
 
 if __name__ == "__main__":

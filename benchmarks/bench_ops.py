@@ -14,19 +14,26 @@ from functools import partial
 from typing import final
 
 import reactivex
+from aiostream import pipe
+from aiostream import stream as aio
+from aiostream.core import Stream as BaseStream
 from reactivex import operators as rx
 from reactivex.scheduler import ThreadPoolScheduler
+from reactivex.subject import Subject
+from streamz import Stream
 
 import flow_core as flow
-from flow_core import Subscriber, Subscription
-from flow_ops import concat, concat_map, flat_map, merge, observe_on, zip
-from rounds import Case, compare
+from flow_core import Subscriber
+from flow_ops import GroupedFlow, concat, flat_map, group_by, merge, observe_on, zip
+from peers import consumed, loose
+from rounds import Case, compare, peer, python
 
-HOPS = 200_000
-PEER_HOPS = 5_000
+HOPS = 50_000
+PEER_HOPS = 2_000
 """As many as ReactiveX can be asked for, which starts a task for each."""
-ITEMS = 100_000
+MERGED = 40_000
 THREADS = 4
+JOINED = 20_000
 
 
 @final
@@ -156,24 +163,29 @@ def hop_by_reactivex(items: int) -> int:
     return total.total
 
 
-def hops() -> None:
-    """`observe_on` beside its floor, the queue that people write, and ReactiveX."""
+def hops(items: int = HOPS) -> None:
+    """`observe_on` beside its floor and the queue that people write."""
     compare(
         "A hop to another thread, wall time",
-        Case("deque, credits and a task: the floor", partial(hop_by_credit, HOPS)),
-        Case("observe_on, prefetch 16", partial(hop_by_observe_on, HOPS, 16)),
-        Case("observe_on, prefetch 128", partial(hop_by_observe_on, HOPS), 1.6),
-        Case("observe_on, prefetch 1024", partial(hop_by_observe_on, HOPS, 1024)),
-        Case("observe_on, fused source", partial(hop_by_observe_on, HOPS, hidden=False)),
-        Case("queue.Queue(128)", partial(hop_over_queue, HOPS)),
-        items=HOPS,
+        python("deque, credits and a task", partial(hop_by_credit, items)),
+        Case("observe_on, prefetch 16", partial(hop_by_observe_on, items, 16)),
+        Case("observe_on, prefetch 128", partial(hop_by_observe_on, items), 1.6),
+        Case("observe_on, prefetch 1024", partial(hop_by_observe_on, items, 1024)),
+        Case("observe_on, fused source", partial(hop_by_observe_on, items, hidden=False)),
+        python("queue.Queue(128)", partial(hop_over_queue, items)),
+        items=items,
         clock=time.perf_counter,
+        key="observe-on",
     )
+
+
+def hops_beside_reactivex(items: int = PEER_HOPS) -> None:
+    """Few of them, since ReactiveX starts a task for each item."""
     compare(
-        "A hop to another thread, beside ReactiveX, wall time",
-        Case("reactivex 6.1, observe_on", partial(hop_by_reactivex, PEER_HOPS)),
-        Case("observe_on, prefetch 128", partial(hop_by_observe_on, PEER_HOPS), 1 / 25),
-        items=PEER_HOPS,
+        "A hop to another thread: few, beside ReactiveX, wall time",
+        peer("reactivex, observe_on", partial(hop_by_reactivex, items)),
+        Case("observe_on, prefetch 128", partial(hop_by_observe_on, items), 1 / 25),
+        items=items,
         clock=time.perf_counter,
     )
 
@@ -224,13 +236,13 @@ def at_once(*work: Callable[[], None]) -> None:
         thread.join()
 
 
-def four_by_lock() -> int:
+def four_by_lock(items: int) -> int:
     """Four loops that take a lock for each item."""
     total = Summing()
     lock = threading.Lock()
 
     def send() -> None:
-        for n in range(ITEMS // THREADS):
+        for n in range(items // THREADS):
             with lock:
                 total(n)
 
@@ -238,176 +250,253 @@ def four_by_lock() -> int:
     return total.total
 
 
-def four_by_merge(prefetch: int) -> int:
+def four_by_merge(items: int, prefetch: int) -> int:
     total = Summing()
-    sources = [OwnThread(ITEMS // THREADS) for _ in range(THREADS)]
+    sources = [OwnThread(items // THREADS) for _ in range(THREADS)]
     merge(*sources, prefetch=prefetch).subscribe(total)
     at_once(*(source.run for source in sources))
     return total.total
 
 
-def merging() -> None:
+def four_over_queue(items: int) -> int:
+    """What people write: a bounded queue from many threads to one."""
+    total = Summing()
+    waiting: queue.Queue[int | None] = queue.Queue(128)
+
+    def send() -> None:
+        for n in range(items // THREADS):
+            waiting.put(n)
+        waiting.put(None)
+
+    def consume() -> None:
+        for _ in range(THREADS):
+            while (item := waiting.get()) is not None:
+                total(item)
+
+    at_once(*[send] * THREADS, consume)
+    return total.total
+
+
+def four_by_reactivex(items: int) -> int:
+    """Four subjects, each with a thread that feeds it."""
+    total = Summing()
+    subjects = [Subject[int]() for _ in range(THREADS)]
+    reactivex.merge(*subjects).subscribe(total)
+
+    def feed(subject: Subject[int]) -> None:
+        for n in range(items // THREADS):
+            subject.on_next(n)
+        subject.on_completed()
+
+    at_once(*(partial(feed, subject) for subject in subjects))
+    return total.total
+
+
+def merging(items: int = MERGED) -> None:
     """`merge` of sources with threads of their own beside loops that share a lock."""
     compare(
         f"{THREADS} threads into one callback, wall time",
-        Case("a lock for each item", four_by_lock),
-        Case("merge, prefetch 128", partial(four_by_merge, 128), 2.0),
-        Case("merge, prefetch 1024", partial(four_by_merge, 1024)),
-        items=ITEMS,
+        python("a lock for each item", partial(four_by_lock, items)),
+        Case("merge, prefetch 128", partial(four_by_merge, items, 128), 2.0),
+        Case("merge, prefetch 1024", partial(four_by_merge, items, 1024)),
+        python("queue.Queue(128)", partial(four_over_queue, items)),
+        peer("reactivex", partial(four_by_reactivex, items)),
+        items=items,
         clock=time.perf_counter,
+        key="merge",
     )
 
 
 # -- flows that are joined
 
 
-def mapped_by_loop() -> int:
-    """A loop that makes the same inner flows, and takes their item out by `call`."""
+def added(a: int, b: int) -> int:
+    return a + b
+
+
+def zip_builtin(items: int) -> int:
     total = Summing()
-    for n in range(ITEMS):
-        source = flow.just(n).source
-        if isinstance(source, flow.CallableSource):
-            total(source.call() or 0)
+    for a, b in builtins.zip(range(items), range(items), strict=True):
+        total(added(a, b))
     return total.total
 
 
-def mapping() -> None:
-    """Flows of one item each, which all operators that map to flows take out at once."""
-    compare(
-        "range | just of each, to a callback",
-        Case("a loop that calls just", mapped_by_loop),
-        Case("flat_map", lambda: summed(flow.range(ITEMS).pipe(flat_map(flow.just))), None, 1.5),
-        Case(
-            "flat_map of hidden flows",
-            lambda: summed(flow.range(ITEMS).pipe(flat_map(lambda n: flow.just(n).hide()))),
-        ),
-        Case(
-            "concat_map", lambda: summed(flow.range(ITEMS).pipe(concat_map(flow.just))), None, 1.5
-        ),
-        items=ITEMS,
-    )
-
-
-def zip_builtin() -> int:
-    total, combine = Summing(), lambda a, b: a + b
-    for a, b in builtins.zip(range(ITEMS), range(ITEMS), strict=True):
-        total(combine(a, b))
-    return total.total
-
-
-def zip_flows(*, hidden: bool) -> int:
-    one, two = flow.range(ITEMS), flow.range(ITEMS)
+def zip_flows(items: int, *, hidden: bool) -> int:
+    one, two = flow.range(items), flow.range(items)
     if hidden:
         one, two = one.hide(), two.hide()
-    return summed(zip(one, two, combiner=lambda a, b: a + b))
+    return summed(zip(one, two, combiner=added))
 
 
-def zipping() -> None:
+def zip_by_reactivex(items: int) -> int:
+    total = Summing()
+    one, two = (reactivex.from_iterable(range(items)) for _ in range(2))
+    reactivex.zip(one, two).pipe(rx.starmap(added)).subscribe(total)
+    return total.total
+
+
+def zip_by_streamz(items: int) -> int:
+    total = Summing()
+    one, two = Stream(), Stream()
+    one.zip(two).starmap(added).sink(total)
+    for n in range(items):
+        one.emit(n)
+        two.emit(n)
+    return total.total
+
+
+def drained(stream: BaseStream[int]) -> int:
+    """What a stream of aiostream has, added up by a callback."""
+    total = Summing()
+    consumed(stream, total)
+    return total.total
+
+
+def zip_by_aiostream(items: int) -> int:
+    return drained(aio.zip(aio.range(items), aio.range(items)) | pipe.starmap(loose(added)))
+
+
+def zipping(items: int = JOINED) -> None:
     """`zip` beside the builtin."""
     compare(
-        "pairs and a lambda, to a callback",
-        Case("builtin zip", zip_builtin),
-        Case("zip", partial(zip_flows, hidden=False), 4.0),
-        Case("zip of hidden flows", partial(zip_flows, hidden=True)),
-        items=ITEMS,
+        "pairs and a function, to a callback",
+        python("builtin zip", partial(zip_builtin, items)),
+        Case("zip", partial(zip_flows, items, hidden=False), 4.0),
+        Case("zip of hidden flows", partial(zip_flows, items, hidden=True)),
+        peer("reactivex", partial(zip_by_reactivex, items)),
+        peer("streamz", partial(zip_by_streamz, items)),
+        peer("aiostream", partial(zip_by_aiostream, items)),
+        items=items,
+        key="zip",
     )
 
 
-def chain_builtin(sources: int) -> int:
+def chain_builtin(items: int, sources: int) -> int:
     total = Summing()
-    for n in itertools.chain(*(range(ITEMS // sources) for _ in range(sources))):
+    for n in itertools.chain(*(range(items // sources) for _ in range(sources))):
         total(n)
     return total.total
 
 
-def concatenated(sources: int) -> int:
-    return summed(concat(*(flow.range(ITEMS // sources) for _ in range(sources))))
+def concatenated(items: int, sources: int) -> int:
+    return summed(concat(*(flow.range(items // sources) for _ in range(sources))))
 
 
-def chaining() -> None:
-    """`concat` beside `itertools.chain`."""
-    compare(
-        "10 ranges, one after the other, to a callback",
-        Case("itertools.chain", partial(chain_builtin, 10)),
-        Case("concat", partial(concatenated, 10), 3.0),
-        items=ITEMS,
-    )
-
-
-# -- many sources
-
-
-def merged(sources: int) -> int:
-    return summed(merge(*(flow.range(ITEMS // sources).hide() for _ in range(sources))))
-
-
-def merged_in_turn(sources: int) -> int:
-    """The sources send one item each, again and again."""
+def concat_by_reactivex(items: int, sources: int) -> int:
     total = Summing()
-    links: list[InTurn] = [InTurn() for _ in range(sources)]
-    merge(*links, max_concurrency=sources).subscribe(total)
-    for n in range(ITEMS // sources):
-        for link in links:
-            link.send(n)
+    parts = (reactivex.from_iterable(range(items // sources)) for _ in range(sources))
+    reactivex.concat(*parts).subscribe(total)
     return total.total
 
 
+def concat_by_aiostream(items: int, sources: int) -> int:
+    return drained(aio.chain(*(aio.range(items // sources) for _ in range(sources))))
+
+
+def chaining(items: int = JOINED, sources: int = 10) -> None:
+    """`concat` beside `itertools.chain`."""
+    compare(
+        f"{sources} ranges, one after the other, to a callback",
+        python("itertools.chain", partial(chain_builtin, items, sources)),
+        Case("concat", partial(concatenated, items, sources), 3.0),
+        peer("reactivex", partial(concat_by_reactivex, items, sources)),
+        peer("aiostream, chain", partial(concat_by_aiostream, items, sources)),
+        items=items,
+        key="concat",
+    )
+
+
+# -- flows that are split
+
+
+KEYS = 1_000
+
+
+def key_of(n: int) -> int:
+    return n % KEYS
+
+
+def counted_by_dict(items: int) -> list[int]:
+    counts: dict[int, int] = {}
+    for n in range(items):
+        key = key_of(n)
+        counts[key] = counts.get(key, 0) + 1
+    return list(counts.values())
+
+
+def groups_by_callback(items: int) -> list[int]:
+    """The least that can give each key a consumer of its own: a dict of callbacks."""
+    consumers: dict[int, Counting] = {}
+    for n in range(items):
+        key = key_of(n)
+        consumer = consumers.get(key)
+        if consumer is None:
+            consumer = consumers[key] = Counting()
+        consumer(n)
+    return [consumer.count for consumer in consumers.values()]
+
+
 @final
-class InTurn:
-    """A source that sends when it is told to; its subscriber requests enough."""
+class Counting:
+    """A callback that counts."""
 
     def __init__(self) -> None:
-        self._subscriber: Subscriber[int] | None = None
+        self.count = 0
 
-    def subscribe(self, subscriber: Subscriber[int], /) -> None:
-        self._subscriber = subscriber
-        link: Subscription = self
-        subscriber.on_subscribe(link)
-
-    def request(self, n: int, /) -> None:
-        pass
-
-    def cancel(self) -> None:
-        pass
-
-    def send(self, n: int) -> None:
-        if self._subscriber is not None:
-            self._subscriber.on_next(n)
+    def __call__(self, _: object) -> None:
+        self.count += 1
 
 
-def zipped(sources: int) -> int:
-    size = ITEMS // sources
-    flows = [flow.range(size) for _ in range(sources)]
-    return summed(zip(*flows, combiner=lambda *items: sum(items)))
+def groups_by_flow(items: int) -> list[int]:
+    consumers: list[Counting] = []
+
+    def on_group(group: GroupedFlow[int, int]) -> None:
+        consumers.append(Counting())
+        group.flow.subscribe(consumers[-1])
+
+    flow.range(items).pipe(group_by(key_of, max_groups=KEYS)).subscribe(on_group)
+    return [consumer.count for consumer in consumers]
 
 
-def growing() -> None:
-    """The same number of items from 1 to 1000 sources: the cost of an item must not grow."""
-    for name, work in (
-        ("concat", concatenated),
-        ("merge, one after the other", merged),
-        ("merge, in turn", merged_in_turn),
-        ("zip", zipped),
-    ):
-        compare(
-            f"{name}: the same items from more and more sources",
-            *(
-                Case(f"{sources:,} sources", partial(work, sources), 2.0 if sources > 10 else None)
-                for sources in (10, 1, 100, 1_000)
-            ),
-            items=ITEMS,
-            rounds=5,
-            same=lambda _: None,
-        )
+def counts_by_flow(items: int) -> list[int]:
+    """The groups counted by an operator, and merged."""
+    grouped = flow.range(items).pipe(group_by(key_of, max_groups=KEYS))
+    counts = grouped.pipe(flat_map(lambda group: group.flow.count(), max_concurrency=KEYS))
+    return list(counts)
+
+
+def groups_by_reactivex(items: int) -> list[int]:
+    consumers: list[Counting] = []
+
+    def on_group(group: reactivex.GroupedObservable[int, int]) -> None:
+        consumers.append(Counting())
+        group.subscribe(consumers[-1])
+
+    reactivex.from_iterable(range(items)).pipe(rx.group_by(key_of)).subscribe(on_group)
+    return [consumer.count for consumer in consumers]
+
+
+def grouping(items: int = JOINED) -> None:
+    """`group_by` beside a dict."""
+    compare(
+        f"{KEYS:,} keys, each with a callback of its own",
+        python("a dict of callbacks", partial(groups_by_callback, items)),
+        Case("group_by, each group subscribed", partial(groups_by_flow, items)),
+        Case("group_by, flat_map to count", partial(counts_by_flow, items)),
+        python("a dict of counts", partial(counted_by_dict, items)),
+        peer("reactivex", partial(groups_by_reactivex, items)),
+        items=items,
+        key="group-by",
+    )
 
 
 def main() -> None:
     hops()
+    hops_beside_reactivex()
     merging()
-    mapping()
     zipping()
     chaining()
-    growing()
+    grouping()
 
 
 if __name__ == "__main__":

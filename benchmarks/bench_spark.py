@@ -1,23 +1,38 @@
-"""Stages on Spark: absorption beside `mapInArrow` written by hand for the same functions.
+"""Flows on Spark beside what one writes by hand for the same work; one table for each question.
 
-The rows are those of the flights example, in a Parquet file. Every case reads them, parses, filters
-and derives in Python workers, and gives one count. Then rows that Spark itself makes, of one column
-and of three, in batches of 10,000 and of 50,000: a map, a filter and a count. Times are wall times,
-since Spark's own processes do the work.
+* flights: the stages of the flights example, absorbed, and a `mapInArrow` written by hand.
+* stages: a map and a filter over rows that Spark makes, of one column and of three, in batches of
+  10,000 and of 50,000; counted, and given back to Spark as columns.
+* in: the rows of a DataFrame in this process, one by one.
+* out: items of this process as a DataFrame, and written to Parquet.
+* shuffle: a value per key, at several numbers of shuffle partitions.
 
-    python benchmarks/bench_spark.py [--rows N] [--rounds N] [--without-flights]
+Wall time is what has a mark; beside it stands the CPU time of all processes, of Spark's as well.
+
+    python benchmarks/bench_spark.py [flights stages in out shuffle] [--rows N] [--rounds N]
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import gc
 import importlib.util
+import itertools
+import operator
+import os
+import socket
+import statistics
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,12 +40,131 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, col
 from pyspark.sql.types import BooleanType, LongType
+from rich.console import Console
+from rich.table import Table
 
-from flow_spark import from_dataframe, session
-from rounds import Case, compare
+import flow_core as flow
+from flow_spark import WriteSubscriber, from_dataframe, session, to_dataframe, write
+from rounds import Case, record_cases, settings
 
 REPEAT = 3
-"""How often the 336,776 rows are in the file, so that Spark's fixed time per job counts less."""
+"""How often the 336,776 flights are in the file, so that Spark's fixed time per job counts less."""
+
+
+# -- what is timed, and how
+
+
+@dataclass
+class Way:
+    """One way to do the work."""
+
+    name: str
+    work: Callable[[], object]
+    mark: float | None = None
+    """What its wall time must not exceed, as a ratio to the floor."""
+    floor: bool = False
+    """Whether it is what others are compared with, 1.0."""
+    seldom: bool = False
+    """Whether it is slow, and timed in every fourth round only."""
+    wall: list[float] = field(default_factory=list[float])
+    cpu: list[float] = field(default_factory=list[float])
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and all below it, of those that have ended too."""
+    times: dict[int, int] = {}
+    below: defaultdict[int, list[int]] = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended just now
+            continue
+        pid = int(stat.parent.name)
+        times[pid] = sum(map(int, fields[11:15]))
+        below[int(fields[1])].append(pid)
+    ticks, waiting = 0, [os.getpid()]
+    while waiting:
+        pid = waiting.pop()
+        ticks += times[pid]
+        waiting += below[pid]
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds: int) -> None:
+    """Time the ways of all groups in turn, and print one table; each group has its own floor.
+
+    The ways of a group have to give equal results. One more round goes first and is not counted.
+    """
+    rounds = settings.rounds or rounds
+    for name, ways in groups.items():
+        results = [way.work() for way in ways]
+        for way, result in zip(ways, results, strict=True):
+            if result != results[0]:
+                raise AssertionError(f"{name}: {way.name} gave {result}, not {results[0]}")
+    for number in range(rounds):
+        for way in itertools.chain.from_iterable(groups.values()):
+            if not way.seldom or number % 4 == 0:
+                gc.collect()
+                cpu, wall = cpu_seconds(), time.perf_counter()
+                way.work()
+                way.wall.append(time.perf_counter() - wall)
+                way.cpu.append(cpu_seconds() - cpu)
+    for name, ways in groups.items():
+        cases = {id(way): as_case(way) for way in ways}
+        record_cases(
+            title,
+            f"spark: {name}",
+            cases[id(floor_of(ways))],
+            tuple(cases.values()),
+            items=items,
+            rounds=rounds,
+            clock=time.perf_counter,
+        )
+    table = Table(title=title, title_justify="left")
+    for heading in ("case", "wall, ns", "ratio", "spread", "mark", "CPU, ns", "ratio"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    for name, ways in groups.items():
+        table.add_row(f"[bold]{name}[/bold]")
+        add_rows(table, ways, items)
+        table.add_section()
+    console = Console(width=100)
+    console.print(table)
+    console.print(f"[dim]per item; {items:,} items, {rounds} interleaved rounds[/dim]\n")
+
+
+def as_case(way: Way) -> Case:
+    """The same, for the report."""
+    ours = way.mark is not None or way.name.startswith("from_dataframe")
+    return Case(way.name, way.work, way.mark, times=way.wall, by="flow" if ours else "pyspark")
+
+
+def floor_of(ways: Sequence[Way]) -> Way:
+    return next(way for way in ways if way.floor)
+
+
+def add_rows(table: Table, ways: Sequence[Way], items: int) -> None:
+    floor = floor_of(ways)
+    wall_of_floor, cpu_of_floor = statistics.median(floor.wall), statistics.median(floor.cpu)
+    for way in ways:
+        wall, cpu = statistics.median(way.wall), statistics.median(way.cpu)
+        by_round = [one / other for one, other in zip(way.wall, floor.wall, strict=False)]
+        ratio = wall / wall_of_floor
+        spread = "" if way.seldom else f"{min(by_round):.2f}–{max(by_round):.2f}"
+        verdict = ""
+        if way.mark is not None:
+            verdict = f"{'≤' if ratio <= way.mark else '>'} {way.mark}"
+        table.add_row(
+            f"  {way.name}",
+            f"{wall / items * 1e9:.0f}",
+            f"{ratio:.2f}",
+            spread,
+            verdict,
+            f"{cpu / items * 1e9:.0f}",
+            f"{cpu / cpu_of_floor:.2f}",
+        )
+
+
+# -- flights
 
 
 def flights_module() -> ModuleType:
@@ -54,7 +188,7 @@ def write_rows(flights: ModuleType, path: Path) -> int:
     return len(rows)
 
 
-def by_hand(df: DataFrame, flights: ModuleType) -> int:
+def flights_by_hand(df: DataFrame, flights: ModuleType) -> int:
     parse, departed, delay_of = flights.parse, flights.departed, flights.delay_of
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -69,30 +203,30 @@ def by_hand(df: DataFrame, flights: ModuleType) -> int:
     return sum(row[0] for row in df.mapInArrow(count, "n long").collect())
 
 
-def by_absorption(df: DataFrame, flights: ModuleType) -> int:
+def flights_by_absorption(df: DataFrame, flights: ModuleType) -> int:
     return flights.delays(from_dataframe(df, as_=tuple)).count().single()
 
 
-def by_rdd(df: DataFrame, flights: ModuleType) -> int:
+def flights_by_rdd(df: DataFrame, flights: ModuleType) -> int:
     parse, departed, delay_of = flights.parse, flights.departed, flights.delay_of
     return df.rdd.map(tuple).map(parse).filter(departed).map(delay_of).count()
 
 
-def compare_flights(spark: SparkSession, rounds: int) -> None:
+def compare_flights(spark: SparkSession, rows: int, rounds: int) -> None:
     flights = flights_module()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         items = write_rows(flights, path)
         df = spark.read.parquet(str(path))
-        compare(
-            "flights: parse, filter, derive on Spark, local[2], wall time",
-            Case("mapInArrow by hand", lambda: by_hand(df, flights)),
-            Case("absorbed stages", lambda: by_absorption(df, flights), 1.15),
-            Case("DataFrame.rdd", lambda: by_rdd(df, flights)),
-            items=items,
-            rounds=rounds,
-            clock=time.perf_counter,
+        ways = (
+            Way("mapInArrow by hand", lambda: flights_by_hand(df, flights), floor=True),
+            Way("absorbed stages", lambda: flights_by_absorption(df, flights), 1.05),
+            Way("DataFrame.rdd", lambda: flights_by_rdd(df, flights), seldom=True),
         )
+        compare("flights on local[2]", {"parse, filter, derive": ways}, items=items, rounds=rounds)
+
+
+# -- stages
 
 
 def grown(n: int) -> int:
@@ -111,19 +245,23 @@ def kept_row(row: tuple[int, str]) -> bool:
     return row[0] % 2 == 0
 
 
-def one_by_hand(df: DataFrame) -> int:
+def one_and_three(spark: SparkSession, rows: int) -> tuple[DataFrame, DataFrame]:
+    one = spark.range(rows)
+    half, text = (col("id") / 2).alias("half"), col("id").cast("string").alias("text")
+    return one, one.select("id", half, text)
+
+
+def one_counted_by_hand(df: DataFrame) -> int:
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total = 0
         for batch in batches:
-            for n in batch.column(0).to_pylist():
-                if kept(grown(n)):
-                    total += 1
+            total += len([y for n in batch.column(0).to_pylist() if kept(y := grown(n))])
         yield pa.RecordBatch.from_arrays([pa.array([total], pa.int64())], ["n"])
 
     return sum(row[0] for row in df.mapInArrow(count, "n long").collect())
 
 
-def three_by_hand(df: DataFrame) -> int:
+def three_counted_by_hand(df: DataFrame) -> int:
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total = 0
         for batch in batches:
@@ -133,6 +271,32 @@ def three_by_hand(df: DataFrame) -> int:
         yield pa.RecordBatch.from_arrays([pa.array([total], pa.int64())], ["n"])
 
     return sum(row[0] for row in df.mapInArrow(count, "n long").collect())
+
+
+def one_given_by_hand(df: DataFrame) -> tuple[int, int]:
+    def given(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [y for n in batch.column(0).to_pylist() if kept(y := grown(n))]
+            yield pa.RecordBatch.from_arrays([pa.array(found, pa.int64())], ["n"])
+
+    return summed(df.mapInArrow(given, "n long"))
+
+
+def three_given_by_hand(df: DataFrame) -> tuple[int, int]:
+    def given(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = zip(*[column.to_pylist() for column in batch.columns], strict=True)
+            numbers, texts = zip(*[y for row in rows if kept_row(y := grown_row(row))], strict=True)
+            columns = [pa.array(numbers, pa.int64()), pa.array(texts, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, ["n", "text"])
+
+    return summed(df.mapInArrow(given, "n long, text string"))
+
+
+def summed(df: DataFrame) -> tuple[int, int]:
+    """All rows are made, and little comes of it."""
+    count, total = df.selectExpr("count(*)", "sum(n)").collect()[0]
+    return count, total
 
 
 @arrow_udf(LongType())
@@ -145,68 +309,322 @@ def kept_batch(numbers: pa.Array) -> pa.Array:
     return pa.array([kept(n) for n in numbers.to_pylist()], pa.bool_())
 
 
-def by_udfs(df: DataFrame) -> int:
+def by_udfs(df: DataFrame) -> DataFrame:
     columns = [grown_batch(df.columns[0]).alias("n"), *df.columns[2:]]
-    return df.select(*columns).filter(kept_batch("n")).count()
+    return df.select(*columns).filter(kept_batch("n"))
 
 
-def compare_shapes(spark: SparkSession, rows: int, rounds: int) -> None:
-    one = spark.range(rows)
-    three = one.select("id", (col("id") / 2).alias("half"), col("id").cast("string").alias("text"))
-    for batch in (10_000, 50_000):
-        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
-        compare(
-            f"map, filter, count: 1 column, batches of {batch:,}, wall time",
-            Case("mapInArrow by hand", lambda: one_by_hand(one)),
-            Case(
-                "absorbed stages",
-                lambda: from_dataframe(one).map(grown).filter(kept).count().single(),
-                1.05,
-            ),
-            Case("scalar Arrow UDFs", lambda: by_udfs(one)),
-            Case(
-                "DataFrame.rdd",
-                lambda: one.rdd.map(lambda row: row[0]).map(grown).filter(kept).count(),
-            ),
-            items=rows,
-            rounds=rounds,
-            clock=time.perf_counter,
+class Stages:
+    """The map and the filter, on rows of one column and of three."""
+
+    def __init__(self, spark: SparkSession, rows: int) -> None:
+        self.spark = spark
+        self.one, self.three = one_and_three(spark, rows)
+
+    def with_batches(self, size: int, work: Callable[[], object]) -> Callable[[], object]:
+        def run() -> object:
+            self.spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(size))
+            return work()
+
+        return run
+
+    def one_flow(self) -> flow.Flow[int]:
+        return from_dataframe(self.one).map(grown).filter(kept)
+
+    def three_flow(self) -> flow.Flow[tuple[int, str]]:
+        return from_dataframe(self.three, as_=tuple).map(grown_row).filter(kept_row)
+
+    def one_given(self) -> tuple[int, int]:
+        return summed(self.one_flow().pipe(to_dataframe(schema="n long")))
+
+    def three_given(self) -> tuple[int, int]:
+        return summed(self.three_flow().pipe(to_dataframe(schema="n long, text string")))
+
+    def one_by_rdd(self) -> int:
+        return self.one.rdd.map(operator.itemgetter(0)).map(grown).filter(kept).count()
+
+    def three_by_rdd(self) -> int:
+        return self.three.rdd.map(tuple).map(grown_row).filter(kept_row).count()
+
+
+def compare_stages(spark: SparkSession, rows: int, rounds: int) -> None:
+    stages = Stages(spark, rows)
+    one, three = stages.one, stages.three
+    groups: dict[str, Sequence[Way]] = {}
+    for size in (10_000, 50_000):
+        at = functools.partial(stages.with_batches, size)
+        groups[f"counted, 1 column, batches of {size:,}"] = (
+            Way("mapInArrow by hand", at(lambda: one_counted_by_hand(one)), floor=True),
+            Way("absorbed stages", at(lambda: stages.one_flow().count().single()), 1.05),
+            Way("scalar Arrow UDFs", at(lambda: by_udfs(one).count()), seldom=True),
+            Way("DataFrame.rdd", at(stages.one_by_rdd), seldom=True),
         )
-        compare(
-            f"map, filter, count: 3 columns, batches of {batch:,}, wall time",
-            Case("mapInArrow by hand", lambda: three_by_hand(three)),
-            Case(
-                "absorbed stages",
-                lambda: (
-                    from_dataframe(three, as_=tuple)
-                    .map(grown_row)
-                    .filter(kept_row)
-                    .count()
-                    .single()
-                ),
-                1.05,
-            ),
-            Case("scalar Arrow UDFs", lambda: by_udfs(three)),
-            Case(
-                "DataFrame.rdd",
-                lambda: three.rdd.map(tuple).map(grown_row).filter(kept_row).count(),
-            ),
-            items=rows,
-            rounds=rounds,
-            clock=time.perf_counter,
+        groups[f"counted, 3 columns, batches of {size:,}"] = (
+            Way("mapInArrow by hand", at(lambda: three_counted_by_hand(three)), floor=True),
+            Way("absorbed stages", at(lambda: stages.three_flow().count().single()), 1.05),
+            Way("scalar Arrow UDFs", at(lambda: by_udfs(three).count()), seldom=True),
+            Way("DataFrame.rdd", at(stages.three_by_rdd), seldom=True),
         )
+        groups[f"given back, 1 column, batches of {size:,}"] = (
+            Way("mapInArrow by hand", at(lambda: one_given_by_hand(one)), floor=True),
+            Way("absorbed stages", at(stages.one_given), 1.05),
+        )
+        groups[f"given back, 3 columns, batches of {size:,}"] = (
+            Way("mapInArrow by hand", at(lambda: three_given_by_hand(three)), floor=True),
+            Way("absorbed stages", at(stages.three_given), 1.05),
+        )
+    compare("a map and a filter, on local[2]", groups, items=rows, rounds=rounds)
+
+
+# -- in
+
+
+def consumed(items: Iterable[Any]) -> tuple[int, int]:
+    """Look at each row in this process: how many there are, and the sum of the first column."""
+    count = total = 0
+    for item in items:
+        count += 1
+        total += item if type(item) is int else item[0]
+    return count, total
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
+    """As cheap as it gets in Python: no frame of Python runs per row."""
+
+    def rows(batch: pa.RecordBatch) -> Iterable[Any]:
+        columns = [column.to_pylist() for column in batch.columns]
+        return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+
+    return itertools.chain.from_iterable(map(rows, batches))
+
+
+def pushed_by_hand(df: DataFrame) -> Iterator[pa.RecordBatch]:
+    """Batches that tasks push over TCP: nothing is checked, retried, or ended early."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+
+    def push(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        with socket.create_connection(address) as connection, connection.makefile("wb") as file:
+            writer = None
+            for batch in batches:
+                if writer is None:
+                    writer = pa.ipc.new_stream(file, batch.schema)
+                writer.write_batch(batch)
+                rows += batch.num_rows
+            if writer is not None:
+                writer.close()
+        yield pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], ["n"])
+
+    job = threading.Thread(target=df.mapInArrow(push, "n long").collect)
+    job.start()
+    files = [listener.accept()[0].makefile("rb") for _ in range(df.rdd.getNumPartitions())]
+    readers = [iter(pa.ipc.open_stream(file)) for file in files]
+    while readers:
+        for reader in tuple(readers):
+            batch = next(reader, None)
+            if batch is None:
+                readers.remove(reader)
+            else:
+                yield batch
+    job.join()
+    for file in files:
+        file.close()
+    listener.close()
+
+
+def subscribed(items: flow.Flow[Any]) -> tuple[int, int]:
+    """As `consumed`, by a function that gets each item."""
+    count = total = 0
+    done = threading.Event()
+    failed: list[BaseException] = []
+
+    def on_next(item: Any) -> None:
+        nonlocal count, total
+        count += 1
+        total += item if type(item) is int else item[0]
+
+    def on_error(error: BaseException) -> None:
+        failed.append(error)
+        done.set()
+
+    items.subscribe(on_next, on_error, done.set)
+    done.wait()
+    if failed:
+        raise failed[0]
+    return count, total
+
+
+def compare_in(spark: SparkSession, rows: int, rounds: int) -> None:
+    groups: dict[str, Sequence[Way]] = {}
+    one, three = one_and_three(spark, rows)
+    for name, df in (("1 column", one), ("3 columns", three)):
+
+        def by_hand(df: DataFrame = df) -> tuple[int, int]:
+            return consumed(rows_of(pushed_by_hand(df)))
+
+        def by_arrow(df: DataFrame = df) -> tuple[int, int]:
+            return consumed(rows_of(df.toArrow().to_batches()))
+
+        def by_flow(df: DataFrame = df) -> tuple[int, int]:
+            return consumed(from_dataframe(df))
+
+        def by_subscriber(df: DataFrame = df) -> tuple[int, int]:
+            return subscribed(from_dataframe(df))
+
+        def by_local_iterator(df: DataFrame = df) -> tuple[int, int]:
+            return consumed(df.toLocalIterator())
+
+        groups[name] = (
+            Way("pushed over TCP, by hand", by_hand, floor=True),
+            Way("toArrow(), all in memory", by_arrow),
+            Way("from_dataframe, iterated", by_flow, 1.1),
+            Way("from_dataframe, subscribed", by_subscriber),
+            Way("toLocalIterator()", by_local_iterator, seldom=True),
+        )
+    compare("rows of a DataFrame, taken one by one", groups, items=rows, rounds=rounds)
+    for name, ways in groups.items():
+        medians = {way.name: statistics.median(way.wall) for way in ways}
+        faster = medians["toLocalIterator()"] / medians["from_dataframe, iterated"]
+        verdict = "≥" if faster >= 5 else "<"
+        print(f"{name}: {faster:.1f} times as fast as toLocalIterator(), {verdict} 5")
+
+
+# -- out
+
+
+def made(n: int) -> tuple[int, float, str]:
+    return n, n / 2, str(n)
+
+
+COLUMNS = "n long, half double, text string"
+ARROW = pa.schema([("n", pa.int64()), ("half", pa.float64()), ("text", pa.string())])
+
+
+def batches_by_hand(rows: int) -> Iterator[pa.RecordBatch]:
+    items = map(made, range(rows))
+    while chunk := list(itertools.islice(items, 10_000)):
+        columns = zip(*chunk, strict=True)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, ARROW.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+def spooled_by_hand(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
+    file = folder / "spool.parquet"
+    with pq.ParquetWriter(
+        file, ARROW, compression="none", use_dictionary=False, write_statistics=False
+    ) as writer:
+        group: list[pa.RecordBatch] = []
+        for batch in batches_by_hand(rows):
+            group.append(batch)
+            if len(group) == 50:
+                writer.write_table(pa.Table.from_batches(group))
+                group.clear()
+        if group:
+            writer.write_table(pa.Table.from_batches(group))
+    return spark.read.schema(COLUMNS).parquet(str(file))
+
+
+def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def by_hand() -> tuple[int, int]:
+            return summed(spooled_by_hand(spark, rows, folder))
+
+        def by_table() -> tuple[int, int]:
+            table = pa.Table.from_batches(batches_by_hand(rows))
+            return summed(spark.createDataFrame(table))
+
+        def by_flow() -> tuple[int, int]:
+            items = flow.range(rows).map(made)
+            return summed(items.pipe(to_dataframe(spark, schema=COLUMNS)))
+
+        def written(path: Path) -> int:
+            return sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
+
+        def written_by_hand() -> int:
+            df = spooled_by_hand(spark, rows, folder)
+            df.write.mode("overwrite").parquet(str(folder / "hand"))
+            return written(folder / "hand")
+
+        def written_by_operator() -> int:
+            path = folder / "flow"
+            items = flow.range(rows).map(made)
+            items.pipe(write("parquet", path, mode="overwrite", schema=COLUMNS, session=spark))
+            return written(folder / "flow")
+
+        def written_by_subscriber() -> int:
+            subscriber = WriteSubscriber(
+                spark, "parquet", folder / "subscriber", schema=COLUMNS, mode="overwrite"
+            )
+            flow.range(rows).map(made).subscribe(subscriber)
+            subscriber.done.result()
+            return written(folder / "subscriber")
+
+        groups: dict[str, Sequence[Way]] = {
+            "a DataFrame, summed": (
+                Way("Parquet spool, by hand", by_hand, floor=True),
+                Way("createDataFrame(pyarrow.Table)", by_table),
+                Way("to_dataframe", by_flow, 1.1),
+            ),
+            "Parquet files, written by Spark": (
+                Way("Parquet spool, by hand", written_by_hand, floor=True),
+                Way("write", written_by_operator, 1.1),
+                Way("WriteSubscriber", written_by_subscriber, 1.1),
+            ),
+        }
+        compare("tuples of this process, sent to Spark", groups, items=rows, rounds=rounds)
+
+
+# -- shuffle
+
+
+def compare_shuffle(spark: SparkSession, rows: int, rounds: int) -> None:
+    few, many = 1_000, rows // 4
+
+    def at(partitions: int, keys: int) -> Callable[[], object]:
+        def run() -> object:
+            spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+            pairs = from_dataframe(spark.range(rows)).reduce_by_key(
+                lambda n: n % keys, operator.add
+            )
+            return summed(pairs.map(lambda pair: pair[1]).pipe(to_dataframe(schema="n long")))
+
+        return run
+
+    groups: dict[str, Sequence[Way]] = {
+        f"{keys:,} keys": [
+            Way(f"{partitions} shuffle partitions", at(partitions, keys), floor=partitions == 200)
+            for partitions in (200, 32, 8, 4, 2)
+        ]
+        for keys in (few, many)
+    }
+    compare("the sum of each key, on local[2]", groups, items=rows, rounds=rounds)
+
+
+QUESTIONS = {
+    "flights": compare_flights,
+    "stages": compare_stages,
+    "in": compare_in,
+    "out": compare_out,
+    "shuffle": compare_shuffle,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "questions", nargs="*", help=f"all if none is given: {', '.join(QUESTIONS)}"
+    )
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--without-flights", action="store_true")
+    parser.add_argument("--java", default="", help="more options for the JVM")
     options = parser.parse_args()
-    with session("local[2]") as spark:
-        if not options.without_flights:
-            compare_flights(spark, options.rounds)
-        compare_shapes(spark, options.rows, options.rounds)
+    conf = {"spark.driver.extraJavaOptions": options.java} if options.java else None
+    with session("local[2]", conf=conf) as spark:
+        for name in options.questions or QUESTIONS:
+            QUESTIONS[name](spark, options.rows, options.rounds)
 
 
 if __name__ == "__main__":

@@ -1,48 +1,89 @@
-"""Twenty million rows of a DataFrame, pulled by a subscriber that requests 1,000 at a time.
+"""Twenty million rows through this process, in each direction, and what the driver holds meanwhile.
 
-Prints what the driver's Python and its JVM hold while the rows pass. Both have to stay flat.
+* in: a DataFrame, pulled by a subscriber that requests 1,000 at a time;
+* to_dataframe, write, subscriber: a flow of this process, as a DataFrame and written to Parquet;
+* stream: a flow of this process as a stream of Spark, through its spool on disk.
+
+At each tenth of the rows: the resident memory of the Python, and what is left on the heap of
+the JVM after a collection. From the second tenth on neither may grow by a tenth, or by 50 MiB.
+
+    python benchmarks/bench_spark_memory.py [in to_dataframe write subscriber stream] [--rows N]
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, concat, lit
 from rich.console import Console
 from rich.table import Table
 
-from flow_spark import from_dataframe, session
+import flow_core as flow
+from flow_spark import (
+    WriteSubscriber,
+    from_dataframe,
+    session,
+    stream_source,
+    to_dataframe,
+    write,
+)
 
-ROWS = 20_000_000
 AT_A_TIME = 1_000
-SAMPLES = 20
+SAMPLES = 10
+GROWTH = 0.1
+GROWTH_MIB = 50
+COLUMNS = "id long, text string, third double"
+MIB = 2**20
 
 
-def resident_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+class Samples:
+    """What the driver holds, at each tenth of the rows."""
 
+    def __init__(self, spark: SparkSession, rows: int) -> None:
+        self.jvm: Any = spark._jvm
+        self.every = rows // SAMPLES
+        self.python: list[float] = []
+        self.heap: list[float] = []
+        self.start = time.perf_counter()
+        self.seconds = 0.0
 
-def jvm_below(pid: int) -> int:
-    """The JVM that this process has started."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        name, _, fields = stat.read_text().rpartition(")")
-        if "(java" in name and int(fields.split()[1]) == pid:
-            return int(stat.parent.name)
-    raise RuntimeError("this process has no JVM")
+    def take(self) -> None:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        self.python.append(pages * os.sysconf("SC_PAGE_SIZE") / MIB)
+        # Off the thread that the rows pass on: it may be talking with the JVM right now.
+        asker = threading.Thread(target=self._ask)
+        asker.start()
+        asker.join()
+
+    def _ask(self) -> None:
+        self.jvm.java.lang.System.gc()
+        runtime = self.jvm.java.lang.Runtime.getRuntime()
+        self.heap.append((runtime.totalMemory() - runtime.freeMemory()) / MIB)
+
+    def made(self, n: int) -> tuple[int, str, float]:
+        """The row of a flow of this process; looks at the memory when a tenth has gone by."""
+        if n % self.every == 0 and n:
+            self.take()
+        return n, f"row {n}", n / 3
+
+    def rows(self) -> flow.Flow[tuple[int, str, float]]:
+        return flow.range(self.every * SAMPLES).map(self.made)
 
 
 class ByThousands:
     """A subscriber that asks again only when it has got what it asked for."""
 
-    def __init__(self, jvm: int) -> None:
-        self.jvm = jvm
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
         self.rows = 0
-        self.samples: list[tuple[int, float, float]] = []
         self.done = threading.Event()
         self.error: BaseException | None = None
 
@@ -53,9 +94,8 @@ class ByThousands:
     def on_next(self, _: tuple[int, str, float]) -> None:
         self.rows += 1
         if self.rows % AT_A_TIME == 0:
-            if self.rows % (ROWS // SAMPLES) == 0:
-                sample = (self.rows, resident_mib(os.getpid()), resident_mib(self.jvm))
-                self.samples.append(sample)
+            if self.rows % self.samples.every == 0:
+                self.samples.take()
             self.subscription.request(AT_A_TIME)
 
     def on_error(self, error: BaseException) -> None:
@@ -66,29 +106,95 @@ class ByThousands:
         self.done.set()
 
 
-def main() -> None:
-    with session("local[2]", conf={"spark.driver.memory": "1g"}) as spark:
-        df = spark.range(ROWS).select(
-            "id", concat(lit("row "), col("id")).alias("text"), (col("id") / 3).alias("third")
-        )
-        subscriber = ByThousands(jvm_below(os.getpid()))
-        start = time.perf_counter()
-        from_dataframe(df).subscribe(subscriber)
-        subscriber.done.wait()
-        seconds = time.perf_counter() - start
+def pulled(spark: SparkSession, samples: Samples, _: Path, rows: int) -> int:
+    text, third = concat(lit("row "), col("id")).alias("text"), (col("id") / 3).alias("third")
+    subscriber = ByThousands(samples)
+    from_dataframe(spark.range(rows).select("id", text, third)).subscribe(subscriber)
+    subscriber.done.wait()
     if subscriber.error is not None:
         raise subscriber.error
-    if subscriber.rows != ROWS:
-        raise AssertionError(f"{subscriber.rows:,} rows arrived, not {ROWS:,}")
-    table = Table("rows", "Python, MiB", "JVM, MiB", title=f"{ROWS:,} rows, {seconds:.0f} s")
-    for rows, python, java in subscriber.samples:
-        table.add_row(f"{rows:,}", f"{python:.0f}", f"{java:.0f}")
-    Console(width=100).print(table)
-    # The first tenth is left out: what is loaded then is not of the rows.
-    for name, column in (("Python", 1), ("JVM", 2)):
-        settled = [sample[column] for sample in subscriber.samples[2:]]
-        spread = (max(settled) - min(settled)) / 2 / (sum(settled) / len(settled))
-        print(f"{name}: ± {spread:.1%}")
+    return subscriber.rows
+
+
+def framed(spark: SparkSession, samples: Samples, _: Path, rows: int) -> int:
+    df = samples.rows().pipe(to_dataframe(spark, schema=COLUMNS))
+    samples.take()
+    return df.count()
+
+
+def written(spark: SparkSession, samples: Samples, folder: Path, rows: int) -> int:
+    path = folder / "written"
+    samples.rows().pipe(write("parquet", path, schema=COLUMNS, session=spark))
+    samples.take()
+    return spark.read.parquet(str(path)).count()
+
+
+def subscribed(spark: SparkSession, samples: Samples, folder: Path, rows: int) -> int:
+    path = folder / "subscribed"
+    subscriber = WriteSubscriber(spark, "parquet", path, schema=COLUMNS)
+    samples.rows().subscribe(subscriber)
+    subscriber.done.result()
+    samples.take()
+    return spark.read.parquet(str(path)).count()
+
+
+def streamed(spark: SparkSession, samples: Samples, folder: Path, rows: int) -> int:
+    df = stream_source(
+        samples.rows(),
+        spark,
+        spool=folder / "spool",
+        schema=COLUMNS,
+        segment_rows=50_000,
+        batch_segments=16,
+    )
+    path = folder / "streamed"
+    writer = df.writeStream.format("parquet").option("checkpointLocation", str(folder / "done"))
+    query = writer.trigger(availableNow=True).start(str(path))
+    query.awaitTermination()
+    samples.take()
+    return spark.read.parquet(str(path)).count()
+
+
+Direction = Callable[[SparkSession, Samples, Path, int], int]
+
+DIRECTIONS: dict[str, Direction] = {
+    "in": pulled,
+    "to_dataframe": framed,
+    "write": written,
+    "subscriber": subscribed,
+    "stream": streamed,
+}
+
+
+def verdict(samples: list[float]) -> str:
+    grown = max(samples[1:]) - samples[1]
+    met = grown < GROWTH_MIB or grown < samples[1] * GROWTH
+    return f"+{grown:.0f}{'' if met else ', grows'}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("directions", nargs="*", help=f"all if none: {', '.join(DIRECTIONS)}")
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    options = parser.parse_args()
+    rows = options.rows // SAMPLES * SAMPLES
+    table = Table(title=f"{rows:,} rows: MiB that the driver holds", title_justify="left")
+    tenths = [f"{tenth * 100 // SAMPLES} %" for tenth in range(1, SAMPLES + 1)]
+    for heading in ("direction", "", "s", *tenths, "growth"):
+        table.add_column(heading, justify="left" if heading in {"direction", ""} else "right")
+    for name in options.directions or DIRECTIONS:
+        # A session for each, so that each begins with an empty heap.
+        conf = {"spark.driver.memory": "1g"}
+        with session("local[2]", conf=conf) as spark, tempfile.TemporaryDirectory() as folder:
+            samples = Samples(spark, rows)
+            found = DIRECTIONS[name](spark, samples, Path(folder), rows)
+            seconds = time.perf_counter() - samples.start
+        if found != rows:
+            raise AssertionError(f"{name}: {found:,} rows arrived, not {rows:,}")
+        for what, held in (("Python", samples.python), ("JVM heap", samples.heap)):
+            texts = [f"{mib:.0f}" for mib in held]
+            table.add_row(name, what, f"{seconds:.0f}", *texts, verdict(held))
+    Console(width=130).print(table)
 
 
 if __name__ == "__main__":

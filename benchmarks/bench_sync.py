@@ -1,17 +1,30 @@
-"""Synchronous chains: this library beside a hand-written loop, builtins and ReactiveX."""
+"""Synchronous chains: this library beside a hand-written loop, builtins and other libraries."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import reactivex
+from aiostream import pipe
+from aiostream import stream as aio
 from reactivex import operators as rx
+from streamable import stream
+from streamz import Stream
 
 import flow_core as flow
-from rounds import Case, compare
+from flow_core import Flow
+from peers import consumed, loose
+from rounds import Case, compare, peer, python
 
-ITEMS = 1_000_000
+CHAIN_WORK = 60_000
+"""Items times functions called of a chain in one round."""
+REDUCED = 30_000
+CUT = 30_000
+AWAITED = 10_000
+RUNS = 2_000
 
 
 def increment(n: int) -> int:
@@ -22,161 +35,406 @@ def is_even(n: int) -> bool:
     return n % 2 == 0
 
 
+def is_positive(n: int) -> bool:
+    return n > 0
+
+
 def add(total: int, n: int) -> int:
     return total + n
 
 
-def hand_written() -> int:
-    total = 0
-    for n in range(ITEMS):
-        y = increment(n)
-        if is_even(y):
-            total = add(total, y)
-    return total
+# -- an item through many stages, to a callback
 
 
-def builtins() -> int:
-    return functools.reduce(add, filter(is_even, map(increment, range(ITEMS))), 0)
+class Sum:
+    """A callback that adds up, made anew for each run."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def callback(self) -> Callable[[int], None]:
+        def on_next(n: int) -> None:
+            self.total += n
+
+        return on_next
 
 
-def chain() -> flow.Flow[int]:
-    return flow.range(ITEMS).map(increment).filter(is_even).reduce(add, 0)
+def summed(run: Callable[[Callable[[int], None]], object]) -> Callable[[], int]:
+    """What `run` gives to a callback, added up."""
+
+    def work() -> int:
+        total = Sum()
+        run(total.callback())
+        return total.total
+
+    return work
 
 
-def iterated() -> int:
-    return next(iter(chain()))
+def hand_written(stages: int) -> Callable[[int, Callable[[int], None]], None]:
+    """The loop that somebody would write who has so many functions to call.
 
-
-def subscribed() -> int:
-    seen: list[int] = []
-    chain().subscribe(seen.append)
-    return seen[0]
-
-
-def hidden() -> int:
-    seen: list[int] = []
-    flow.range(ITEMS).hide().map(increment).filter(is_even).reduce(add, 0).subscribe(seen.append)
-    return seen[0]
-
-
-def reactive_x() -> int:
-    seen: list[int] = []
-    reactivex.range(ITEMS).pipe(rx.map(increment), rx.filter(is_even), rx.reduce(add, 0)).subscribe(
-        seen.append
-    )
-    return seen[0]
-
-
-def per_item() -> None:
-    """What each item costs that reaches a subscriber."""
-    count = 0
-
-    def on_next(_: int) -> None:
-        nonlocal count
-        count += 1
-
-    def loop() -> int:
-        nonlocal count
-        count = 0
-        for n in range(ITEMS):
-            on_next(increment(n))
-        return count
-
-    def pushed() -> int:
-        nonlocal count
-        count = 0
-        flow.range(ITEMS).map(increment).subscribe(on_next)
-        return count
-
-    def pulled() -> int:
-        nonlocal count
-        count = 0
-        for n in flow.range(ITEMS).map(increment):
+    def loop(items, on_next):
+        for n in range(items):
+            n = increment(n)
+            if not is_positive(n):
+                continue
+            ...
             on_next(n)
-        return count
+    """
+    lines = ["def loop(items, on_next):", "    for n in range(items):"]
+    for index in range(stages):
+        if index % 2:
+            lines += ["        if not is_positive(n):", "            continue"]
+        else:
+            lines += ["        n = increment(n)"]
+    lines += ["        on_next(n)"]
+    names = dict(globals())
+    exec("\n".join(lines), names)
+    loop: Callable[[int, Callable[[int], None]], None] = names["loop"]
+    return loop
+
+
+def chain(stages: int, work: int = CHAIN_WORK) -> None:
+    """A map and a filter in turn, `stages` of them, and a callback for each item."""
+    items = work // (stages + 1)
+    loop = hand_written(stages)
+    turns = [index % 2 == 0 for index in range(stages)]
+
+    def made(source: Flow[int]) -> Flow[int]:
+        for maps in turns:
+            source = source.map(increment) if maps else source.filter(is_positive)
+        return source
+
+    def iterated(on_next: Callable[[int], None]) -> None:
+        for n in made(flow.range(items)):
+            on_next(n)
+
+    def by_builtins(on_next: Callable[[int], None]) -> None:
+        chained: Iterable[int] = range(items)
+        for maps in turns:
+            chained = map(increment, chained) if maps else filter(is_positive, chained)
+        for n in chained:
+            on_next(n)
+
+    def by_streamable(on_next: Callable[[int], None]) -> None:
+        chained = stream(range(items))
+        for maps in turns:
+            chained = chained.map(increment) if maps else chained.filter(is_positive)
+        for n in chained:
+            on_next(n)
+
+    def by_reactivex(on_next: Callable[[int], None]) -> None:
+        operators = [rx.map(increment) if maps else rx.filter(is_positive) for maps in turns]
+        reactivex.from_iterable(range(items)).pipe(*operators).subscribe(on_next)
+
+    def by_streamz(on_next: Callable[[int], None]) -> None:
+        source = last = Stream()
+        for maps in turns:
+            last = last.map(increment) if maps else last.filter(is_positive)
+        last.sink(on_next)
+        for n in range(items):
+            source.emit(n)
+
+    def by_aiostream(on_next: Callable[[int], None]) -> None:
+        chained = aio.range(items)
+        for maps in turns:
+            chained |= pipe.map(loose(increment)) if maps else pipe.filter(is_positive)
+        consumed(chained, on_next)
 
     compare(
-        "range | map, each item to a callback",
-        Case("hand-written loop", loop),
-        Case("flow, iterated", pulled),
-        Case("flow, subscribed", pushed),
-        items=ITEMS,
+        f"A chain of {stages}, map and filter in turn, each item to a callback",
+        python("hand-written loop", summed(lambda on_next: loop(items, on_next))),
+        Case("iterated", summed(iterated), 1.2),
+        Case(
+            "subscribed",
+            summed(lambda on_next: made(flow.range(items)).subscribe(on_next)),
+            1.5,
+        ),
+        Case(
+            "subscribed, source hidden",
+            summed(lambda on_next: made(flow.range(items).hide()).subscribe(on_next)),
+        ),
+        python("builtin map and filter", summed(by_builtins)),
+        peer("streamable", summed(by_streamable)),
+        peer("reactivex", summed(by_reactivex)),
+        peer("streamz", summed(by_streamz)),
+        peer("aiostream", summed(by_aiostream)),
+        items=items,
+        key=f"chain-{stages}",
     )
 
 
-def long_chain(stages: int) -> None:
-    """A chain of many maps, where the loop is long and the items few."""
+def reduced(items: int = REDUCED) -> None:
+    """A chain that ends in one item."""
 
-    def loop() -> int:
+    def by_hand() -> int:
         total = 0
-        for n in range(200):
-            y = n
-            for _ in range(stages):
-                y = increment(y)
-            total += y
+        for n in range(items):
+            y = increment(n)
+            if is_even(y):
+                total = add(total, y)
         return total
 
-    def flowed() -> int:
-        made = flow.range(200)
-        for _ in range(stages):
-            made = made.map(increment)
-        return sum(made)
+    def made(source: Flow[int]) -> Flow[int]:
+        return source.map(increment).filter(is_even).reduce(add, 0)
+
+    def subscribed(source: Flow[int]) -> int:
+        return _only(made(source).subscribe)
+
+    def by_reactivex() -> int:
+        operators = (rx.map(increment), rx.filter(is_even), rx.reduce(add, 0))
+        return _only(reactivex.from_iterable(range(items)).pipe(*operators).subscribe)
+
+    async def by_aiostream() -> int:
+        chained = aio.range(items) | pipe.map(loose(increment)) | pipe.filter(is_even)
+        return await (chained | pipe.reduce(add, initializer=0))
 
     compare(
-        f"a chain of {stages:,} maps, assembled, compiled (once) and run",
-        Case("nested hand-written loops", loop),
-        Case("flow, iterated", flowed),
-        items=200 * stages,
+        "range | map | filter | reduce",
+        python("hand-written loop", by_hand),
+        Case("iterated", lambda: next(iter(made(flow.range(items)))), 1.2),
+        Case("subscribed", lambda: subscribed(flow.range(items)), 1.5),
+        Case("subscribed, source hidden", lambda: subscribed(flow.range(items).hide())),
+        python(
+            "builtin map and filter, functools.reduce",
+            lambda: functools.reduce(add, filter(is_even, map(increment, range(items))), 0),
+        ),
+        peer(
+            "streamable, functools.reduce",
+            lambda: functools.reduce(add, stream(range(items)).map(increment).filter(is_even), 0),
+        ),
+        peer("reactivex", by_reactivex),
+        peer("aiostream", lambda: asyncio.run(by_aiostream())),
+        items=items,
+        key="reduce",
     )
 
 
-def one_element() -> None:
-    """Assemble, subscribe and complete a flow of one item."""
-    runs = 20_000
+def _only(subscribe: Callable[[Callable[[int], None]], object]) -> int:
     seen: list[int] = []
-    on_next = seen.append
+    subscribe(seen.append)
+    [only] = seen
+    return only
 
-    def loop() -> int:
-        for _ in range(runs):
-            on_next(increment(1))
-        return runs
 
-    def flowed() -> int:
-        for _ in range(runs):
-            flow.just(1).map(increment).subscribe(on_next)
-        return runs
+def cut(items: int = CUT) -> None:
+    """All but the first and the last tenth."""
+    first, kept = items // 10, items * 8 // 10
 
-    def reactive() -> int:
-        for _ in range(runs):
-            reactivex.just(1).pipe(rx.map(increment)).subscribe(on_next)
-        return runs
+    def by_hand(on_next: Callable[[int], None]) -> None:
+        skipped = taken = 0
+        for n in range(items):
+            if skipped < first:
+                skipped += 1
+            else:
+                on_next(n)
+                taken += 1
+                if taken == kept:
+                    break
+
+    def made() -> Flow[int]:
+        return flow.range(items).skip(first).take(kept)
+
+    def each(made: Iterable[int]) -> Callable[[Callable[[int], None]], None]:
+        def run(on_next: Callable[[int], None]) -> None:
+            for n in made:
+                on_next(n)
+
+        return run
+
+    def by_aiostream(on_next: Callable[[int], None]) -> None:
+        consumed(aio.range(items) | pipe.skip(first) | pipe.take(kept), on_next)
 
     compare(
-        "just(1) | map: assembly, subscription and completion",
-        Case("a call and an append", loop),
-        Case("flow, subscribed", flowed),
-        Case("reactivex 6.1", reactive),
+        "skip and take, each item to a callback",
+        python("hand-written loop", summed(by_hand)),
+        Case("iterated", summed(lambda on_next: each(made())(on_next))),
+        Case("subscribed", summed(lambda on_next: made().subscribe(on_next))),
+        python(
+            "itertools.islice",
+            summed(
+                lambda on_next: each(itertools.islice(range(items), first, first + kept))(on_next)
+            ),
+        ),
+        peer(
+            "streamable",
+            summed(lambda on_next: each(stream(range(items)).skip(first).take(kept))(on_next)),
+        ),
+        peer(
+            "reactivex",
+            summed(
+                lambda on_next: (
+                    reactivex.from_iterable(range(items))
+                    .pipe(rx.skip(first), rx.take(kept))
+                    .subscribe(on_next)
+                )
+            ),
+        ),
+        peer("aiostream", summed(by_aiostream)),
+        items=items,
+        key="take-skip",
+    )
+
+
+# -- a coroutine that takes them
+
+
+def awaited(items: int = AWAITED) -> None:
+    """What a coroutine gets by `async for`."""
+
+    async def generated() -> AsyncIterator[int]:
+        for n in range(items):
+            yield increment(n)
+
+    async def each(made: AsyncIterator[int], on_next: Callable[[int], None]) -> None:
+        async for n in made:
+            on_next(n)
+
+    def run(make: Callable[[], AsyncIterator[int]]) -> Callable[[], int]:
+        return summed(lambda on_next: asyncio.run(each(make(), on_next)))
+
+    async def over_queue(on_next: Callable[[int], None]) -> None:
+        waiting: asyncio.Queue[int | None] = asyncio.Queue(128)
+
+        async def produce() -> None:
+            for n in range(items):
+                await waiting.put(increment(n))
+            await waiting.put(None)
+
+        producer = asyncio.create_task(produce())
+        while (item := await waiting.get()) is not None:
+            on_next(item)
+        await producer
+
+    def by_aiostream(on_next: Callable[[int], None]) -> None:
+        consumed(aio.range(items) | pipe.map(loose(increment)), on_next)
+
+    def by_reactivex(on_next: Callable[[int], None]) -> None:
+        """It has no `async for`: a queue without a bound is what its users put between."""
+
+        async def consume() -> None:
+            waiting: asyncio.Queue[int | None] = asyncio.Queue()
+            observable = reactivex.from_iterable(range(items)).pipe(rx.map(increment))
+            observable.subscribe(waiting.put_nowait, on_completed=lambda: waiting.put_nowait(None))
+            while (item := await waiting.get()) is not None:
+                on_next(item)
+
+        asyncio.run(consume())
+
+    compare(
+        "async for over range | map, each item to a callback",
+        python("an asynchronous generator", run(generated)),
+        Case("async for", run(lambda: aiter(flow.range(items).map(increment)))),
+        Case(
+            "async for, source hidden", run(lambda: aiter(flow.range(items).hide().map(increment)))
+        ),
+        python("asyncio.Queue(128)", summed(lambda on_next: asyncio.run(over_queue(on_next)))),
+        peer("streamable", run(lambda: aiter(stream(range(items)).map(increment)))),
+        peer("reactivex, asyncio.Queue()", summed(by_reactivex)),
+        peer("aiostream", summed(by_aiostream)),
+        items=items,
+        key="async-for",
+    )
+
+
+# -- one element
+
+
+def repeated(
+    runs: int, make: Callable[[Callable[[int], None]], Callable[[], object]]
+) -> Callable[[], int]:
+    """`runs` times what `make` gives for a callback, as work whose result is what that got."""
+    seen: list[int] = []
+    work = make(seen.append)
+
+    def run() -> int:
+        seen.clear()
+        for _ in range(runs):
+            work()
+        return len(seen)
+
+    return run
+
+
+def called(on_next: Callable[[int], None]) -> Callable[[], object]:
+    return lambda: on_next(increment(1))
+
+
+def one(runs: int = RUNS) -> None:
+    """The way of one element: its flow made, subscribed to, and completed."""
+
+    def subscribed(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: flow.just(1).map(increment).subscribe(on_next)
+
+    def by_streamable(on_next: Callable[[int], None]) -> Callable[[], object]:
+        def work() -> None:
+            for n in stream((1,)).map(increment):
+                on_next(n)
+
+        return work
+
+    def by_reactivex(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: reactivex.just(1).pipe(rx.map(increment)).subscribe(on_next)
+
+    def by_streamz(on_next: Callable[[int], None]) -> Callable[[], object]:
+        def work() -> None:
+            source = Stream()
+            source.map(increment).sink(on_next)
+            source.emit(1)
+
+        return work
+
+    compare(
+        "just(1) | map to a callback: assembly, subscription and completion",
+        python("a call and an append", repeated(runs, called)),
+        Case("subscribed", repeated(runs, subscribed), mark_us=4.0),
+        peer("streamable", repeated(runs, by_streamable)),
+        peer("reactivex", repeated(runs, by_reactivex)),
+        peer("streamz", repeated(runs, by_streamz)),
         items=runs,
+        unit="subscription",
+        key="one-element",
+    )
+
+
+def one_assembled(runs: int = RUNS) -> None:
+    """The same, but that the flow is there already."""
+    flowed = flow.just(1).map(increment)
+    observable = reactivex.just(1).pipe(rx.map(increment))
+
+    def iterated(on_next: Callable[[int], None]) -> Callable[[], object]:
+        def work() -> None:
+            for n in flowed:
+                on_next(n)
+
+        return work
+
+    def subscribed(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: flowed.subscribe(on_next)
+
+    def by_reactivex(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: observable.subscribe(on_next)
+
+    compare(
+        "just(1) | map to a callback, assembled once: subscription and completion",
+        python("a call and an append", repeated(runs, called)),
+        Case("subscribed", repeated(runs, subscribed), mark_us=4.0),
+        Case("iterated", repeated(runs, iterated)),
+        peer("reactivex", repeated(runs, by_reactivex)),
+        items=runs,
+        unit="subscription",
+        key="one-element-assembled",
     )
 
 
 def main() -> None:
-    cases: list[tuple[str, Callable[[], int], float | None]] = [
-        ("hand-written loop", hand_written, None),
-        ("flow, iterated", iterated, 1.25),
-        ("flow, subscribed, unbounded", subscribed, 1.7),
-        ("flow, subscribed, source hidden", hidden, None),
-        ("builtin map, filter, reduce", builtins, None),
-        ("reactivex 6.1", reactive_x, None),
-    ]
-    compare(
-        "range | map | filter | reduce",
-        *(Case(name, work, mark) for name, work, mark in cases),
-        items=ITEMS,
-    )
-    per_item()
-    one_element()
-    long_chain(5_000)
+    for stages in (1, 3, 5, 20):
+        chain(stages)
+    reduced()
+    cut()
+    awaited()
+    one()
+    one_assembled()
 
 
 if __name__ == "__main__":

@@ -1,19 +1,47 @@
 """Cases that are timed in turn, round by round: a machine that slows down slows all of them.
 
 A figure is the median over the rounds; what is compared is a ratio to the case that is the floor.
+What is printed is also recorded, a line of JSON for each table, in the file that the environment
+names by `FLOW_BENCH_RECORD`: `report.py` makes its pages of that.
 """
 
 from __future__ import annotations
 
 import gc
+import json
+import math
+import os
 import statistics
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+PEERS = ("reactivex", "aiostream", "streamable", "streamz")
+
+
+@dataclass
+class Settings:
+    """What a caller of whole scripts may change; see `guard.py`."""
+
+    rounds: int | None = None
+    """How many rounds all tables take, or None for what each says. For a quick look, the
+    environment has `FLOW_BENCH_ROUNDS`."""
+    peers: bool = True
+    """Whether other libraries are timed."""
+    quiet: bool = False
+    """Whether tables are not printed."""
+
+
+settings = Settings(int(os.environ.get("FLOW_BENCH_ROUNDS", "0")) or None)
+
+tables: list[dict[str, object]] = []
+"""What was recorded in this process."""
 
 
 @dataclass
@@ -27,19 +55,41 @@ class Case:
     mark_us: float | None = None
     """The microseconds per item that it must not exceed, or None."""
     times: list[float] = field(default_factory=list[float])
+    by: str = "flow"
+    """Whose it is: "flow", "python", "pyspark", or one of `PEERS`."""
 
     @property
     def median(self) -> float:
         return statistics.median(self.times)
 
-    def verdict(self, ratio: float, items: int) -> str:
-        """Its marks, each with whether it was met."""
-        found = ((ratio, self.mark, ""), (self.median / items * 1e6, self.mark_us, " µs"))
-        return ", ".join(
-            f"{'≤' if value <= mark else '>'} {mark}{unit}"
+    def marks(self, ratio: float, items: int) -> list[dict[str, object]]:
+        """What it is held to: the mark, the value, the unit of both, and whether it was met."""
+        found = ((ratio, self.mark, "×"), (self.median / items * 1e6, self.mark_us, "µs"))
+        return [
+            {"mark": mark, "value": value, "unit": unit, "met": value <= mark}
             for value, mark, unit in found
             if mark is not None
+        ]
+
+    def verdict(self, ratio: float, items: int) -> str:
+        """Its marks, each with whether it was met."""
+        return ", ".join(
+            f"{'≤' if mark['met'] else '>'} {mark['mark']}{'' if mark['unit'] == '×' else ' µs'}"
+            for mark in self.marks(ratio, items)
         )
+
+
+def python(name: str, work: Callable[[], object]) -> Case:
+    """A case that needs no library."""
+    return Case(name, work, by="python")
+
+
+def peer(name: str, work: Callable[[], object]) -> Case:
+    """A case of the library that the name begins with."""
+    by = name.partition(",")[0]
+    if by not in PEERS:
+        raise ValueError(f"{name} begins with none of {PEERS}")
+    return Case(name, work, by=by)
 
 
 def compare(
@@ -51,6 +101,7 @@ def compare(
     same: Callable[[object], object] = lambda result: result,
     unit: str = "item",
     plural: str | None = None,
+    key: str | None = None,
 ) -> dict[str, float]:
     """Time the cases in turn and print a table; the first case is the floor.
 
@@ -63,10 +114,14 @@ def compare(
         same: what of a result must be equal in all cases.
         unit: what an item is called in the table.
         plural: what several are called, if an s is not all it takes.
+        key: what the report and the guard know the table by; None leaves it to the details.
 
     Returns:
         The ratio of each case's median to the floor's, by name.
     """
+    if not settings.peers:
+        cases = tuple(case for case in cases if case.by not in PEERS)
+    rounds = settings.rounds or rounds
     _time(title, cases, rounds, clock, same)
     floor = cases[0].median
     table = Table(title=title, title_justify="left")
@@ -83,6 +138,7 @@ def compare(
             case.verdict(ratio, items),
         )
     _print(table, items, rounds, plural or f"{unit}s")
+    record_cases(title, key, cases[0], cases, unit=unit, items=items, rounds=rounds, clock=clock)
     return {case.name: case.median / floor for case in cases}
 
 
@@ -118,6 +174,7 @@ def versus(
     Returns:
         The ratio of the medians of each pair, by name.
     """
+    rounds = settings.rounds or rounds
     cases = [
         (Case(f"{pair.name}, {ways[0]}", pair.first, pair.mark), Case(pair.name, pair.second))
         for pair in pairs
@@ -127,6 +184,7 @@ def versus(
     for heading in ("case", *ways, "ratio", "spread", "mark"):
         table.add_column(heading, justify="left" if heading == "case" else "right")
     ratios: dict[str, float] = {}
+    rows: list[dict[str, object]] = []
     for pair, (first, second) in zip(pairs, cases, strict=True):
         ratios[pair.name] = ratio = first.median / second.median
         by_round = [one / other for one, other in zip(first.times, second.times, strict=True)]
@@ -138,8 +196,175 @@ def versus(
             f"{min(by_round):.2f}–{max(by_round):.2f}",
             first.verdict(ratio, items),
         )
+        rows.append(
+            {
+                "name": pair.name,
+                "by": "flow",
+                "ns": first.median / items * 1e9,
+                "beside_ns": second.median / items * 1e9,
+                "ratio": ratio,
+                "low": min(by_round),
+                "high": max(by_round),
+                "marks": first.marks(ratio, items),
+            }
+        )
     _print(table, items, rounds, "items")
+    record("versus", title, None, rows, ways=ways, items=items, rounds=rounds, clock=clock)
     return ratios
+
+
+@dataclass
+class Curve:
+    """Work that comes in sizes."""
+
+    name: str
+    work: Callable[[int], object]
+    mark: float | None = None
+    """The slope on two logarithmic axes that it must not exceed; 1 is linear."""
+
+
+def grow(
+    title: str,
+    *curves: Curve,
+    axis: str,
+    sizes: Sequence[int],
+    rounds: int = 7,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, float]:
+    """Time each curve at each size, in turn, and print how the time grows.
+
+    A small size is run so often that it handles as much as the largest: noise is the same for all.
+
+    Args:
+        title: what all of them do.
+        curves: their results must be equal, size by size.
+        axis: what there are more and more of.
+        sizes: how many, from few to many.
+        rounds: as in `compare`.
+        clock: as in `compare`.
+
+    Returns:
+        The slope of each curve by name: that of the straight line nearest to its points.
+    """
+    rounds = settings.rounds or rounds
+    for size in sizes:
+        _same(f"{title}, {size:,} {axis}", [(each.name, each.work(size)) for each in curves])
+    times: dict[tuple[str, int], list[float]] = {}
+    for _ in range(rounds):
+        for size in sizes:
+            repeats = max(1, sizes[-1] // size)
+            for curve in curves:
+                gc.collect()
+                start = clock()
+                for _ in range(repeats):
+                    curve.work(size)
+                seconds = (clock() - start) / repeats
+                times.setdefault((curve.name, size), []).append(seconds)
+    table = Table(title=f"{title}: µs for so many {axis}", title_justify="left")
+    for heading in ("case", *(f"{size:,}" for size in sizes), "slope", "spread", "mark"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    slopes: dict[str, float] = {}
+    rows: list[dict[str, object]] = []
+    for curve in curves:
+        of = [times[curve.name, size] for size in sizes]
+        medians = [statistics.median(each) for each in of]
+        slopes[curve.name] = slope = _slope(sizes, medians)
+        by_round = [_slope(sizes, [each[number] for each in of]) for number in range(rounds)]
+        low, high = min(by_round), max(by_round)
+        met = curve.mark is None or slope <= curve.mark
+        table.add_row(
+            curve.name,
+            *(f"{median * 1e6:,.0f}" for median in medians),
+            f"{slope:.2f}",
+            f"{low:.2f}–{high:.2f}",
+            "" if curve.mark is None else f"{'≤' if met else '>'} {curve.mark}",
+        )
+        marks = [{"mark": curve.mark, "value": slope, "unit": "slope", "met": met}]
+        rows.append(
+            {
+                "name": curve.name,
+                "by": "python" if curve.mark is None else "flow",
+                "seconds": medians,
+                "ratio": slope,
+                "low": low,
+                "high": high,
+                "marks": marks if curve.mark is not None else [],
+            }
+        )
+    _print(table, sizes[-1], rounds, axis)
+    record("grow", title, None, rows, axis=axis, sizes=sizes, rounds=rounds, clock=clock)
+    return slopes
+
+
+@dataclass
+class Store:
+    """Something that keeps items."""
+
+    name: str
+    fill: Callable[[int], object]
+    """Given a number of items, keep so many of the same one, and give what holds them."""
+    mark: float | None = None
+    """The bytes per item that it must not exceed, or None."""
+    by: str = "flow"
+    """As in `Case`."""
+
+
+def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
+    """Print how many bytes are kept for each item beside the item itself.
+
+    Args:
+        title: what all of them do.
+        stores: each is filled once.
+        items: how many are kept.
+
+    Returns:
+        The bytes for each item, by name.
+    """
+    table = Table(title=title, title_justify="left")
+    for heading in ("case", "bytes / item", "mark"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    found: dict[str, float] = {}
+    rows: list[dict[str, object]] = []
+    for store in stores:
+        store.fill(10)  # what is made once, for all
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        filled = store.fill(items)
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        del filled
+        found[store.name] = each = (after - before) / items
+        met = store.mark is None or each <= store.mark
+        verdict = "" if store.mark is None else f"{'≤' if met else '>'} {store.mark:.0f}"
+        table.add_row(store.name, f"{each:.1f}", verdict)
+        marks = [{"mark": store.mark, "value": each, "unit": "bytes", "met": met}]
+        rows.append(
+            {
+                "name": store.name,
+                "by": store.by,
+                "ratio": each,
+                "marks": marks if store.mark is not None else [],
+            }
+        )
+    _print(table, items, 1, "items")
+    record("weigh", title, None, rows, items=items, rounds=1)
+    return found
+
+
+def _slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    line = statistics.linear_regression(
+        [math.log(size) for size in sizes], [math.log(second) for second in seconds]
+    )
+    return line.slope
+
+
+def _same(title: str, results: Sequence[tuple[str, object]]) -> None:
+    _, expected = results[0]
+    for name, found in results[1:]:
+        if found != expected:
+            raise AssertionError(f"{title}: {name} gave {found!r:.200}, not {expected!r:.200}")
 
 
 def _time(
@@ -150,11 +375,7 @@ def _time(
     same: Callable[[object], object],
 ) -> None:
     """Run each case once to compare the results, then all of them `rounds` times in turn."""
-    expected = same(cases[0].work())
-    for case in cases[1:]:
-        found = same(case.work())
-        if found != expected:
-            raise AssertionError(f"{title}: {case.name} gave {found!r}, not {expected!r}")
+    _same(title, [(case.name, same(case.work())) for case in cases])
     for _ in range(rounds):
         for case in cases:
             gc.collect()
@@ -164,7 +385,71 @@ def _time(
 
 
 def _print(table: Table, items: int, rounds: int, things: str) -> None:
-    console = Console(width=100)
+    if settings.quiet:
+        return
+    console = Console(width=120)
     console.print(table)
     python = ".".join(map(str, sys.version_info[:3]))
     console.print(f"[dim]{items:,} {things}, {rounds} interleaved rounds, CPython {python}[/dim]\n")
+
+
+def record_cases(
+    title: str,
+    key: str | None,
+    floor: Case,
+    cases: Sequence[Case],
+    *,
+    items: int,
+    rounds: int,
+    clock: Callable[[], float],
+    unit: str = "item",
+) -> None:
+    """Add a table of cases that were timed; see `compare` for the arguments."""
+    rows: list[dict[str, object]] = []
+    for case in cases:
+        ratio = case.median / floor.median
+        rows.append(
+            {
+                "name": case.name,
+                "by": "floor" if case is floor else case.by,
+                "ns": case.median / items * 1e9,
+                "ratio": ratio,
+                "low": min(case.times) / floor.median,
+                "high": max(case.times) / floor.median,
+                "marks": case.marks(ratio, items),
+            }
+        )
+    record("compare", title, key, rows, unit=unit, items=items, rounds=rounds, clock=clock)
+
+
+def record(
+    kind: str,
+    title: str,
+    key: str | None,
+    rows: list[dict[str, object]],
+    *,
+    clock: Callable[[], float] | None = None,
+    **more: object,
+) -> None:
+    """Add a table to the file that the environment names, if it names one.
+
+    Args:
+        kind: the function that has printed it.
+        title: its title.
+        key: as in `compare`.
+        rows: what `report.py` reads: a name, whose it is, figures, and marks.
+        clock: what was timed.
+        more: anything else that a reader has to know.
+    """
+    entry: dict[str, object] = {
+        "kind": kind,
+        "title": title,
+        "key": key,
+        "clock": "wall" if clock is time.perf_counter else "CPU",
+        "rows": rows,
+        **more,
+    }
+    tables.append(entry)
+    if path := os.environ.get("FLOW_BENCH_RECORD"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            print(json.dumps(entry, ensure_ascii=False), file=file)

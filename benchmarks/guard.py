@@ -1,0 +1,165 @@
+"""Fails if a ratio to the floor has become half as bad again as the recorded one.
+
+    python benchmarks/guard.py             what CI runs, in less than a minute
+    python benchmarks/guard.py --record    take what is found as the new measure, for this Python
+
+Ratios are compared, never seconds: the floor is timed beside each case, round by round, on the same
+machine. What is over its limit is timed once more, with more rounds: a machine that other people
+use has bad moments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import rounds
+
+RECORDED = Path(__file__).with_name("recorded.json")
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+WORSE = 1.5
+ROUNDS, ROUNDS_AGAIN = 7, 21
+
+Ratios = dict[str, dict[str, float]]
+"""By the key of a table, and the name of a case of this library."""
+
+
+def cases() -> dict[str, Callable[[], object]]:
+    """What is timed, by the keys of the tables, in sizes that take a moment."""
+    import bench_inner
+    import bench_multicast
+    import bench_ops
+    import bench_sync
+
+    return {
+        "chain-1": partial(bench_sync.chain, 1, 20_000),
+        "chain-3": partial(bench_sync.chain, 3, 30_000),
+        "chain-20": partial(bench_sync.chain, 20, 40_000),
+        "reduce": partial(bench_sync.reduced, 10_000),
+        "take-skip": partial(bench_sync.cut, 10_000),
+        "async-for": partial(bench_sync.awaited, 3_000),
+        "one-element": partial(bench_sync.one, 500),
+        "one-element-assembled": partial(bench_sync.one_assembled, 500),
+        "map-just": partial(bench_inner.justs, 4_000),
+        "cross-100": partial(bench_inner.cross, 100),
+        "observe-on": partial(bench_ops.hops, 10_000),
+        "merge": partial(bench_ops.merging, 10_000),
+        "zip": partial(bench_ops.zipping, 5_000),
+        "concat": partial(bench_ops.chaining, 10_000),
+        "group-by": partial(bench_ops.grouping, 10_000),
+        "multicast-1": partial(bench_multicast.many, 1, 5_000),
+        "multicast-16": partial(bench_multicast.many, 16, 5_000),
+        "replay": partial(bench_multicast.replaying, 20_000),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("keys", nargs="*", metavar="key", help="tables of the report; all if none")
+    parser.add_argument("--record", action="store_true", help="keep what is found")
+    options = parser.parse_args(arguments)
+    timed = cases()
+    keys = options.keys or list(timed)
+    if unknown := [key for key in keys if key not in timed]:
+        parser.error(f"no case is called {', '.join(unknown)}, but {', '.join(timed)}")
+    rounds.settings.peers = False
+    rounds.settings.quiet = True
+    start = time.monotonic()
+    if options.record:
+        record(measure(timed, keys, ROUNDS_AGAIN))
+        return 0
+    limits = {key: {name: WORSE * ratio for name, ratio in recorded(key).items()} for key in keys}
+    found = measure(timed, keys, ROUNDS)
+    again = [key for key in keys if over(found[key], limits[key])]
+    found |= measure(timed, again, ROUNDS_AGAIN)
+    bad = [key for key in keys if over(found[key], limits[key])]
+    show(found, limits, again)
+    print(f"{len(keys)} cases, {len(again)} timed again, {time.monotonic() - start:.0f} s")
+    for key in bad:
+        for name in over(found[key], limits[key]):
+            print(f"{key}, {name}: {problem(found[key].get(name), limits[key].get(name))}")
+    return 1 if bad else 0
+
+
+def measure(timed: dict[str, Callable[[], object]], keys: list[str], count: int) -> Ratios:
+    """Time cases, and return the ratios of this library."""
+    rounds.settings.rounds = count
+    found: Ratios = {}
+    for key in keys:
+        rounds.tables.clear()
+        timed[key]()
+        [table] = (table for table in rounds.tables if table["key"] == key)
+        rows: Any = table["rows"]  # Any: rounds.py says what it is
+        found[key] = {row["name"]: row["ratio"] for row in rows if row["by"] == "flow"}
+    return found
+
+
+def recorded(key: str) -> dict[str, float]:
+    """The recorded ratios: those of this Python, or the worst of all others."""
+    all_of_them: dict[str, Ratios] = json.loads(RECORDED.read_text("utf-8"))
+    if PYTHON in all_of_them:
+        return all_of_them[PYTHON].get(key, {})
+    worst: dict[str, float] = {}
+    for ratios in all_of_them.values():
+        for name, ratio in ratios.get(key, {}).items():
+            worst[name] = max(ratio, worst.get(name, 0))
+    return worst
+
+
+def record(found: Ratios) -> None:
+    """Put ratios into the file, for this Python."""
+    kept: dict[str, Ratios] = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
+    for key, ratios in found.items():
+        kept.setdefault(PYTHON, {})[key] = {name: round(ratio, 2) for name, ratio in ratios.items()}
+    RECORDED.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+def over(found: dict[str, float], limits: dict[str, float]) -> list[str]:
+    """What is over its limit, has none, or was not found."""
+    return [
+        name
+        for name in {**found, **limits}
+        if name not in limits or name not in found or found[name] > limits[name]
+    ]
+
+
+def problem(ratio: float | None, limit: float | None) -> str:
+    """What is wrong, in words."""
+    if limit is None:
+        return "nothing is recorded for it; if it is new: guard.py --record"
+    if ratio is None:
+        return "it is recorded, but is not there any more; if that is meant: guard.py --record"
+    was = limit / WORSE
+    return f"{ratio:.2f} times its floor, and was {was:.2f}: {ratio / was:.1f} times as bad"
+
+
+def show(found: Ratios, limits: Ratios, again: list[str]) -> None:
+    """Print a row for each case."""
+    table = Table(title=f"Ratios to the floor, limits {WORSE} times the recorded ones")
+    for heading in ("case", "way", "recorded", "now", "now / recorded", ""):
+        table.add_column(heading, justify="left" if heading in ("case", "way") else "right")
+    for key, ratios in found.items():
+        for name, ratio in ratios.items():
+            limit = limits[key].get(name)
+            was = "" if limit is None else f"{limit / WORSE:.2f}"
+            share = "" if limit is None else f"{ratio / limit * WORSE:.2f}"
+            worse = limit is None or ratio > limit
+            verdict = "worse" if worse else "timed again" if key in again else ""
+            table.add_row(key, name, was, f"{ratio:.2f}", share, verdict)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

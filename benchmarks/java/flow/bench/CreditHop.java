@@ -1,0 +1,60 @@
+package flow.bench;
+
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** The least that a bounded hop can be: a queue, credits, and a task that drains; see bench_ops.py. */
+final class CreditHop implements Runnable {
+  private final Executor pool;
+  private final int items;
+  private final Sum sum;
+  private final ConcurrentLinkedQueue<Integer> queue = new ConcurrentLinkedQueue<>();
+  private final AtomicInteger work = new AtomicInteger();
+  private final CountDownLatch done = new CountDownLatch(1);
+  private int produced;
+  private int consumed;
+  private int total;
+
+  CreditHop(Executor pool, int items, Sum sum) {
+    this.pool = pool;
+    this.items = items;
+    this.sum = sum;
+  }
+
+  void await() throws InterruptedException {
+    grant(128);
+    done.await();
+  }
+
+  private void grant(int credit) {
+    int end = Math.min(items, produced + credit);
+    while (produced < end) {
+      queue.offer(produced++);
+      if (work.getAndIncrement() == 0) {
+        pool.execute(this);
+      }
+    }
+  }
+
+  @Override
+  public void run() {
+    int missed = 1;
+    do {
+      Integer item;
+      while ((item = queue.poll()) != null) {
+        sum.accept(item);
+        total++;
+        if (++consumed == 96) {
+          consumed = 0;
+          grant(96);
+        }
+      }
+      missed = work.addAndGet(-missed);
+    } while (missed != 0);
+    if (total == items) {
+      done.countDown();
+    }
+  }
+}

@@ -1,0 +1,172 @@
+"""Run all benchmarks, and write what they found: pages, pictures, and every figure as JSON.
+
+    python benchmarks/report.py                       everything; the pages in docs/benchmarks
+    python benchmarks/report.py bench_ops.py          tables on the terminal, no pages
+    python benchmarks/report.py --from results.json   the pages again, of what is recorded
+
+RxJava is measured where java, javac and mvn are present, Spark where its script is and java.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pages
+import pictures
+import rxjava
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs" / "benchmarks"
+CACHE = HERE.parent / ".nox" / ".cache" / "bench"
+
+SCRIPTS: dict[str, tuple[str, ...]] = {
+    "bench_sync.py": (),
+    "bench_inner.py": (),
+    "bench_ops.py": (),
+    "bench_multicast.py": (),
+    "bench_growth.py": (),
+    "bench_memory.py": (),
+    "bench_core.py": (),
+    "bench_spark.py": ("stages", "in", "--rows", "1000000", "--rounds", "7"),
+}
+"""What a full run runs, and with which arguments."""
+
+Entry = dict[str, Any]  # Any: what JSON holds; rounds.py says what that is
+
+
+def main() -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("scripts", nargs="*", help="those to run; without any, all")
+    parser.add_argument("--output", type=Path, default=DOCS, help="the folder of the pages")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="a folder for what Java needs")
+    parser.add_argument("--rounds", type=int, help="of each table, for a quick look")
+    parser.add_argument("--without-java", action="store_true", help="neither RxJava nor Spark")
+    parser.add_argument("--from", type=Path, dest="recorded", help="render this, run nothing")
+    options = parser.parse_args()
+    if options.recorded:
+        results = json.loads(options.recorded.read_text("utf-8"))
+        write(results, options.output)
+        return 0
+    if options.scripts:
+        names = [Path(script).name for script in options.scripts]
+        _, failed = run(names, options.rounds)
+        return 1 if failed else 0
+    names = [name for name in SCRIPTS if not options.without_java or "spark" not in name]
+    facts = machine()
+    start = time.monotonic()
+    tables, failed = run(names, options.rounds)
+    java: list[dict[str, object]] = []
+    if options.without_java or (lacking := rxjava.missing()):
+        why = "not asked for" if options.without_java else f"missing: {', '.join(lacking)}"
+        print(f"RxJava is not measured, {why}", file=sys.stderr)
+    else:
+        java = rxjava.measure(options.cache.resolve(), options.rounds or 7)
+    facts["minutes"] = f"{(time.monotonic() - start) / 60:.0f}"
+    results = {"facts": facts, "failed": failed, "tables": in_order(tables), "rxjava": java}
+    write(results, options.output)
+    return 1 if failed else 0
+
+
+def run(names: list[str], rounds: int | None) -> tuple[list[Entry], list[str]]:
+    """Run scripts in processes of their own; a script that fails does not stop the others.
+
+    Returns:
+        Their tables, and the names of those that failed.
+    """
+    failed: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "tables.jsonl"
+        record.touch()
+        env = os.environ | {"FLOW_BENCH_RECORD": str(record)}
+        if rounds:
+            env["FLOW_BENCH_ROUNDS"] = str(rounds)
+        for name in names:
+            start = time.monotonic()
+            # One after the other: figures are worth nothing if two run at the same time.
+            done = subprocess.run(
+                (sys.executable, str(HERE / name), *SCRIPTS.get(name, ())), check=False, env=env
+            )
+            if done.returncode:
+                failed.append(name)
+            print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+        return [json.loads(line) for line in record.read_text("utf-8").splitlines()], failed
+
+
+def in_order(tables: list[Entry]) -> list[Entry]:
+    """As they come, but `multicast-4` before `multicast-16`."""
+    first: dict[str, int] = {}
+
+    def place(index: int) -> tuple[int, int]:
+        name, _, number = (tables[index]["key"] or "").rpartition("-")
+        if not name or not number.isdigit():
+            return index, 0
+        return first.setdefault(name, index), int(number)
+
+    return [tables[index] for index in sorted(range(len(tables)), key=place)]
+
+
+def write(results: Entry, folder: Path) -> None:
+    """Write the pages, the pictures and the figures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(
+        json.dumps(pages.rounded(results), ensure_ascii=False, indent=1) + "\n", "utf-8"
+    )
+    pictures.ratios(results["tables"], results["rxjava"], folder / "ratios.svg")
+    pictures.growth(results["tables"], folder / "growth.svg")
+    (folder / "README.md").write_text(pages.overview(results), "utf-8")
+    (folder / "details.md").write_text(pages.details(results), "utf-8")
+
+
+def machine() -> dict[str, str]:
+    """What a reader has to know of the machine; nothing that says whose it is."""
+    facts = {
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "memory": _memory(),
+        "load at the start": f"{os.getloadavg()[0]:.1f}",
+        "system": platform.system(),
+        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    for name in ("reactivex", "aiostream", "streamable", "streamz", "pyspark", "pyarrow"):
+        try:
+            facts[name] = version(name)
+        except PackageNotFoundError:
+            facts[name] = "not installed"
+    if java := shutil.which("java"):
+        said = subprocess.run((java, "--version"), check=True, capture_output=True, text=True)
+        facts["Java"] = " ".join(said.stdout.split()[:2])
+    return facts
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (OSError, ValueError):
+        return "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

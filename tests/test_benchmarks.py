@@ -1,0 +1,254 @@
+"""The benchmarks' own arithmetic: what counts as met, as worse, as linear, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    """Import a module of the benchmarks, anew for each test."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(gc, "collect", lambda: 0)  # between all rounds, of all that pytest has
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+class Clock:
+    """Time passes when the work says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def takes(self, *seconds: float, result: object = None) -> Callable[[], object]:
+        """Work of so many seconds, round by round."""
+        each = itertools.cycle(seconds)
+
+        def work() -> object:
+            self.seconds += next(each)
+            return result
+
+        return work
+
+
+def test_a_ratio_is_that_of_the_medians_and_the_first_round_is_not_counted(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds, clock = load("rounds"), Clock()
+    ratios = rounds.compare(
+        "title",
+        rounds.Case("floor", clock.takes(99, 1, 2, 3)),
+        rounds.Case("slow", clock.takes(0, 4, 6, 50)),
+        items=1,
+        rounds=3,
+        clock=clock,
+    )
+    assert ratios == {"floor": 1, "slow": 3}
+
+
+def test_cases_with_different_results_are_refused(load: Callable[[str], ModuleType]) -> None:
+    rounds, clock = load("rounds"), Clock()
+    with pytest.raises(AssertionError, match=r"title: wrong gave 2, not 1"):
+        rounds.compare(
+            "title",
+            rounds.Case("floor", clock.takes(1, result=1)),
+            rounds.Case("wrong", clock.takes(1, result=2)),
+            items=1,
+            clock=clock,
+        )
+
+
+def test_what_is_printed_is_recorded_with_its_marks(
+    load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "record"
+    monkeypatch.setenv("FLOW_BENCH_RECORD", str(record))
+    rounds, clock = load("rounds"), Clock()
+    rounds.compare(
+        "title",
+        rounds.python("floor", clock.takes(1)),
+        rounds.Case("ours", clock.takes(3), 2.0, 4e6),
+        rounds.peer("reactivex, somehow", clock.takes(5)),
+        items=1,
+        clock=clock,
+        key="key",
+    )
+    [line] = record.read_text("utf-8").splitlines()
+    table = json.loads(line)
+    assert (table["key"], table["title"], table["rounds"]) == ("key", "title", 7)
+    assert [(row["name"], row["by"], row["ratio"]) for row in table["rows"]] == [
+        ("floor", "floor", 1),
+        ("ours", "flow", 3),
+        ("reactivex, somehow", "reactivex", 5),
+    ]
+    assert table["rows"][1]["marks"] == [
+        {"mark": 2.0, "value": 3, "unit": "×", "met": False},
+        {"mark": 4e6, "value": 3e6, "unit": "µs", "met": True},
+    ]
+
+
+@pytest.mark.parametrize(("power", "met"), [(1, True), (2, False)])
+def test_a_slope_is_the_power_by_which_time_grows(
+    load: Callable[[str], ModuleType], power: int, met: bool
+) -> None:
+    rounds, clock = load("rounds"), Clock()
+
+    def work(size: int) -> None:
+        clock.seconds += size**power
+
+    slopes = rounds.grow(
+        "title",
+        rounds.Curve("curve", work, 1.05),
+        axis="items",
+        sizes=(10, 100, 1_000),
+        clock=clock,
+    )
+    assert slopes["curve"] == pytest.approx(power)
+    assert rounds.tables[-1]["rows"][0]["marks"][0]["met"] is met
+
+
+def test_bytes_are_those_of_what_holds_the_items(load: Callable[[str], ModuleType]) -> None:
+    rounds = load("rounds")
+    found = rounds.weigh("title", rounds.Store("list", lambda items: [1] * items))
+    assert found["list"] == pytest.approx(8, abs=0.1)
+
+
+@pytest.fixture
+def guarded(
+    load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., int]:
+    """The guard of one case, `ratio` times its floor; `again` when it is timed again."""
+
+    def run(*arguments: str, ratio: float, again: float | None = None) -> int:
+        guard, rounds, clock = load("guard"), load("rounds"), Clock()
+
+        def case() -> None:
+            later = rounds.settings.rounds != guard.ROUNDS
+            rounds.compare(
+                "title",
+                rounds.python("floor", clock.takes(1)),
+                rounds.Case("ours", clock.takes(ratio if again is None or not later else again)),
+                items=1,
+                clock=clock,
+                key="key",
+            )
+
+        monkeypatch.setattr(guard, "RECORDED", tmp_path / "recorded.json")
+        monkeypatch.setattr(guard, "cases", lambda: {"key": case})
+        found: int = guard.main([*arguments])
+        return found
+
+    return run
+
+
+def test_the_guard_passes_what_is_less_than_half_as_bad_again(
+    guarded: Callable[..., int],
+) -> None:
+    assert guarded("--record", ratio=2) == 0
+    assert guarded(ratio=2.9) == 0
+
+
+def test_the_guard_fails_for_what_is_worse_and_says_by_how_much(
+    guarded: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    guarded("--record", ratio=2)
+    assert guarded(ratio=3.2) == 1
+    assert "key, ours: 3.20 times its floor, and was 2.00: 1.6 times as bad" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_guard_times_again_what_is_over_its_limit(guarded: Callable[..., int]) -> None:
+    guarded("--record", ratio=2)
+    assert guarded(ratio=9, again=2) == 0
+
+
+def test_the_guard_fails_for_what_is_not_recorded(
+    guarded: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "recorded.json").write_text("{}", "utf-8")
+    assert guarded(ratio=1) == 1
+    assert "key, ours: nothing is recorded for it" in capsys.readouterr().out
+
+
+def test_the_guard_holds_another_python_to_the_worst_that_is_recorded(
+    guarded: Callable[..., int], tmp_path: Path
+) -> None:
+    recorded = {"1.4": {"key": {"ours": 2}}, "1.5": {"key": {"ours": 4}}}
+    (tmp_path / "recorded.json").write_text(json.dumps(recorded), "utf-8")
+    assert guarded(ratio=5.9) == 0
+    assert guarded(ratio=6.1) == 1
+
+
+def results(java: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of one case of three ways, as a script records it."""
+    mark = {"mark": 1.2, "value": 1.1, "unit": "×", "met": True}
+    rows = [
+        {"name": "a loop", "by": "floor", "ns": 10.0, "ratio": 1.0, "marks": []},
+        {"name": "iterated", "by": "flow", "ns": 11.0, "ratio": 1.1, "marks": [mark]},
+        {
+            "name": "subscribed",
+            "by": "flow",
+            "ns": 20.0,
+            "ratio": 2.0,
+            "marks": [mark | {"value": 2.0, "met": False}],
+        },
+    ]
+    table = {
+        "kind": "compare",
+        "key": "chain-1",
+        "title": "title",
+        "unit": "item",
+        "items": 1,
+        "rounds": 7,
+        "clock": "CPU",
+        "rows": rows,
+    }
+    facts = {"Python": "CPython", "minutes": "1"}
+    return {"facts": facts, "failed": [], "tables": [table], "rxjava": java}
+
+
+def test_the_report_names_what_was_missed_first_and_counts_what_was_met(
+    load: Callable[[str], ModuleType],
+) -> None:
+    page = load("pages").overview(results([]))
+    assert "1 of 2 are met." in page
+    assert page.index("| subscribed | ≤ 1.2 × | 2.00 × |  | **missed** |") < page.index(
+        "| iterated | ≤ 1.2 × | 1.10 × |  | met |"
+    )
+
+
+def test_the_report_sets_rxjava_beside_the_way_of_the_same_name(
+    load: Callable[[str], ModuleType],
+) -> None:
+    java = [{"key": "chain-1", "name": "subscribed", "ratio": 7.0}]
+    page = load("pages").overview(results(java))
+    assert "| subscribed | **this library** | 20 | 2.00 |  | **>** 1.2 | 7.00 |" in page
+    assert "| iterated | **this library** | 11 | 1.10 |  | ≤ 1.2 |  |" in page
+
+
+def test_all_that_the_guard_times_is_recorded(load: Callable[[str], ModuleType]) -> None:
+    recorded = json.loads((BENCHMARKS / "recorded.json").read_text("utf-8"))
+    source = (BENCHMARKS / "guard.py").read_text("utf-8")
+    for python, ratios in recorded.items():
+        for key, ways in ratios.items():
+            assert f'"{key}"' in source, f"{python} has ratios of {key}, which is not timed"
+            assert all(ratio > 0 for ratio in ways.values())
