@@ -21,9 +21,9 @@ from typing import Final
 HERE: Final = Path(__file__).parent
 SKIPPED: Final = 77
 
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "jvm")]
 
-from flow_tck.toolchain import MissingToolError, missing_tools, prepare  # noqa: E402 - see above
+from flow_jvm import MissingToolError, missing_tools, prepare  # noqa: E402 - see above
 
 
 def main() -> int:
@@ -77,7 +77,7 @@ def main() -> int:
         print(*chosen, sep="\n")
         return 0
     try:
-        toolchain = prepare(options.cache.resolve())
+        toolchain = prepare(HERE, options.cache.resolve())
     except (MissingToolError, subprocess.CalledProcessError) as error:
         print(f"the kit cannot be prepared: {error}", file=sys.stderr)
         return 1

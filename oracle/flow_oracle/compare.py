@@ -1,0 +1,221 @@
+"""Whether two runs of a case come to the same, but for what was decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, final
+
+from flow_oracle.decisions import calm, concerns, healthy, in_place, is_exact, names, reference
+from flow_oracle.language import Node
+
+__all__ = ["Comparison", "Oracle", "Run"]
+
+Run = Callable[[Node], list[str]]
+
+TOO_LONG: Final = ["too long"]
+
+
+@final
+@dataclass
+class Comparison:
+    """What became of a case.
+
+    Args:
+        ours: the events here.
+        theirs: the events there.
+        difference: what differs; empty if nothing does.
+        decided: the names of the decisions that were needed.
+        exact: whether what sources see was compared, too.
+        endless: whether both sides were stopped, and not compared.
+    """
+
+    ours: list[str]
+    theirs: list[str]
+    difference: str = ""
+    decided: set[str] = field(default_factory=set[str])
+    exact: bool = False
+    endless: bool = False
+
+
+@final
+class Oracle:
+    """Runs cases on both sides.
+
+    Args:
+        here: this library.
+        there: RxJava.
+        without: names of decisions that are not taken into account.
+    """
+
+    def __init__(self, here: Run, there: Run, without: frozenset[str] = frozenset()) -> None:
+        self._here = here
+        self._there = there
+        self._without = without
+
+    def compare(self, case: Node) -> Comparison:
+        """Run `case` and compare."""
+        made = self._compared(case)
+        if made.difference and "sequence_equal" in names(case[1]):
+            other = self._compared(case, in_place)
+            made = made if other.difference else other
+        for name, change in (
+            ("not-asked-ahead-of-the-others", healthy),
+            ("first-come-first-served", calm),
+        ):
+            if made.difference and concerns(name, case) and name not in self._without:
+                again = self._compared(change(case))
+                if not again.difference:
+                    made.difference = ""
+                    made.decided = {name} | again.decided
+        return made
+
+    def _compared(self, case: Node, also: Callable[[Node], Node] = lambda case: case) -> Comparison:
+        ours, theirs = self._here(case), self._there(also(reference(case, self._without)))
+        made = Comparison(ours, theirs)
+        if TOO_LONG in (ours, theirs):
+            made.endless = ours == theirs == TOO_LONG
+            made.difference = "" if made.endless else "only one side ends"
+            return made
+        made.difference = (
+            self._downstream(_seen(ours), _seen(theirs), made)
+            or _left_running(ours)
+            or self._upstream(case, made)
+        )
+        return made
+
+    def _downstream(self, ours: _Seen, theirs: _Seen, made: Comparison) -> str:
+        if ours.trouble:
+            return ours.trouble
+        if ours.events != theirs.events:
+            return "items"
+        if ours.end and ours.ended_after_cancel:
+            return "a signal after cancel"
+        end = theirs.end
+        if end and theirs.ended_after_cancel:
+            if "silence-after-cancel" in self._without:
+                return "the end after cancel"
+            made.decided.add("silence-after-cancel")
+            end = ""
+        if ours.end == end:
+            if not end or ours.end_at == theirs.end_at:
+                return ""
+        elif ours.end and end:
+            if not _same_errors(ours, end):
+                return "the end"
+            if "several-errors" in self._without:
+                return "several errors"
+            made.decided.add("several-errors")
+        if ours.end and end and ours.end_at == theirs.end_at:
+            return ""
+        # One side knows that it is over, and the other one does not yet.
+        first = not end or (ours.end and ours.end_at < theirs.end_at)
+        sooner = ours if first else theirs
+        if sooner.ended_with_demand or (not (ours.end and end) and "cancel" not in ours.events):
+            return "the end"
+        if "end-with-demand" in self._without:
+            return "the moment of the end"
+        made.decided.add("end-with-demand")
+        return ""
+
+    def _upstream(self, case: Node, made: Comparison) -> str:
+        if made.decided or not is_exact(case):
+            return ""
+        made.exact = True
+        demanded = bool(case[2][1])
+        ours, theirs = (_in_order(trace, demanded) for trace in (made.ours, made.theirs))
+        return "" if ours == theirs else "what sources see"
+
+
+@final
+@dataclass
+class _Seen:
+    """What the subscriber has seen and done."""
+
+    events: list[str] = field(default_factory=list[str])
+    """Without the end."""
+    end: str = ""
+    end_at: int = 0
+    ended_with_demand: bool = False
+    ended_after_cancel: bool = False
+    dropped: list[str] = field(default_factory=list[str])
+    trouble: str = ""
+
+
+def _seen(trace: list[str]) -> _Seen:
+    seen = _Seen()
+    requested = received = 0
+    for event in trace:
+        word, _, rest = event.partition(" ")
+        if word.isdigit() or word == "subscribed":
+            continue
+        if word == "dropped":
+            seen.dropped.append(rest)
+            continue
+        if word in ("complete", "error"):
+            if seen.end:
+                seen.trouble = "a second end"
+            seen.end = event
+            seen.end_at = len(seen.events)
+            seen.ended_with_demand = requested > received
+            seen.ended_after_cancel = "cancel" in seen.events
+            continue
+        if word == "raised":
+            seen.trouble = event
+        elif word == "request":
+            requested += int(rest)
+        elif word == "next":
+            received += 1
+            if seen.end:
+                seen.trouble = "an item after the end"
+            elif received > requested:
+                seen.trouble = "more than was requested"
+        seen.events.append(event)
+    return seen
+
+
+def _same_errors(ours: _Seen, theirs: str) -> bool:
+    """Whether an error there is made of the one here and those that were dropped here."""
+    wanted, inner = sorted(_leaves(theirs)), _leaves(ours.end)
+    if "several(" not in theirs or not inner:
+        return False
+    # Only what ends the flow alone leaves others behind, which are dropped then.
+    return wanted == sorted(inner + (ours.dropped if len(inner) == 1 else []))
+
+
+def _leaves(end: str) -> list[str]:
+    """The errors that an end stands for, those of groups in groups included."""
+    return [name for name in re.findall(r"[\w-]+", end) if name not in ("error", "several")]
+
+
+def _left_running(trace: list[str]) -> str:
+    """A source that goes on when the subscriber has cancelled, or has seen the end."""
+    running: set[str] = set()
+    over = False
+    for event in trace:
+        name, _, what = event.partition(" ")
+        if not name.isdigit():
+            over = over or name in ("cancel", "complete", "error")
+        elif what == "subscribe":
+            running.add(name)
+        elif what in ("complete", "error", "cancel"):
+            running.discard(name)
+    return f"source {min(running)} is left running" if over and running else ""
+
+
+def _in_order(trace: list[str], demanded: bool) -> list[str]:
+    """All events, with cancels at one moment in the order of the sources' names.
+
+    Without the subscription and what is requested there and then: here it comes first, there
+    often when a first source has been subscribed to.
+    """
+    made: list[str] = []
+    begins = trace.index("subscribed") if "subscribed" in trace else len(trace)
+    rest = trace[begins + (2 if demanded else 1) :]
+    events = [event for event in trace[:begins] + rest if not event.startswith("dropped")]
+    for cancels, run in groupby(events, lambda event: event.endswith(" cancel")):
+        at_once = [*run]
+        made += sorted(at_once) if cancels else at_once
+    return made

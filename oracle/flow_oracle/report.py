@@ -1,0 +1,142 @@
+"""What is shown: how far it is, what was compared, and the differences."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from itertools import zip_longest
+from time import monotonic
+from types import TracebackType
+from typing import Final, final
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from flow_oracle.compare import Oracle
+from flow_oracle.decisions import DECISIONS, Kind, names
+from flow_oracle.language import Node, text
+from flow_oracle.reducing import reduced
+
+__all__ = ["Report"]
+
+MOST_SHOWN: Final = 12
+"""Differences that are reduced and shown, the smallest ones first."""
+
+
+@final
+class Report:
+    """Checks cases and shows the progress while it is a context; the rest by `conclude`.
+
+    Args:
+        oracle: compares.
+        total: how many cases there will be.
+    """
+
+    def __init__(self, oracle: Oracle, total: int) -> None:
+        self._oracle = oracle
+        self._different: list[Node] = []
+        self._counts = Counter[str]()
+        self._decided = Counter[str]()
+        self._drawn = Counter[str]()
+        self._begun = monotonic()
+        # What is written to a file is not cut at 80 columns.
+        self._console = Console(width=None if sys.stdout.isatty() else 120)
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task("", total=total)
+
+    def __enter__(self) -> Report:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def check(self, case: Node) -> None:
+        """Compare, and remember how it went."""
+        made = self._oracle.compare(case)
+        drawn = names(case[1])
+        self._drawn.update(drawn)
+        self._decided.update(made.decided)
+        self._decided.update(
+            name
+            for name, decision in DECISIONS.items()
+            if decision.kind is Kind.REFERENCE and drawn & decision.operators
+        )
+        self._counts["pipelines"] += 1
+        self._counts["without end"] += made.endless
+        self._counts["event by event"] += made.exact
+        if made.difference:
+            self._different.append(case)
+        count = len(self._different)
+        self._progress.update(
+            self._task, advance=1, description=f"[red]{count} differ" if count else ""
+        )
+
+    def conclude(self, wanted: Iterable[str]) -> int:
+        """Print what was compared, and what differs.
+
+        Args:
+            wanted: names that must have been drawn.
+
+        Returns:
+            The exit code.
+        """
+        seconds = monotonic() - self._begun
+        self._console.print(self._table())
+        for case in sorted(self._different, key=lambda case: len(text(case)))[:MOST_SHOWN]:
+            self._show(reduced(case, lambda part: bool(self._oracle.compare(part).difference)))
+        missing = sorted(set(wanted) - set(self._drawn))
+        for name in missing:
+            self._console.print(f"never drawn: {name}", style="red", markup=False)
+        count = len(self._different)
+        wrong = bool(count or missing)
+        self._console.print(
+            f"{self._counts['pipelines']} pipelines of {len(self._drawn)} operators and sources in "
+            f"{seconds:.0f} s: {count} unexplained differences",
+            style="red" if wrong else "green",
+            highlight=False,
+        )
+        return 1 if wrong else 0
+
+    def _table(self) -> Table:
+        table = Table("compared", title="This library and RxJava 3", title_justify="left")
+        table.add_column("pipelines", justify="right")
+        counts = self._counts
+        table.add_row("all", str(counts["pipelines"]))
+        table.add_row("event by event, with what sources see", str(counts["event by event"]))
+        table.add_row("too long on both sides, not compared", str(counts["without end"]))
+        table.add_section()
+        for name, decision in DECISIONS.items():
+            table.add_row(f"{name} ({decision.kind.value})", str(self._decided[name]))
+        return table
+
+    def _show(self, case: Node) -> None:
+        made = self._oracle.compare(case)
+        self._console.rule(f"{made.difference}", align="left", style="red")
+        self._console.print(text(case), markup=False, highlight=False, soft_wrap=True)
+        for ours, theirs in zip_longest(made.ours, made.theirs, fillvalue=""):
+            mark = "" if ours == theirs else " <"
+            self._console.print(f"  {ours:40} {theirs:40}{mark}", markup=False, highlight=False)

@@ -1,0 +1,39 @@
+"""Draws cases, and hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
+
+from flow_oracle.language import Node
+
+__all__ = ["sample"]
+
+
+def sample(
+    strategy: SearchStrategy[Node], count: int, number: int, check: Callable[[Node], None]
+) -> None:
+    """Call `check` with up to `count` different cases.
+
+    Args:
+        strategy: what they are drawn from.
+        count: how many; fewer if there are no more.
+        number: the same one draws the same cases.
+        check: must not raise: what differs is gathered, and reduced later.
+    """
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def draw(case: Node) -> None:
+        check(case)
+
+    draw()
