@@ -1,0 +1,148 @@
+"""The JVM ends under a running flow on Spark: one error, no hanging thread, a new session works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(170)]
+
+WAIT_S = 160
+
+# Says what comes of it; all of it within one process, as a user's program would go on.
+SCRIPT = """
+import json, os, signal, sys, threading, time
+from pathlib import Path
+
+import flow_core as flow
+from flow_core import hooks
+from flow_spark import from_stream, from_dataframe, on_spark, session, stream_source
+
+told = json.loads(sys.argv[1])
+
+def jvm():
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and told["mark"].encode() in (entry / "environ").read_bytes():
+                if b"java" in (entry / "cmdline").read_bytes().split(b"\\0")[0]:
+                    found.append(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+def kill():
+    for pid in jvm():
+        os.kill(pid, getattr(signal, told["signal"]))
+
+def slow(n):
+    time.sleep(0.001)
+    return n
+
+def iterated(spark):
+    for item in flow.range(100_000).pipe(on_spark(spark, partitions=2)).map(slow):
+        items.append(item)
+        if len(items) == 500:
+            kill()
+
+def subscribed(spark):
+    over = threading.Event()
+    def take(item):
+        items.append(item)
+        if len(items) == 500:
+            kill()
+    def fail(error):
+        errors.append(error)
+        over.set()
+    made = flow.range(100_000).pipe(on_spark(spark, partitions=2)).map(slow)
+    handle = made.subscribe(take, fail, over.set)
+    over.wait()
+    if errors:
+        raise errors.pop()
+
+def summed(spark):
+    made = flow.range(100_000).pipe(on_spark(spark, partitions=2)).map(slow)
+    threading.Timer(2, kill).start()
+    items.append(made.sum().single())
+
+def streamed(spark):
+    df = stream_source(
+        flow.range(1_000_000), spark, schema=int, spool=told["spool"], segment_rows=100
+    )
+    for item in from_stream(df):
+        items.append(item)
+        if len(items) == 500:
+            kill()
+
+items, errors, dropped = [], [], []
+before = set(threading.enumerate())
+with hooks.dropped_errors.scoped("test", dropped.append):
+    started, failed = 0.0, None
+    try:
+        with session("local[2]") as spark:
+            started = time.monotonic()
+            globals()[told["how"]](spark)
+    except Exception as error:
+        failed = error
+    took = time.monotonic() - started
+    end = time.monotonic() + 20
+    def left():
+        return [one for one in threading.enumerate() if one not in before]
+    while left() and time.monotonic() < end:
+        time.sleep(0.05)
+    with session("local[2]") as spark:
+        again = sorted(flow.range(5).pipe(on_spark(spark, partitions=1)).map(abs))
+print(json.dumps({
+    "error": None if failed is None else f"{type(failed).__name__}: {failed}",
+    "items": len(items), "doubled": len(items) - len(set(items)), "took": took,
+    "threads": [one.name for one in left()],
+    "dropped": [repr(one)[:300] for one in dropped], "again": again,
+}))
+"""
+
+
+def processes_with(mark: str) -> list[str]:
+    found: list[str] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("how", ["iterated", "subscribed", "summed", "streamed"])
+@pytest.mark.parametrize("signal", ["SIGKILL"])
+def test_a_jvm_that_is_killed_fails_the_flow_once_and_another_can_start(
+    how: str, signal: str, tmp_path: Path
+) -> None:
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    mark = f"FLOW_TEST_MARK={tmp_path}"
+    told = {"how": how, "mark": mark, "signal": signal, "spool": str(tmp_path / "spool")}
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps(told)],
+        env={**os.environ, "TMPDIR": str(scratch), "FLOW_TEST_MARK": str(tmp_path)},
+        text=True,
+        capture_output=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    said = json.loads(ran.stdout.splitlines()[-1])
+    assert said["error"] is not None, said
+    assert said["doubled"] == 0
+    assert said["took"] < 30, said
+    assert said["threads"] == []
+    assert said["dropped"] == []
+    assert said["again"] == list(range(5))
+    assert "Traceback (most" not in ran.stderr
+    assert list(scratch.iterdir()) == []
+    assert processes_with(mark) == []
+    print(how, said)

@@ -1,0 +1,148 @@
+"""Every operator keeps the rules towards its subscriber, whatever its source does.
+
+What the source does wrong is known once: it is raised to the source, or to whoever has subscribed
+or requested, or it is the flow's error, or it reaches a hook; never two of these, and never none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core import Flow
+from flow_core.protocols import Subscriber
+from flow_core.testing import BAD_SOURCES, TestSubscriber, VirtualClock, check_bad_source
+
+PASSES_ON = {"hide", "do_on_request", "lift", "context_capture", "context_write"}
+"""Links that add nothing to what their source does: strangers belong behind ``from_publisher``."""
+
+GOES_ON = {"cache", "replay"}
+"""They stay subscribed when their subscriber leaves: what comes then is kept for the next one."""
+
+
+def test_an_operator_keeps_the_rules_behind_each_bad_source(tried: Any, drops: Any) -> None:
+    clock = VirtualClock()
+
+    def apply(source: Flow[int]) -> Flow[Any]:
+        guarded = flow.from_publisher(source.source) if tried.name in PASSES_ON else source
+        made: Flow[Any] = tried.make(guarded, lambda task: task(), clock)
+        return made
+
+    failed: dict[str, str] = {}
+    for bad in BAD_SOURCES:
+        if tried.name in GOES_ON and "after cancel" in bad.name:
+            continue
+        settle = clock.run if "delayed" in tried.kinds else lambda: None
+        try:
+            check_bad_source(apply, settle=settle, only=lambda name, bad=bad: name == bad.name)
+        except Exception as failure:
+            failed[bad.name] = f"{type(failure).__name__}: {failure}"
+    assert failed == {}
+
+
+class Raising:
+    """A source one of whose methods raises, against §1.9, §3.15 and §3.16."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.error = ValueError(f"in {where}")
+        self.raised = False
+
+    def subscribe(self, subscriber: Subscriber[int], /) -> None:
+        self._now("subscribe")
+        subscriber.on_subscribe(self)
+        self._now("subscribe, after on_subscribe")
+
+    def request(self, _: int, /) -> None:
+        self._now("request")
+
+    def cancel(self) -> None:
+        self._now("cancel")
+
+    def _now(self, where: str) -> None:
+        if where == self.where:
+            self.raised = True
+            raise self.error
+
+
+@pytest.mark.parametrize("where", ["subscribe", "subscribe, after on_subscribe", "request"])
+def test_what_a_source_raises_is_known_once(tried: Any, where: str, drops: Any) -> None:
+    """It is the flow's error, or it is raised to who has subscribed: not both, and not neither."""
+    source = Raising(where)
+    subscriber = TestSubscriber[Any]()
+    made = tried.inline()(Flow(source))
+    raised = _raised_by(lambda: made.subscribe(subscriber))
+    assert source.raised
+    assert [*raised, *drops.errors, *([subscriber.error] if subscriber.error else [])] == [
+        source.error
+    ]
+    subscriber.assert_rules_kept()
+    assert not subscriber.completed
+
+
+def test_what_a_cancel_raises_is_known_once(tried: Any, drops: Any) -> None:
+    source = Raising("cancel")
+    subscriber = TestSubscriber[Any]()
+    tried.inline()(Flow(source)).subscribe(subscriber)
+    raised = _raised_by(subscriber.cancel)
+    assert [*raised, *drops.errors] == ([source.error] if source.raised else [])
+    assert source.raised or tried.name in GOES_ON
+    subscriber.assert_rules_kept()
+    assert not subscriber.terminated
+
+
+def _raised_by(action: Callable[[], object]) -> list[BaseException]:
+    try:
+        action()
+    except Exception as error:
+        return [error]
+    return []
+
+
+class Silent:
+    """A source that says nothing: neither on_subscribe nor anything else, until it is told to."""
+
+    def __init__(self) -> None:
+        self.subscriber: Subscriber[int] | None = None
+        self.cancels = 0
+
+    def subscribe(self, subscriber: Subscriber[int], /) -> None:
+        self.subscriber = subscriber
+
+    def request(self, _: int, /) -> None:
+        """A request is ignored."""
+
+    def cancel(self) -> None:
+        self.cancels += 1
+
+
+def test_a_source_that_is_silent_can_be_left(tried: Any, drops: Any) -> None:
+    """Its subscription is cancelled when it comes at last."""
+    source = Silent()
+    subscriber = TestSubscriber[Any]()
+    tried.inline()(Flow(source)).subscribe(subscriber)
+    subscriber.request(3)
+    subscriber.cancel()
+    if source.subscriber is not None:
+        source.subscriber.on_subscribe(source)
+        assert source.cancels or tried.name in GOES_ON
+    subscriber.assert_rules_kept()
+    assert drops.errors == []
+
+
+def test_a_source_that_ignores_requests_makes_nothing_up(tried: Any, drops: Any) -> None:
+    """No item, no end and no error comes of a request that is not answered."""
+    source = Silent()
+    subscriber = TestSubscriber[Any](0)
+    tried.inline()(Flow(source)).subscribe(subscriber)
+    if source.subscriber is None:
+        return  # it needs no source
+    source.subscriber.on_subscribe(source)
+    subscriber.request(5)
+    subscriber.assert_no_items()
+    assert not subscriber.terminated
+    subscriber.cancel()
+    assert drops.errors == []
