@@ -12,6 +12,8 @@ import pytest
 import flow_spark
 
 from .infrastructure.fixtures import (
+    committed,
+    drop,
     kafka,
     kafka_source,
     place,
@@ -26,7 +28,16 @@ if TYPE_CHECKING:
 
     from .infrastructure.sessions import Sessions
 
-__all__ = ["kafka", "kafka_source", "place", "runtime", "sessions", "standalone"]
+__all__ = [
+    "committed",
+    "drop",
+    "kafka",
+    "kafka_source",
+    "place",
+    "runtime",
+    "sessions",
+    "standalone",
+]
 
 CLUSTER = Path(__file__).parent / "cluster"
 

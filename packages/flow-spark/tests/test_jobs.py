@@ -20,6 +20,8 @@ from flow_spark.errors import PartitionChangedError, RemoteTracebackError, Spark
 from flow_spark.jobs.job import PushedJob
 from flow_spark.jobs.origin import FlowOrigin, FrameOrigin
 
+from .infrastructure.processes import wait_until
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -44,16 +46,6 @@ def items_of(job: PushedJob) -> Iterator[Any]:
 
 def all_of(job: PushedJob) -> list[Any]:
     return list(items_of(job))
-
-
-def wait_until(condition: Callable[[], bool], within_s: float) -> bool:
-    deadline = time.monotonic() + within_s
-    pause = threading.Event()
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        pause.wait(0.02)
-    return True
 
 
 @pytest.fixture

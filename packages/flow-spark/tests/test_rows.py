@@ -7,7 +7,8 @@ import decimal
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from pyspark.sql import Row
 
 from flow_core.errors import NoneItemError
 from flow_spark.errors import SchemaMismatchError
-from flow_spark.items.columns import to_batches
+from flow_spark.items.columns import BATCH_ROWS, PORTION, to_batches
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema, schema_of
 
@@ -41,6 +42,12 @@ class Outer:
     inner: Inner
     numbers: list[int]
     extra: int = 7
+
+
+@dataclass(eq=False)
+class Held:
+    x: int
+    label: str
 
 
 @dataclass(kw_only=True)
@@ -255,6 +262,56 @@ def test_batches_are_made_lazily_and_bounded() -> None:
 
     assert next(made).num_rows == 10
     assert taken == 10
+
+
+def test_a_batch_is_full_though_few_items_are_held_at_once() -> None:
+    """Items that are held are gone over by the collector; columns are not."""
+    held: set[weakref.ref[Held]] = set()
+    most = 0
+
+    def items() -> Iterator[Held]:
+        nonlocal most
+        for number in range(2 * BATCH_ROWS + 1):
+            item = Held(number, str(number))
+            held.add(weakref.ref(item, held.discard))
+            most = max(most, len(held))
+            yield item
+
+    made = list(to_batches(items(), schema_of(Held)))
+
+    assert [batch.num_rows for batch in made] == [BATCH_ROWS, BATCH_ROWS, 1]
+    assert most < 2 * PORTION + 10
+    numbers = [number for batch in made for number in batch.to_pydict()["x"]]
+    assert numbers == list(range(2 * BATCH_ROWS + 1))
+    assert made[1].to_pydict()["label"][0] == str(BATCH_ROWS)
+
+
+def test_an_item_far_into_a_batch_is_named_by_its_number() -> None:
+    items: list[Any] = [(number, "a") for number in range(2 * PORTION)]
+    items[PORTION + 7] = (1.5, "a")
+
+    with pytest.raises(SchemaMismatchError, match=r"field 'x' is 1.5 \(float\)") as caught:
+        list(to_batches(items, SCHEMA))
+
+    assert caught.value.item_index == PORTION + 7
+
+
+NARROW = ItemSchema(pa.schema([pa.field("n", pa.int8(), nullable=True)]))
+
+
+def test_integers_become_those_of_the_column_if_they_fit() -> None:
+    (made,) = to_batches([1, -128, 127], NARROW)
+
+    assert made.schema.field("n").type == pa.int8()
+    assert made.to_pydict() == {"n": [1, -128, 127]}
+
+
+@pytest.mark.parametrize("value", [128, 2**63, 1.0, True, "1"])
+def test_what_is_no_integer_or_too_large_a_one_is_named(value: object) -> None:
+    with pytest.raises(SchemaMismatchError, match="does not fit int8") as caught:
+        list(to_batches([1, value], NARROW))
+
+    assert caught.value.item_index == 1
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flow_spark import SessionConflictError, session
+from flow_spark.driver.session import cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,26 @@ def test_a_session_is_quiet_local_and_in_utc(spark: SparkSession) -> None:
     assert conf.get("spark.driver.host") == "127.0.0.1"
     assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_local_shuffle_has_a_few_partitions_for_each_core(spark: SparkSession) -> None:
+    """Spark's 200 are for a cluster; each costs a task, or a state store, however few the rows."""
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "8"
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[3,4]", 3),
+        ("local-cluster[2,3,1024]", 6),
+        ("local[*]", os.cpu_count()),
+        ("local[*,4]", os.cpu_count()),
+    ],
+)
+def test_a_local_master_says_how_many_cores_there_are(master: str, cores: int) -> None:
+    assert cores_of(master) == cores
 
 
 def test_the_handler_of_ctrl_c_is_not_sparks(spark: SparkSession) -> None:

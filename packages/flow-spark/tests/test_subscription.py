@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -22,10 +23,11 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
+from flow_core.stages import Program
 from flow_core.subscribers import core_subscriber
 from flow_core.testing import assert_result
-from flow_spark.jobs.origin import Job
-from flow_spark.jobs.publisher import JobSubscription
+from flow_spark.jobs.origin import Job, Runs
+from flow_spark.jobs.publisher import JobSource, JobSubscription
 
 TIMEOUT_S = 10.0
 ON_EXECUTOR = Fusion.SYNC | Fusion.THREAD_BOUNDARY
@@ -109,17 +111,31 @@ class Recorder(CoreSubscriber[Any]):
 class FakeSource(Publisher[Any]):
     """A publisher of a new job for each subscriber."""
 
-    def __init__(self, batches: list[list[Any]], error: Exception | None = None) -> None:
+    def __init__(
+        self, batches: list[list[Any]], error: Exception | None = None, *, exact: bool = False
+    ) -> None:
         self.batches = batches
         self.error = error
+        self.exact = exact
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        run(FakeJob(self.batches, error=self.error), core_subscriber(subscriber))
+        job = FakeJob(self.batches, error=self.error)
+        run(job, core_subscriber(subscriber), exact=self.exact)
 
 
-def run(job: FakeJob, subscriber: CoreSubscriber[Any]) -> JobSubscription[Any]:
+def wait_until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + TIMEOUT_S
+    pause = threading.Event()
+    while not condition() and time.monotonic() < deadline:
+        pause.wait(0.005)
+    return condition()
+
+
+def run(
+    job: FakeJob, subscriber: CoreSubscriber[Any], *, exact: bool = False
+) -> JobSubscription[Any]:
     # A stand-in: the subscription only iterates over it and cancels it.
-    subscription: JobSubscription[Any] = JobSubscription(cast("Job", job), subscriber)
+    subscription: JobSubscription[Any] = JobSubscription(cast("Job", job), subscriber, exact=exact)
     subscription.start()
     return subscription
 
@@ -349,3 +365,132 @@ def test_a_subscriber_that_raises_in_on_subscribe_ends_the_job() -> None:
 
     assert job.cancelled.is_set()
     assert not job.started.is_set()
+
+
+class FakeRuns:
+    """Makes one job."""
+
+    def __init__(self, batches: list[list[Any]]) -> None:
+        self.job_made = FakeJob(batches)
+
+    def job(self, *_: object) -> FakeJob:
+        return self.job_made
+
+    def flow(self) -> Flow[Any]:
+        return Flow(JobSource[Any](cast("Runs", self), Program(())))
+
+
+def test_iterating_gives_all_items_and_reads_batch_by_batch() -> None:
+    runs = FakeRuns([[1, 2], [], [3]])
+
+    items = iter(runs.flow())
+    assert not runs.job_made.started.is_set()
+
+    assert (next(items), runs.job_made.read) == (1, 1)
+    assert list(items) == [2, 3]
+    assert runs.job_made.cancelled.is_set()
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda flow: flow,
+        lambda flow: flow.map(lambda n: n + 1),
+        lambda flow: flow.flat_map_iterable(lambda n: [n, n]).skip(1),
+    ],
+)
+@pytest.mark.parametrize("leave", [lambda items: items.close(), lambda items: None])
+def test_closing_or_leaving_an_iterator_ends_the_job(
+    build: Callable[[Flow[Any]], Flow[Any]], leave: Callable[[Any], None]
+) -> None:
+    runs = FakeRuns([[1, 2], [3]])
+    items = iter(build(runs.flow()))
+    next(items)
+    assert not runs.job_made.cancelled.is_set()
+
+    leave(items)
+    del items
+
+    assert runs.job_made.cancelled.is_set()
+    assert runs.job_made.read == 1
+
+
+class Receives(Recorder):
+    def __init__(self) -> None:
+        super().__init__(UNBOUNDED)
+        self.received: list[Any] = []
+
+    def receiver(self) -> Callable[[Any], object]:
+        return self.received.append
+
+
+def test_a_subscriber_says_what_is_called_for_each_item() -> None:
+    subscriber = Receives()
+    run(FakeJob([[1, 2], [3]]), subscriber)
+
+    assert subscriber.ended.wait(TIMEOUT_S)
+    assert (subscriber.received, subscriber.items) == ([1, 2, 3], [])
+
+
+class Effects:
+    """Batches of one item each, and the items that were asked for."""
+
+    def __init__(self, count: int) -> None:
+        self.batches: Any = [self.batch(number) for number in range(count)]
+        self.done: list[int] = []
+
+    def batch(self, number: int) -> Iterator[int]:
+        self.done.append(number)
+        yield number
+
+
+def test_an_item_that_takes_effect_is_not_asked_for_without_demand() -> None:
+    effects, recorder = Effects(3), Recorder(request=1)
+    job = FakeJob(effects.batches)
+    run(job, recorder, exact=True)
+
+    recorder.wait_for(1)
+    # The next batch is known of, and nothing was asked of it.
+    assert wait_until(lambda: job.read == 2)
+    assert not recorder.arrived.acquire(timeout=0.1)
+    assert (recorder.items, effects.done) == ([0], [0])
+    recorder.link.request(2)
+
+    assert recorder.ended.wait(TIMEOUT_S)  # without another request
+    assert (recorder.items, effects.done, recorder.error) == ([0, 1, 2], [0, 1, 2], None)
+
+
+def test_cancel_wakes_a_thread_that_waits_before_an_item_that_takes_effect() -> None:
+    effects, recorder = Effects(3), Recorder(request=1)
+    job = FakeJob(effects.batches)
+    run(job, recorder, exact=True)
+    recorder.wait_for(1)
+    assert wait_until(lambda: job.read == 2)
+
+    recorder.link.cancel()
+
+    (thread,) = recorder.threads
+    thread.join(TIMEOUT_S)
+    assert not thread.is_alive()
+    assert effects.done == [0]
+    assert not recorder.ended.is_set()
+
+
+def test_what_a_conditional_subscriber_drops_costs_no_demand_where_items_take_effect() -> None:
+    effects, recorder = Effects(4), Recorder(request=2)
+    source = FakeSource(effects.batches, exact=True)
+
+    Flow(source).filter(lambda number: number % 2).subscribe(recorder)
+
+    assert recorder.ended.wait(TIMEOUT_S)
+    assert (recorder.items, effects.done) == ([1, 3], [0, 1, 2, 3])
+
+
+def test_whoever_polls_looks_ahead_and_gets_no_fusion_where_items_take_effect() -> None:
+    recorder = Recorder()
+    subscription = run(FakeJob(Effects(1).batches), recorder, exact=True)
+
+    assert subscription.request_fusion(ON_EXECUTOR) == Fusion.NONE
+    recorder.link.request(1)
+    assert recorder.ended.wait(TIMEOUT_S)
+    assert recorder.items == [0]

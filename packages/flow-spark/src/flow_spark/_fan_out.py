@@ -20,7 +20,7 @@ from flow_spark.jobs.frames import is_connect
 from flow_spark.jobs.origin import Job
 from flow_spark.jobs.publisher import JobSource
 from flow_spark.jobs.stream_origin import MicroBatch, StreamOrigin
-from flow_spark.jobs.streaming import BatchTask, StreamJob, StreamSettings, told
+from flow_spark.jobs.streaming import StreamJob, StreamSettings, WholeBatches, told
 from flow_spark.jobs.task import RemoteProgram
 from flow_spark.pickling.pickles import dumps
 
@@ -60,10 +60,9 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
 
     Returns:
         An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
-        `MicroBatch` for each, which Spark commits when the next one is begun. Demand: a slow
-        subscriber holds micro-batches back; the sinks are at most one ahead of it, since only then
-        it is known whether there is another. Errors: what a sink raises ends the query; its text
-        names the sink, and the micro-batch is not committed.
+        `MicroBatch` for each, which Spark commits when the subscriber has got it. Demand: exact;
+        sinks get a micro-batch when it is requested. Errors: what a sink raises ends the query; its
+        text names the sink, and the micro-batch is not committed.
 
     Raises:
         ValueError: if there are no sinks.
@@ -86,7 +85,7 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
             )
         df = frame_on_spark(source, flow, schema, "write_each")
         each = _EachSink(df, sinks, source.origin.settings)
-        return Flow(JobSource[MicroBatch](each, Program[Any, MicroBatch](())))
+        return Flow(JobSource[MicroBatch](each, Program[Any, MicroBatch](()), exact=True))
 
     return Operator("write_each", apply, f"{len(sinks)} sinks")
 
@@ -153,14 +152,9 @@ class _EachSink:
         if is_connect(self._df.sparkSession):
             sinks = dumps(sinks, "a sink of this flow")
         reader = RowReader(_DONE, MicroBatch)
-        return StreamJob(
-            self._df,
-            reader,
-            MicroBatch,
-            program,
-            self._settings,
-            around=lambda tell: _SinksTask(tell, sinks),
-        )
+        given = _GivenToSinks(sinks)
+        job = StreamJob(self._df, reader, MicroBatch, program, self._settings, prepare=given)
+        return WholeBatches(job)
 
     def __repr__(self) -> str:
         return f"write_each({len(self._sinks)} sinks)"
@@ -168,28 +162,25 @@ class _EachSink:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _SinksTask:
-    """What Spark calls for each micro-batch.
+class _GivenToSinks:
+    """Gives a micro-batch to all sinks, and makes the row that tells the subscriber of it.
 
     Attributes:
-        tell: tells the subscriber of it, and waits until it has taken notice.
         sinks: who gets it; pickled if this runs in another process.
     """
 
-    tell: BatchTask
     sinks: bytes | tuple[BatchSink, ...]
 
-    def __call__(self, df: DataFrame, batch_id: int) -> None:
-        """The function for ``foreachBatch``."""
+    def __call__(self, df: DataFrame, batch_id: int) -> DataFrame:
+        """See `BatchTask.prepare`."""
         kept = df.persist()
         try:
             count = self._give(kept, batch_id)
         finally:
             kept.unpersist()
-        done = df.sparkSession.range(1).selectExpr(
+        return df.sparkSession.range(1).selectExpr(
             f"CAST({batch_id} AS BIGINT) AS batch_id", f"CAST({count} AS BIGINT) AS items"
         )
-        self.tell(done, batch_id)
 
     def _give(self, df: DataFrame, batch_id: int) -> int:
         given = self.sinks
@@ -201,7 +192,7 @@ class _SinksTask:
                 sink(df, batch_id)
             return df.count()
         except Exception as error:
-            # Without Java's own traces, for the reason that BatchTask has.
+            # Without Java's own traces, for the reason that `BatchTask` has.
             raise SparkJobError(f"micro-batch {batch_id}: {what}: {told(error)}") from None
 
 

@@ -7,6 +7,7 @@ Files, all of them private, each complete or not there:
 * ``committed.json``: what the query is done with; those segments are gone.
 * ``planned.json``: how far the query has planned: there is room for as much again.
 * ``outcome.json``: the flow has ended, and how.
+* ``reserve``: room for ``outcome.json`` on a disk that is full.
 * ``writer.lock``, ``reader.lock``: who holds them is alive; the system drops them with the process.
 """
 
@@ -19,7 +20,7 @@ import os
 import secrets
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast, final
@@ -36,6 +37,10 @@ _META: Final = "meta.json"
 _COMMITTED: Final = "committed.json"
 _PLANNED: Final = "planned.json"
 _OUTCOME: Final = "outcome.json"
+_RESERVE: Final = "reserve"
+_RESERVED_BYTES: Final = 4096
+_SHORT: Final = 600
+"""Characters of a text that fits into the reserve, however they are encoded."""
 _SUFFIX: Final = ".arrow"
 _PRIVATE: Final = 0o600
 
@@ -174,6 +179,7 @@ class Segments:
             )
         for left in folder.glob("*.part"):  # of a process that was killed while it wrote
             left.unlink(missing_ok=True)
+        spool._reserve()
         return spool
 
     @property
@@ -239,14 +245,12 @@ class Segments:
         """
         rows = sum(batch.num_rows for batch in batches)
         segment = Segment(at.segment, at.items, rows)
-        part = self._part()
-        with _created(part) as file, _pyarrow.ipc.new_file(file, columns) as writer:
+        with self._new(segment.name) as file, _pyarrow.ipc.new_file(file, columns) as writer:
             for batch in batches:
                 writer.write_batch(batch)
             writer.close()
             file.flush()
             os.fsync(file.fileno())
-        self._rename(part, segment.name)
         return Position(at.segment + 1, at.items + rows)
 
     def between(self, start: int, end: int) -> list[Segment]:
@@ -280,12 +284,24 @@ class Segments:
         return None if given is None else Outcome(given["error"])
 
     def conclude(self, outcome: Outcome) -> None:
-        """The flow has ended."""
-        self._replace(_OUTCOME, {"error": outcome.error})
+        """The flow has ended. On a full disk, too: the query would take it for complete."""
+        try:
+            self._replace(_OUTCOME, {"error": outcome.error})
+        except OSError:
+            (self.folder / _RESERVE).unlink(missing_ok=True)
+            told = None if outcome.error is None else outcome.error[:_SHORT]
+            self._replace(_OUTCOME, {"error": told})
 
     def reopen(self) -> None:
         """The flow is to be tried again."""
         (self.folder / _OUTCOME).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # still full
+            self._reserve()
+
+    def _reserve(self) -> None:
+        if not (self.folder / _RESERVE).exists():
+            with self._new(_RESERVE) as file:
+                file.write(bytes(_RESERVED_BYTES))
 
     def _listed(self) -> Iterator[Segment]:
         with contextlib.suppress(FileNotFoundError):
@@ -302,16 +318,23 @@ class Segments:
         return found
 
     def _replace(self, name: str, content: object, *, durable: bool = True) -> None:
-        part = self._part()
-        with _created(part) as file:
+        with self._new(name, durable=durable) as file:
             file.write(json.dumps(content).encode())
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        self._rename(part, name, durable=durable)
 
-    def _part(self) -> Path:
-        return self.folder / f"{secrets.token_hex(8)}.part"
+    @contextlib.contextmanager
+    def _new(self, name: str, *, durable: bool = True) -> Generator[Any]:  # Any: as of _created
+        """A file that is there when it is complete; on a full disk, nothing is left of it."""
+        part = self.folder / f"{secrets.token_hex(8)}.part"
+        try:
+            with _created(part) as file:
+                yield file
+            self._rename(part, name, durable=durable)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
     def _rename(self, part: Path, name: str, *, durable: bool = True) -> None:
         part.replace(self.folder / name)

@@ -24,15 +24,16 @@ from flow_spark.errors import (
     UnsupportedTypeError,
 )
 from flow_spark.items.arrow import ArrowBatch, ArrowTable, pa
-from flow_spark.items.columns import BATCH_ROWS, to_batches
+from flow_spark.items.columns import BATCH_ROWS, PORTION, to_batches
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
 from flow_spark.jobs.frames import frame_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
-from flow_spark.jobs.lowering import Split
+from flow_spark.jobs.lowering import Split, has_an_end
 from flow_spark.jobs.origin import Opened
 from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, no_items
+from flow_spark.jobs.united import in_their_order
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -345,6 +346,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
         "_items",
         "_lock",
         "_prefetch",
+        "_size",
         "_spool",
         "_subscription",
         "done",
@@ -367,6 +369,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
         self._columns: Final = ItemSchema.of(schema)
         self._spool: Final = Spool(session, self._columns, spool)
         self._prefetch: Final = check_prefetch(prefetch)
+        self._size: Final = min(replenish_limit(prefetch), PORTION)
         self._lock: Final = threading.Lock()
         self._items: list[Any] = []
         self._subscription: Subscription | None = None
@@ -394,9 +397,9 @@ class WriteSubscriber(CoreSubscriber[Any]):
             raise none_given("on_next")
         if self._ended:
             return
-        self._items.append(item)
-        size = min(replenish_limit(self._prefetch), BATCH_ROWS)
-        if len(self._items) < size:
+        items = self._items
+        items.append(item)
+        if len(items) < self._size:
             return
         try:
             self._spool_items()
@@ -407,7 +410,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
             return
         subscription = self._subscription
         if subscription is not None:
-            subscription.request(size)
+            subscription.request(self._size)
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -493,8 +496,11 @@ def _framed(
         return opened.df
     columns = _schema(flow, source.origin.item_type, schema, name)
     if not parts.local or source.origin.ordered:
-        everything = Program[Any, Any](parts.remote + parts.local)
-        return lowered_all(opened, everything, columns)
+        everything = parts.remote + parts.local
+        if source.origin.ordered and has_an_end(everything):
+            given = in_their_order(opened, everything, source.origin.session)
+            return lowered_all(given, None, columns)
+        return lowered_all(opened, Program[Any, Any](everything), columns)
     if opened.df.isStreaming:
         raise UnsupportedTypeError(
             f"{parts.turn!r} goes over the items of all micro-batches, and a streaming DataFrame "

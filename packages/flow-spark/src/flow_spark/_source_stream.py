@@ -286,7 +286,10 @@ class _Feeder:
             intake.cancel()
         # What a source that cannot be asked again has sent is not lost, in bounded number.
         waiting += intake.take(self._settings.segment_rows, 0.0)
-        self._append(waiting, end)
+        try:
+            self._append(waiting, end)
+        except Exception as error:  # the disk is full, and there is no query to fail
+            hooks.drop_error(error)
 
     def _append(self, items: list[Any], end: Position) -> Position:
         if not items:

@@ -179,7 +179,9 @@ def on_spark(session: SparkSession, *, partitions: int | None = None) -> Operato
     """Move what comes before to Spark, so that the stages that follow run there.
 
     A range is made by Spark itself. Any other flow runs in this process when the job starts, and
-    its items are sent: they must be finite in number and picklable.
+    its items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
+    masters they go through files; to other clusters 32 MiB of them can be sent, pickled, and more
+    fails with a `SpoolError` that names the ways out.
 
     >>> import flow_core as flow
     >>> flow.range(10).pipe(on_spark(session)).map(lambda n: n * n).count()  # doctest: +SKIP
@@ -191,6 +193,7 @@ def on_spark(session: SparkSession, *, partitions: int | None = None) -> Operato
 
     Raises:
         ValueError: if `partitions` is less than 1.
+        SpoolError: when it runs, if there are more items than can be sent.
     """
     if partitions is not None and partitions < 1:
         raise ValueError(f"partitions must be at least 1, not {partitions}")

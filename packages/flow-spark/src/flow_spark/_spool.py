@@ -9,7 +9,7 @@ import tempfile
 import threading
 import uuid
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 from urllib.parse import urlsplit
@@ -29,6 +29,11 @@ IN_MEMORY_BYTES: Final = 32 * 2**20
 """How much is sent to Spark at once; more of it goes through files."""
 
 _ROW_GROUP_BYTES: Final = 16 * 2**20
+
+_NAME_ONE: Final = (
+    "Name one: spool='/shared/folder' (which this process and all executors see under this path), "
+    "or spool='hdfs://…', 's3a://…' or the like, where Spark writes them"
+)
 
 
 def shares_disk(session: SparkSession) -> bool:
@@ -161,19 +166,32 @@ class Spool:
         columns: of the batches.
         inside: a folder for the files, that the cluster reaches too; None takes a temporary one,
             if the executors are on this machine.
+        way_out: what a user can do if there is no such place.
     """
 
-    __slots__ = ("_columns", "_inside", "_limit", "_session", "_store", "_waiting", "_weight")
+    __slots__ = (
+        "_columns",
+        "_inside",
+        "_limit",
+        "_session",
+        "_store",
+        "_waiting",
+        "_way_out",
+        "_weight",
+    )
 
     def __init__(
         self,
         session: SparkSession,
         columns: ItemSchema,
         inside: str | os.PathLike[str] | None = None,
+        *,
+        way_out: str = _NAME_ONE,
     ) -> None:
         self._session: Final = session
         self._columns: Final = columns
         self._inside: Final = inside
+        self._way_out: Final = way_out
         self._waiting: list[ArrowBatch] = []
         self._weight = 0
         self._limit = IN_MEMORY_BYTES
@@ -230,19 +248,19 @@ class Spool:
             return _LocalStore(self._session, self._columns, _folder_of(self._session))
         raise SpoolError(
             f"this flow has more than {IN_MEMORY_BYTES >> 20} MiB of items, and there is no place "
-            "known where this process can put them and the cluster can read them. Name one: "
-            "spool='/shared/folder' (which this process and all executors see under this path), or "
-            "spool='hdfs://…', 's3a://…' or the like, where Spark writes them"
+            f"known where this process can put them and the cluster can read them. {self._way_out}"
         )
 
 
 def spooled(spool: Spool, batches: Iterable[ArrowBatch]) -> DataFrame:
-    """A DataFrame of `batches`; what an error has left is removed."""
+    """A DataFrame of `batches`; what an error has left is removed, and the flow is cancelled."""
     try:
         for batch in batches:
             spool.write(batch)
         return spool.frame()
     except BaseException:
+        if isinstance(batches, Generator):
+            batches.close()
         spool.remove()
         raise
 

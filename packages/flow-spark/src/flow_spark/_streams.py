@@ -93,10 +93,12 @@ def from_stream(
         output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
 
     Returns:
-        A flow. Demand: nothing starts before the first request; micro-batches wait while nothing is
-        requested. Thread: as `from_dataframe`. Cancelling stops the query, and the micro-batch at
-        hand is not committed. Errors: what a function of the stages raised, itself; else what Spark
-        says of the query, and of a checkpoint that belongs to another flow. Fusion: absorbs
+        A flow. Demand: nothing starts before the first request, and while nothing is requested the
+        tasks block. A subscriber that has taken all items of a micro-batch has consumed it; at most
+        one more is begun before the next request, since only then it is known whether there is
+        another item. Thread: as `from_dataframe`. Cancelling stops the query, and the micro-batch
+        at hand is not committed. Errors: what a function of the stages raised, itself; else what
+        Spark says of the query, and of a checkpoint that belongs to another flow. Fusion: absorbs
         stages; SYNC towards executors.
 
     Raises:
@@ -143,8 +145,9 @@ def for_each_batch(
 
     Returns:
         An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
-        `MicroBatch` for each, which Spark commits when the next one is asked for. Demand: exact.
-        Errors: what the action raises fails the flow, and the micro-batch is not committed.
+        `MicroBatch` for each, which Spark commits when the subscriber has got it. Demand: exact;
+        the action is called for a micro-batch that is requested. Errors: what the action raises
+        fails the flow, and the micro-batch is not committed.
 
     Raises:
         UnsupportedTypeError: when applied to anything else.
@@ -229,7 +232,8 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
                     )
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:  # a full disk has rolled it back already
+                    self._connection.execute("ROLLBACK")
                 raise
 
     def close(self) -> None:
@@ -286,7 +290,8 @@ def _each_batch(name: str, deal: Deal) -> Operator[Any, Flow[MicroBatch]]:
             parts = source.split(flow.stages)
             if not parts.local:
                 program = Program[Any, MicroBatch](parts.remote)
-                return Flow(JobSource[MicroBatch](EachBatch(source.origin, deal), program))
+                each = EachBatch(source.origin, deal)
+                return Flow(JobSource[MicroBatch](each, program, exact=True))
             raise UnsupportedTypeError(
                 f"{name}() gets the items of one micro-batch, and {parts.turn!r} goes over the "
                 "items of all: do that in the action"

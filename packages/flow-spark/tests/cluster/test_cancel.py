@@ -43,12 +43,14 @@ def active_tasks(place: Place) -> int:
     return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
 
-def assert_free(place: Place) -> None:
-    """Two tasks at once, one for each core, as nothing else runs there."""
+def assert_free(place: Place, since: float) -> None:
+    """Another job gets the cores: one of Spark's own, since Python workers take long to start."""
+    assert place.spark.range(0, 1000, 1, 2).selectExpr("sum(id)").first()[0] == 499_500
+    lasted = time.monotonic() - since
+    print(f"{place.name}: the next job had ended {lasted:.2f} s later")
+    assert lasted < 2 * LIMIT_S
     there = flow.range(2).pipe(on_spark(place.spark, partitions=2)).map(lambda n: n)
-    began = time.monotonic()
     assert sorted(there) == [0, 1]
-    assert time.monotonic() - began < TIMEOUT_S
 
 
 def test_leaving_an_iteration_ends_tasks_that_work(place: Place, tmp_path: Path) -> None:
@@ -68,7 +70,7 @@ def test_leaving_an_iteration_ends_tasks_that_work(place: Place, tmp_path: Path)
     lasted = last_beat(tmp_path) - left
     print(f"{place.name}: last work {lasted:.2f} s after cancel")
     assert lasted < LIMIT_S
-    assert_free(place)
+    assert_free(place, time.monotonic())
 
 
 def test_cancelling_ends_tasks_that_hang_in_a_function(place: Place, tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_cancelling_ends_tasks_that_hang_in_a_function(place: Place, tmp_path: P
     print(f"{place.name}: workers gone {time.monotonic() - cancelled:.2f} s after cancel")
     assert wait_until(lambda: not active_tasks(place), LIMIT_S)
     assert len(list(tmp_path.iterdir())) == 2  # none of the other tasks has begun
-    assert_free(place)
+    assert_free(place, time.monotonic())
     subscriber.assert_silent_after_cancel()
 
 
@@ -102,11 +104,9 @@ def test_cancelling_ends_tasks_that_wait_for_the_reader(place: Place, tmp_path: 
     there.subscribe(subscriber)
     assert wait_until(lambda: subscriber.items, TIMEOUT_S)
     assert wait_until(lambda: time.time() - last_beat(tmp_path) > 1, TIMEOUT_S)  # all block
-    cancelled = time.time()
+    left, cancelled = time.time(), time.monotonic()
     subscriber.cancel()
 
     assert wait_until(lambda: not active_tasks(place), LIMIT_S)
-    began = time.monotonic()
-    assert_free(place)
-    print(f"{place.name}: next flow took {time.monotonic() - began:.2f} s")
-    assert last_beat(tmp_path) - cancelled < LIMIT_S
+    assert_free(place, cancelled)
+    assert last_beat(tmp_path) - left < LIMIT_S

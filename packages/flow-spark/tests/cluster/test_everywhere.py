@@ -6,8 +6,7 @@ import functools
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,13 +19,17 @@ from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark import (
     NotPicklableError,
     OrderedOperatorError,
+    SpoolError,
+    _spool,
     from_dataframe,
     on_spark,
     to_dataframe,
+    union,
 )
 from flow_spark.errors import RemoteTracebackError
 
 from ..infrastructure.places import Place
+from ..tried import FLOWS, Half, Pair, halved, in_any_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,49 +38,14 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-class Pair(NamedTuple):
-    number: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Half:
-    number: int
-    half: float
-
-
-def halved(number: int) -> Half:
-    return Half(number, number / 2)
-
-
-def spelled(number: int) -> list[Pair]:
-    return [Pair(number, str(number))] * (number % 3)
-
-
-FLOWS: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
-    "as they are": lambda f: f,
-    "map": lambda f: f.map(halved),
-    "filter": lambda f: f.filter(lambda n: n % 7 == 0),
-    "flat_map_iterable": lambda f: f.flat_map_iterable(spelled),
-    "distinct": lambda f: f.map(lambda n: n % 10).distinct(),
-    "count": lambda f: f.filter(bool).count(),
-    "reduce": lambda f: f.reduce(lambda a, b: a + b),
-    "to_list": lambda f: f.to_list().map(sorted),
-    "do_on_next": lambda f: f.do_on_next(lambda n: None).map(str),
-    "nothing": lambda f: f.filter(lambda n: False),
-}
-
-
 @pytest.mark.cluster
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_range_gives_the_same_as_here(place: Place, name: str) -> None:
     build = FLOWS[name]
-    here = list(build(flow.range(100)))
 
-    there = list(build(flow.range(100).pipe(on_spark(place.spark, partitions=3))))
+    there = build(flow.range(100).pipe(on_spark(place.spark, partitions=3)))
 
-    assert sorted(there, key=repr) == sorted(here, key=repr)
-    assert {type(item) for item in there} == {type(item) for item in here}
+    assert in_any_order(there) == in_any_order(build(flow.range(100)))
 
 
 def test_items_of_this_process_are_sent_and_come_back_as_themselves(place: Place) -> None:
@@ -191,13 +159,58 @@ def test_nothing_is_counted_too(place: Place, what: str) -> None:
     assert list(nothing.default_if_empty(7)) == [7]
 
 
+# What gives an item though none came, what gives none, and what raises.
+ENDS: dict[str, tuple[Callable[[Flow[Any]], Flow[Any]], list[int] | None]] = {
+    "count": (lambda f: f.count(), [0]),
+    "default": (lambda f: f.default_if_empty(7).map(lambda n: n + 1), [8]),
+    "start and end": (lambda f: f.start_with(1).end_with(2), [1, 2]),
+    "sort": (lambda f: f.sort(), []),
+    "map": (lambda f: f.map(lambda n: n + 1), []),
+    "average": (lambda f: f.average(), None),
+}
+
+
 @pytest.mark.cluster
-def test_nothing_is_counted_on_the_cluster(place: Place) -> None:
-    nothing = flow.range(0).pipe(on_spark(place.spark, partitions=2))
+@pytest.mark.parametrize("what", NOTHING)
+def test_nothing_is_counted_on_the_cluster(place: Place, what: str) -> None:
+    in_full = what == "an empty range, ordered"
+    for build, expected in ENDS.values() if in_full else [ENDS["count"]]:
+        df = build(NOTHING[what](place.spark)).pipe(to_dataframe(schema="n bigint"))
+        if expected is None:
+            with pytest.raises(Exception, match="average"):
+                df.collect()
+        else:
+            assert [row.n for row in df.collect()] == expected
 
-    df = nothing.count().pipe(to_dataframe(schema="n bigint"))
 
-    assert [row.n for row in df.collect()] == [0]
+@pytest.mark.cluster
+def test_what_is_in_order_and_ends_as_a_dataframe_has_its_end_once(place: Place) -> None:
+    def there(count: int) -> Flow[int]:
+        return flow.range(count).pipe(on_spark(place.spark, partitions=1))
+
+    some = there(5000).default_if_empty(7).end_with(-1).pipe(to_dataframe(schema="n bigint"))
+    none = there(5).filter(lambda n: False).default_if_empty(7).filter(lambda n: n != 7)
+    counted = union(there(0).count(), there(3).count(), from_dataframe(place.spark.range(0)))
+
+    assert [row.n for row in some.collect()] == [*range(5000), -1]
+    assert none.pipe(to_dataframe(schema="n bigint")).collect() == []
+    assert sorted(counted) == [0, 3]
+
+
+@pytest.mark.cluster
+def test_more_items_than_can_be_sent_go_through_files_or_are_refused(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_spool, "IN_MEMORY_BYTES", 10_000)
+    many = flow.from_iterable(range(100_000)).hide().pipe(on_spark(place.spark)).map(abs)
+
+    if place.name.startswith("local"):  # the executors see the files of this process
+        assert many.count().single() == 100_000
+        kept = union(many, many.map(lambda n: -n)).pipe(to_dataframe(schema="n bigint"))
+        assert (kept.count(), kept.where("n >= 0").count()) == (200_000, 100_001)
+        return
+    with pytest.raises(SpoolError, match=r"no place.*from_dataframe\(flow\.pipe\(to_dataframe"):
+        many.count().single()
 
 
 # --- Random pipelines -----------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +30,7 @@ pytestmark = [
 ROWS = 400_000
 TIMEOUT_S = 120.0
 
-KILLS: dict[str, Callable[[StandaloneCluster], object]] = {
+KILLS: dict[str, Callable[[StandaloneCluster, int | None], object]] = {
     "an executor": StandaloneCluster.kill_executor,
     "a worker": StandaloneCluster.kill_worker,
     "a machine": StandaloneCluster.kill_machine,
@@ -57,7 +59,7 @@ def test_every_item_arrives_once_although_something_is_killed(
         for item in there:
             found.append(item)
             if len(found) == 20_000:
-                KILLS[what](cluster)
+                KILLS[what](cluster, None)
 
     assert len(found) == len(set(found))
     assert sorted(found) == [(n, str(n)) for n in range(ROWS) if n % 3 > 0]
@@ -78,18 +80,62 @@ def test_a_result_over_all_items_is_right_although_something_is_killed(
         if n % 1000 == 999:
             working.touch()
             while not go_on.exists():
-                import time
-
                 time.sleep(0.01)
         return n
 
     there = flow.range(40_000).pipe(on_spark(place.spark, partitions=4)).map(work)
     future = there.sum().to_future()
     assert wait_until(working.exists, TIMEOUT_S)
-    KILLS[what](cluster)
+    KILLS[what](cluster, None)
     go_on.touch()
 
     assert future.result(TIMEOUT_S) == sum(range(40_000))
+
+
+@pytest.mark.parametrize("phase", ["before the shuffle", "behind the shuffle"])
+@pytest.mark.parametrize("what", KILLS)
+def test_sums_by_key_are_right_although_something_is_killed_during_the_shuffle(
+    place: Place,
+    cluster: StandaloneCluster,
+    what: str,
+    phase: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The killed executor holds a part of what was shuffled: that is made again, too."""
+    pid_of, go_on = tmp_path / "pid", tmp_path / "go on"
+
+    def held(item: tuple[str, int]) -> tuple[str, int]:
+        if not go_on.exists():
+            written = tmp_path / str(os.getpid())
+            written.write_text(str(os.getpid()))
+            written.rename(pid_of)
+            while not go_on.exists():
+                time.sleep(0.01)
+        return item
+
+    pairs = flow.range(40_000).pipe(on_spark(place.spark, partitions=4)).map(lambda n: (str(n), n))
+    if phase == "before the shuffle":
+        pairs = pairs.map(lambda pair: held(pair) if pair[1] % 10_000 == 9_999 else pair)
+    sums = pairs.reduce_by_key(lambda pair: pair[0][-2:], operator.add, lambda pair: pair[1])
+    if phase == "behind the shuffle":
+        sums = sums.map(held)
+    with caplog.at_level(logging.WARNING, logger="flow.spark"):
+        future = sums.to_list().to_future()
+        assert wait_until(pid_of.exists, TIMEOUT_S)
+        KILLS[what](cluster, int(pid_of.read_text()))
+        go_on.touch()
+        found = future.result(TIMEOUT_S)
+
+    expected: dict[str, int] = {}
+    for n in range(40_000):
+        expected[str(n)[-2:]] = expected.get(str(n)[-2:], 0) + n
+    assert sorted(found) == sorted(expected.items())
+    # A task before the shuffle says nothing to this process, and Spark's own log tells of it.
+    told = what != "a worker" and phase == "behind the shuffle"
+    assert not told or any(
+        "takes over from task" in record.getMessage() for record in caplog.records
+    )
 
 
 def test_a_killed_python_worker_costs_nothing(

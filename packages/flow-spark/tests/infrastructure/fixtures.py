@@ -4,18 +4,43 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from .drop import Drop, committed_in
 from .kafka import KafkaBroker, source_jars
 from .places import PLACES, Place, opened
 from .runtime import Runtime
 from .sessions import Sessions
 from .standalone import StandaloneCluster
 
-__all__ = ["kafka", "kafka_source", "place", "runtime", "sessions", "standalone"]
+__all__ = [
+    "committed",
+    "drop",
+    "kafka",
+    "kafka_source",
+    "place",
+    "runtime",
+    "sessions",
+    "standalone",
+]
 
 Runtimes = Callable[[str], Runtime]
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Drop:
+    """An empty stream."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    return Drop(folder)
+
+
+@pytest.fixture
+def committed(tmp_path: Path) -> Callable[[], set[int]]:
+    """The micro-batches that the checkpoint ``tmp_path / "state"`` says are done."""
+    return lambda: committed_in(tmp_path / "state")
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["Server", "ServerError", "processes_of_group", "wait_until"]
+__all__ = ["Server", "ServerError", "ancestors", "processes_of_group", "wait_until"]
 
 GUARD = Path(__file__).with_name("guard.py")
 PATIENCE_S = 5.0
@@ -48,6 +48,13 @@ def processes_of_group(group: int) -> dict[int, str]:
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                 found[int(entry.name)] = command.decode(errors="replace")
     return found
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """Who has started a process, who has started that one, and so on."""
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        yield pid
 
 
 class Server:

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from .processes import Server, processes_of_group, wait_until
+from .processes import Server, ancestors, processes_of_group, wait_until
 from .runtime import FAST, Runtime
 
 __all__ = ["EXECUTORS", "StandaloneCluster"]
@@ -68,25 +68,32 @@ class StandaloneCluster:
             if "CoarseGrainedExecutorBackend" in command
         }
 
-    def kill_executor(self) -> None:
-        """kill -9 of an executor."""
-        pid, _ = self._victim()
+    def kill_executor(self, of: int | None = None) -> None:
+        """kill -9 of an executor.
+
+        Args:
+            of: the process of a task; its executor is killed. None kills any.
+        """
+        pid, _ = self._victim(of)
         os.kill(pid, signal.SIGKILL)
 
-    def kill_worker(self) -> None:
+    def kill_worker(self, of: int | None = None) -> None:
         """kill -9 of a worker alone; its executor may live on for a while, and finish its task."""
-        _, worker = self._victim()
+        _, worker = self._victim(of)
         worker.kill()
 
-    def kill_machine(self) -> None:
+    def kill_machine(self, of: int | None = None) -> None:
         """kill -9 of a worker and its executor, as when their machine is lost."""
-        pid, worker = self._victim()
+        pid, worker = self._victim(of)
         worker.kill()
         os.kill(pid, signal.SIGKILL)
 
-    def _victim(self) -> tuple[int, Server]:
+    def _victim(self, of: int | None) -> tuple[int, Server]:
         assert wait_until(self.executors, PATIENCE_S), "no executor runs"
-        return next(iter(self.executors().items()))
+        executors = self.executors()
+        if of is None:
+            return next(iter(executors.items()))
+        return next((pid, executors[pid]) for pid in ancestors(of) if pid in executors)
 
     def stop(self) -> None:
         """End everything. Idempotent."""

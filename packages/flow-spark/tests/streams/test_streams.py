@@ -29,8 +29,9 @@ from flow_spark import (
 if TYPE_CHECKING:
     import sqlite3
 
-    from conftest import Drop
     from pyspark.sql import SparkSession
+
+    from ..infrastructure.drop import Drop
 
 pytestmark = pytest.mark.spark
 
@@ -177,6 +178,29 @@ def test_micro_batches_can_be_dealt_with_as_a_whole(spark: SparkSession, drop: D
 
     assert dealt == [(0, [10, 20]), (1, [30])]
     assert found == [MicroBatch(0, 2), MicroBatch(1, 1)]
+
+
+def test_an_action_is_called_for_a_micro_batch_that_is_requested_and_not_before(
+    spark: SparkSession, drop: Drop, tmp_path: Path, committed: Committed
+) -> None:
+    for number in range(3):
+        drop.put([number])
+    dealt: list[int] = []
+    subscriber = TestSubscriber[MicroBatch](request=1)
+    rows = from_stream(drop.stream(spark), checkpoint=tmp_path / "state", trigger="available-now")
+
+    rows.pipe(for_each_batch(lambda batch_id, _: dealt.append(batch_id))).subscribe(subscriber)
+    subscriber.await_items(1, TIMEOUT_S)
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (tmp_path / "state/offsets/1").exists() and time.monotonic() < deadline:
+        threading.Event().wait(0.05)  # Spark tells nobody
+    threading.Event().wait(0.5)
+
+    assert (dealt, committed()) == ([0], {0})
+    subscriber.request(2)
+    subscriber.await_terminal(TIMEOUT_S)  # nothing more is requested to hear of the end
+    assert (dealt, committed()) == ([0, 1, 2], {0, 1, 2})
+    assert subscriber.completed
 
 
 def test_what_an_action_does_not_read_is_skipped(spark: SparkSession, drop: Drop) -> None:

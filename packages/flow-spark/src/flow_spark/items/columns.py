@@ -24,10 +24,16 @@ from flow_spark.items.shapes import (
     shorten,
 )
 
-__all__ = ["BATCH_ROWS", "to_batches"]
+__all__ = ["BATCH_ROWS", "PORTION", "to_batches"]
 
 BATCH_ROWS: Final = 10_000
 """Rows in the batches that are made here, as many as Spark itself puts into one."""
+
+PORTION: Final = 1_000
+"""Items that are held at once. Python's collector goes over what is held, again and again: the more
+it is, the more often, and the more of the process it then looks at."""
+
+_INT64: Final = pa.int64()
 
 _NOT_INTEGERS: Final[frozenset[type]] = frozenset({float})
 _NOT_DATES: Final[frozenset[type]] = frozenset({int, datetime.datetime})
@@ -54,26 +60,44 @@ def to_batches(
         SchemaMismatchError: if an item does not fit; says which, and which field of it.
     """
     iterator = iter(items)
-    while chunk := list(itertools.islice(iterator, rows)):
-        yield _to_batch(chunk, schema, first)
-        first += len(chunk)
+    left = rows
+    portions: list[list[ArrowArray]] = []
+    while portion := list(itertools.islice(iterator, min(left, PORTION))):
+        portions.append(_to_columns(portion, schema, first))
+        first += len(portion)
+        left -= len(portion)
+        if not left:
+            yield _joined(portions, schema)
+            portions, left = [], rows
+    if portions:
+        yield _joined(portions, schema)
 
 
-def _to_batch(items: list[Any], schema: ItemSchema, first: int) -> ArrowBatch:
+def _joined(portions: list[list[ArrowArray]], schema: ItemSchema) -> ArrowBatch:
+    columns = map(list, zip(*portions, strict=True))
+    arrays = portions[0] if len(portions) == 1 else list(map(pa.concat_arrays, columns))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+
+def _to_columns(items: list[Any], schema: ItemSchema, first: int) -> list[ArrowArray]:
     names = schema.names
+    if len(names) == 1:
+        (field,) = schema.arrow
+        plain = _plain(items, field.type)
+        # A null is an item that is None, which the slow way tells of.
+        if plain is not None and not plain.null_count:
+            return [plain]
     columns = _take_apart(items, names, first)
-    arrays = [
+    return [
         _array(column, field, items, first)
         for column, field in zip(columns, schema.arrow, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
 
 
 def _take_apart(items: list[Any], names: tuple[str, ...], first: int) -> list[_Column]:
     """The columns of `items`, which mostly are of one class."""
-    classes = set(map(type, items))
-    if len(classes) == 1:
-        cls = classes.pop()
+    cls = class_of(items[0])
+    if operator.countOf(map(type, items), cls) == len(items):
         try:
             return _of_class(items, cls, names)
         except (AttributeError, KeyError, ValueError):
@@ -143,16 +167,27 @@ def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
     )
 
 
-def _array(given: _Column, field: ArrowField, items: list[Any], first: int) -> ArrowArray:
-    writer = _writer(field.type)
+def _plain(values: _Column, kind: ArrowType) -> ArrowArray | None:
+    """A column of integers, as Arrow finds them without being told to look for these.
+
+    Told, it would take floats and cut them off. To find out costs half of what looking at the
+    type of each value does. None if they are no integers, or might be something else as well.
+    """
+    if not pa.types.is_integer(kind):
+        return None
     try:
-        column = given if writer is None else list(map(or_none(writer), given))
-        foreign = _foreign_types(field.type)
-        if foreign and not foreign.isdisjoint(map(type, given)):
-            raise TypeError("a column holds a type that Arrow would silently change")
-        array = pa.array(column, field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise _misfit(given, field, items, first, error) from error
+        found = pa.array(values)
+        if found.type == _INT64:
+            return found if kind == _INT64 else found.cast(kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError):
+        pass  # find out which value it is
+    return None
+
+
+def _array(given: _Column, field: ArrowField, items: list[Any], first: int) -> ArrowArray:
+    array = _plain(given, field.type)
+    if array is None:
+        array = _written(given, field, items, first)
     if array.null_count and not field.nullable:
         index = next(index for index, value in enumerate(given) if value is None)
         raise SchemaMismatchError(
@@ -162,6 +197,18 @@ def _array(given: _Column, field: ArrowField, items: list[Any], first: int) -> A
             field=str(field.name),
         )
     return array
+
+
+def _written(given: _Column, field: ArrowField, items: list[Any], first: int) -> ArrowArray:
+    writer = _writer(field.type)
+    try:
+        column = given if writer is None else list(map(or_none(writer), given))
+        foreign = _foreign_types(field.type)
+        if foreign and not foreign.isdisjoint(map(type, given)):
+            raise TypeError("a column holds a type that Arrow would silently change")
+        return pa.array(column, field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise _misfit(given, field, items, first, error) from error
 
 
 def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:

@@ -41,9 +41,10 @@ class _Classic:
         self._session: Final = session
 
     def addresses(self) -> tuple[str, str]:
-        conf = self._session.sparkContext.getConf()
-        if str(conf.get("spark.master", "local")).startswith("local"):
+        # Not SparkContext.getConf(): it asks the JVM for each of a hundred settings.
+        if str(self._session.sparkContext.master).startswith("local"):
             return _LOOPBACK, _LOOPBACK
+        conf = self._session.conf
         advertised = str(conf.get("spark.driver.host", socket.gethostname()))
         return str(conf.get("spark.driver.bindAddress", advertised)), advertised
 

@@ -146,6 +146,7 @@ class PushedJob:
                 )
                 rows = self._cluster.collect(counts, self._tag, self._name)
             self._no_task_ran = not rows
+            self._ended.set()  # whoever hears of the end has nothing to cancel
             receiver.finish([PartitionResult(*row) for row in rows])
         except BaseException as error:  # a thread has nobody to propagate to
             receiver.fail(self._explain(receiver, error))
@@ -204,21 +205,25 @@ def lowered(
 
 
 def lowered_all(
-    opened: Opened, program: RemoteProgram | None, schema: ItemSchema | None
+    opened: Opened,
+    program: RemoteProgram | None,
+    schema: ItemSchema | None,
+    *,
+    tells: bool = False,
 ) -> DataFrame:
-    """As `lowered`, of all rows of `opened`."""
-    make = _lowering(program, schema)
+    """As `lowered`, of all rows of `opened`; for `tells` see `LoweredTask`."""
+    make = _lowering(program, schema, tells=tells)
     columns = CHUNK_DDL if schema is None else schema.spark()
     return opened.mapped(lambda reader, _, __: make(reader), columns)
 
 
 def _lowering(
-    program: RemoteProgram | None, schema: ItemSchema | None
+    program: RemoteProgram | None, schema: ItemSchema | None, *, tells: bool = False
 ) -> Callable[[Reader], LoweredTask]:
     pickled = None if program is None else dumps(program, STAGES)
     # By value too, if need be: a schema knows the class that it was made from.
     columns = None if schema is None else dumps(schema, "the class that the columns are made from")
-    return lambda reader: LoweredTask(_dumped(reader), pickled, columns)
+    return lambda reader: LoweredTask(_dumped(reader), pickled, columns, tells)
 
 
 def _dumped(reader: Reader) -> bytes:

@@ -19,7 +19,7 @@ from flow_core.stages.filtering import TAKE
 from flow_spark.errors import OrderedOperatorError
 from flow_spark.jobs.translations import ORDER_IS_NO_MATTER, UNORDERED, translated
 
-__all__ = ["Split", "effect_in", "split", "treats_items_alone"]
+__all__ = ["Split", "effect_in", "has_an_end", "split", "treats_items_alone"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
@@ -92,6 +92,12 @@ def _settle(
 def effect_in(parts: Split) -> _AnyStage | None:
     """A stage whose effect is meant for this process, if there is one."""
     return next((stage for stage in parts.local if stage.template in _EFFECTS), None)
+
+
+def has_an_end(stages: tuple[_AnyStage, ...]) -> bool:
+    """Whether one of `stages` may give an item, or raise, though no item came."""
+    lines = [stage.template.lines for stage in stages]
+    return any(line.on_start or line.on_end for line in lines)
 
 
 def treats_items_alone(template: Template) -> bool:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 from flow_core.flow import Flow
 from flow_core.sources.iterables import RangeSource
 from flow_core.stages.compiler import close_iterator
+from flow_spark._spool import Spool, shares_disk, spooled
 from flow_spark.errors import UnsupportedTypeError
-from flow_spark.items.arrow import ArrowBatch, pa
+from flow_spark.items.arrow import ArrowBatch
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.frames import frame_of, is_connect, map_in_arrow
+from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
 from flow_spark.jobs.task import (
@@ -39,9 +40,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FlowOrigin", "FrameOrigin", "Job", "Opened", "Origin", "Runs", "readable"]
+__all__ = ["FlowOrigin", "FrameOrigin", "FrameRows", "Job", "Opened", "Origin", "Runs", "readable"]
 
 _LARGEST_ID: Final = 2**63 - 1
+
+_WRITE_THEM_FIRST: Final = (
+    "Put them there first: from_dataframe(flow.pipe(to_dataframe(session, schema=…, spool='…'))), "
+    "where spool is '/shared/folder' (which this process and all executors see under this path), "
+    "or 'hdfs://…', 's3a://…' or the like; or let Spark itself read what the flow reads"
+)
 
 
 @final
@@ -166,34 +173,21 @@ def readable(df: DataFrame, as_: object) -> tuple[DataFrame, RowReader]:
     return df, RowReader(ItemSchema.of(df.schema).arrow, as_)
 
 
-@final
-class FrameOrigin:
-    """The rows of a DataFrame.
+class FrameRows:
+    """What origins have in common whose rows are those of a DataFrame, as it is.
 
     Args:
-        df: the rows.
+        df: what is read.
+        reader: makes items of its rows.
         as_: what an item is; see `RowReader`.
-        ordered: whether the order of `df` counts; it is then read as one partition.
-
-    Raises:
-        SchemaMismatchError: if the columns do not fit `as_`.
-        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is a stream.
     """
 
-    __slots__ = ("_df", "_given", "_reader", "as_", "ordered")
+    __slots__ = ("_df", "_reader", "as_")
 
-    def __init__(self, df: DataFrame, as_: object = None, *, ordered: bool = False) -> None:
-        if df.isStreaming:
-            raise UnsupportedTypeError(
-                "from_dataframe() reads the rows that a DataFrame has, and this one is a stream, "
-                "which has no end: from_stream(df) reads it, micro-batch by micro-batch"
-            )
-        self._given: Final = df
-        df, reader = readable(df, as_)
-        self._df: Final = df.coalesce(1) if ordered else df
+    def __init__(self, df: DataFrame, reader: Reader, as_: object) -> None:
+        self._df: Final = df
         self._reader: Final = reader
         self.as_: Final = as_
-        self.ordered: Final = ordered
 
     @property
     def session(self) -> SparkSession:
@@ -206,12 +200,9 @@ class FrameOrigin:
         return self.as_ if isinstance(self.as_, type) else None
 
     @property
-    def ways_out(self) -> str:
-        """See `Origin.ways_out`."""
-        return (
-            "from_dataframe(df.sort(...), ordered=True) reads the rows in their order, as one "
-            "partition and by one task"
-        )
+    def lazy(self) -> bool:
+        """See `Origin.lazy`."""
+        return True
 
     @contextmanager
     def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
@@ -222,14 +213,49 @@ class FrameOrigin:
         """See `Origin.kept`."""
         return Opened(self._df, self._reader)
 
+    def _columns(self) -> str:
+        """What is read, for messages."""
+        return ", ".join(self._reader.names) if isinstance(self._reader, RowReader) else "states"
+
+
+@final
+class FrameOrigin(FrameRows):
+    """The rows of a DataFrame.
+
+    Args:
+        df: the rows.
+        as_: what an item is; see `RowReader`.
+        ordered: whether the order of `df` counts; it is then read as one partition.
+
+    Raises:
+        SchemaMismatchError: if the columns do not fit `as_`.
+        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is a stream.
+    """
+
+    __slots__ = ("_given", "ordered")
+
+    def __init__(self, df: DataFrame, as_: object = None, *, ordered: bool = False) -> None:
+        if df.isStreaming:
+            raise UnsupportedTypeError(
+                "from_dataframe() reads the rows that a DataFrame has, and this one is a stream, "
+                "which has no end: from_stream(df) reads it, micro-batch by micro-batch"
+            )
+        self._given: Final = df
+        df, reader = readable(df, as_)
+        super().__init__(df.coalesce(1) if ordered else df, reader, as_)
+        self.ordered: Final = ordered
+
+    @property
+    def ways_out(self) -> str:
+        """See `Origin.ways_out`."""
+        return (
+            "from_dataframe(df.sort(...), ordered=True) reads the rows in their order, as one "
+            "partition and by one task"
+        )
+
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """See `Runs.job`."""
         return PushedJob(self, program, name)
-
-    @property
-    def lazy(self) -> bool:
-        """See `Origin.lazy`."""
-        return True
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> FrameOrigin:
         """The rows that `change` makes of the whole DataFrame, in Catalyst.
@@ -240,16 +266,17 @@ class FrameOrigin:
         return FrameOrigin(change(self._given), as_, ordered=self.ordered)
 
     def __repr__(self) -> str:
-        return f"from_dataframe({', '.join(self._reader.names)})"
+        return f"from_dataframe({self._columns()})"
 
 
 @final
 class FlowOrigin:
     """The items of a flow of the driver.
 
-    A range is made by Spark itself. Other items are taken when the job starts, all of them: they
-    are written to disk in pickled chunks, so that memory stays bounded, and a retried task finds
-    the same ones again.
+    A range is made by Spark itself. Other items are taken when the job starts, all of them, in
+    pickled chunks. On ``local`` masters they are written to disk. To a cluster that may not see the
+    disk of this process they are sent, and so are in memory, up to a limit: more is an error. In
+    both cases memory is bounded, and a retried task finds the same items again.
 
     Args:
         flow: gives the items.
@@ -297,34 +324,44 @@ class FlowOrigin:
     @contextmanager
     def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
         """See `Origin.opened`."""
-        if self._ints() is not None or not self._shares_disk():
-            made = self._made(stop)
-            yield None if stop() else made
-            return
-        items = _Chunks(self._flow, stop)
-        folder = Path(tempfile.mkdtemp(prefix="flow-spark-"))
-        try:
-            df = self._spooled(items, folder)
-            yield None if stop() else self._divided(df, items)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        ints = self._ints()
+        if ints is not None:
+            yield None if stop() else self._ranged(ints)
+        elif shares_disk(self._session):
+            items = _Chunks(self._flow, stop)
+            folder = Path(tempfile.mkdtemp(prefix="flow-spark-"))
+            try:
+                df = self._spooled(items, folder)
+                yield None if stop() else self._divided(df, items)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        else:
+            spool = self._spool()
+            made = self._sent(spool, stop)
+            try:
+                yield None if stop() else made
+            finally:
+                spool.remove()
 
     def kept(self) -> Opened:
-        """See `Origin.kept`; runs the flow now, and keeps its items in memory."""
-        return self._made(Stop())
+        """See `Origin.kept`; runs the flow now. The files go with the session or this process."""
+        ints = self._ints()
+        return self._sent(self._spool(), Stop()) if ints is None else self._ranged(ints)
 
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """See `Runs.job`."""
         return PushedJob(self, program, name)
 
-    def _made(self, stop: Stop) -> Opened:
-        ints = self._ints()
-        if ints is not None:
-            df = self._session.range(ints.start, ints.stop, ints.step, self._partitions)
-            return Opened(df, RowReader(ItemSchema.of(df.schema).arrow))
+    def _ranged(self, ints: range) -> Opened:
+        df = self._session.range(ints.start, ints.stop, ints.step, self._partitions)
+        return Opened(df, RowReader(ItemSchema.of(df.schema).arrow))
+
+    def _spool(self) -> Spool:
+        return Spool(self._session, ItemSchema.of(CHUNK_SCHEMA), way_out=_WRITE_THEM_FIRST)
+
+    def _sent(self, spool: Spool, stop: Stop) -> Opened:
         items = _Chunks(self._flow, stop)
-        table = pa.Table.from_batches(list(items), schema=CHUNK_SCHEMA)
-        return self._divided(frame_of(self._session, table), items)
+        return self._divided(spooled(spool, items), items)
 
     def _divided(self, df: DataFrame, items: _Chunks) -> Opened:
         if self._partitions is not None:
@@ -337,11 +374,6 @@ class FlowOrigin:
             return None
         ints = source.ints
         return ints if max(abs(ints.start), abs(ints.stop)) < _LARGEST_ID else None
-
-    def _shares_disk(self) -> bool:
-        if is_connect(self._session):
-            return False
-        return str(self._session.conf.get("spark.master", "")).startswith("local")
 
     def _spooled(self, chunks: _Chunks, folder: Path) -> DataFrame:
         """One file for each partition (Spark splits or joins them as it likes)."""

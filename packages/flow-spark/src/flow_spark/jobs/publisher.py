@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Final, Generic, TypeVar, final
+from abc import ABCMeta
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import add_demand, bad_request
-from flow_core.errors import ProtocolViolationError, is_fatal
+from flow_core.errors import is_fatal, late_fusion
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -44,15 +45,18 @@ class JobSource(IterableSource[T]):
     Args:
         origin: the rows, or what is done with them.
         program: the stages that run where the rows are.
+        exact: whether a batch of the job is one item that takes effect when it is asked for, so
+            that it is not to be asked for without demand.
     """
 
-    __slots__ = ("_origin", "_program")
+    __slots__ = ("_exact", "_origin", "_program")
 
     none_free: ClassVar[bool] = True
 
-    def __init__(self, origin: Runs, program: Program[Any, T]) -> None:
+    def __init__(self, origin: Runs, program: Program[Any, T], *, exact: bool = False) -> None:
         self._origin: Final = origin
         self._program: Final = program
+        self._exact: Final = exact
 
     def iterate(self) -> Iterator[T]:
         """See `IterableSource.iterate`. Closing the iterator ends the job.
@@ -62,7 +66,7 @@ class JobSource(IterableSource[T]):
             NotPicklableError: if the stages cannot be sent to the cluster.
         """
         check_may_block("iterating over a Spark job")
-        return _flattened(self._job())
+        return _flattened(self._job()) if self._exact else _Items[T].of(self._job())
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
@@ -72,7 +76,7 @@ class JobSource(IterableSource[T]):
         except Exception as error:
             ErrorSource[T](error).subscribe(downstream)  # §1.9: subscribing does not raise
             return
-        JobSubscription(job, downstream).start()
+        JobSubscription(job, downstream, exact=self._exact).start()
 
     def _job(self) -> Job:
         stages = self._program.stages
@@ -92,18 +96,61 @@ def _flattened(job: Iterable[Iterable[T]]) -> Iterator[T]:
         close_iterator(batches)
 
 
+if TYPE_CHECKING:
+
+    class _Chain(Iterator[T]):
+        """What typeshed cannot say of ``itertools.chain``: its constructors give subclasses."""
+
+        @classmethod
+        def from_iterable(cls, iterables: Iterable[Iterable[T]], /) -> Self: ...
+        def __next__(self) -> T: ...
+
+else:
+    _Chain = itertools.chain
+
+
+@final
+class _Items(_Chain[T]):
+    """As `_flattened`, without a step of Python per item; for batches that are there as they come.
+
+    It is closed as a generator is, or when it is left. Only what has come of a batch is still given
+    then: to drop it, a step per item would be needed.
+    """
+
+    __slots__ = ("_batches",)
+
+    _batches: Iterator[Iterable[T]]
+
+    @classmethod
+    def of(cls, job: Iterable[Iterable[T]]) -> Self:
+        """The items of `job`, which starts when the first is asked for."""
+        batches = iter(job)
+        items = cls.from_iterable(batches)
+        items._batches = batches
+        return items
+
+    def close(self) -> None:
+        """End the job."""
+        close_iterator(self._batches)
+
+
+cast("ABCMeta", Generator).register(_Items)  # typeshed says that it is a protocol
+
+
 @final
 class JobSubscription(QueueSubscription[T], Generic[T]):
     """One subscriber's run of a job.
 
-    Demand: exact towards the subscriber; towards the cluster a batch is read when an item of it is
-    wanted, and while nothing is wanted, tasks block.
+    Demand: exact towards the subscriber. Towards the cluster, one item is read ahead of it, since
+    only then it is known whether there is one; while nothing is wanted, tasks block.
     Thread: one of its own, started by the first request, from which all signals come.
     Fusion: SYNC, if polling happens on an executor (THREAD_BOUNDARY); it blocks while Spark works.
 
     Args:
         job: the job, not yet started.
         downstream: gets the signals.
+        exact: see `JobSource`; another batch is waited for, and nothing is read ahead of demand.
+            Fusion: none then, since whoever polls looks ahead.
     """
 
     __slots__ = (
@@ -112,6 +159,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         "_cancelled",
         "_change",
         "_downstream",
+        "_exact",
         "_fused",
         "_job",
         "_open",
@@ -119,8 +167,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         "_running",
     )
 
-    def __init__(self, job: Job, downstream: CoreSubscriber[T]) -> None:
+    def __init__(self, job: Job, downstream: CoreSubscriber[T], *, exact: bool = False) -> None:
         self._job: Final = job
+        self._exact: Final = exact
         self._downstream: CoreSubscriber[T] | None = downstream
         self._change: Final = threading.Condition()
         self._requested = 0
@@ -183,9 +232,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     def _emit(self, downstream: CoreSubscriber[T]) -> None:
         """Everything that the subscriber gets, from one thread (§1.3)."""
-        items = _flattened(self._job)
+        batches = self._wanted() if self._exact else iter(self._job)
         try:
-            self._send(items, downstream)
+            self._send(batches, downstream)
         except Exception as error:
             with self._change:
                 ended, self._cancelled = self._cancelled, True
@@ -201,21 +250,36 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
             if not ended:
                 downstream.on_complete()
         finally:
-            close_iterator(items)
+            close_iterator(batches)
             self._job.cancel()
         bad = self._bad
         if bad is not None:
             downstream.on_error(bad)  # §3.9
 
-    def _send(self, items: Iterator[T], downstream: CoreSubscriber[T]) -> None:
+    def _wanted(self) -> Iterator[Iterable[T]]:
+        """The batches of the job, each when there is demand for its item."""
+        batches = iter(self._job)
+        try:
+            for batch in batches:
+                with self._change:
+                    while not self._requested and not self._cancelled:
+                        self._change.wait()
+                if self._cancelled:
+                    return
+                yield batch
+        finally:
+            close_iterator(batches)
+
+    def _send(self, batches: Iterator[Iterable[T]], downstream: CoreSubscriber[T]) -> None:
+        granted = self._granted(0)
+        # No item is None: neither rows, nor what stages give, which look for it themselves.
         conditional = isinstance(downstream, ConditionalSubscriber)
-        on_next = (
+        on_next: Callable[[T], object] = (
             downstream.try_on_next
             if isinstance(downstream, ConditionalSubscriber)
-            else downstream.on_next
+            else downstream.receiver()
         )
-        granted = self._granted(0)
-        for item in items:
+        for item in itertools.chain.from_iterable(batches):
             while not granted:
                 granted = self._granted(1)
             if self._cancelled:
@@ -231,24 +295,27 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
                 return
             if used or not conditional:
                 granted -= 1
+            elif self._exact:
+                with self._change:  # what was not used up lets the next batch come
+                    self._requested = add_demand(self._requested, granted)
+                granted = 0
 
     def _granted(self, at_least: int) -> int:
         """Take over the demand that has come; waits for `at_least` one, or for the end."""
         with self._change:
             while self._requested < at_least and not self._cancelled:
                 self._change.wait()
-            granted, self._requested = self._requested, 0
+            granted = min(self._requested, at_least) if self._exact else self._requested
+            self._requested -= granted
         return granted or at_least
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: SYNC, for whoever polls on an executor."""
         if self._fused is not None or self._requested:
-            raise ProtocolViolationError(
-                "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
-            )
-        if not (mode & Fusion.SYNC and mode & Fusion.THREAD_BOUNDARY):
+            raise late_fusion()
+        if self._exact or not (mode & Fusion.SYNC and mode & Fusion.THREAD_BOUNDARY):
             return Fusion.NONE
-        self._fused = _flattened(self._job)
+        self._fused = _Items[T].of(self._job)
         return Fusion.SYNC
 
     def poll(self) -> T | Empty:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_core.errors import FlowError
 from flow_spark.errors import UnsupportedTypeError
-from flow_spark.items.rows import RowReader
-from flow_spark.jobs.intake import Stop
-from flow_spark.jobs.origin import Job, Opened, readable
+from flow_spark.jobs.origin import FrameRows, Job, readable
 from flow_spark.jobs.streaming import Delivery, StreamJob, StreamSettings
 from flow_spark.jobs.task import ChunkReader, Reader, RemoteProgram
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 __all__ = ["BatchItems", "Deal", "EachBatch", "MicroBatch", "StreamOrigin"]
 
 
 @final
-class StreamOrigin:
+class StreamOrigin(FrameRows):
     """The rows of a streaming DataFrame.
 
     Args:
@@ -36,7 +33,7 @@ class StreamOrigin:
         UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is no stream.
     """
 
-    __slots__ = ("_df", "_given", "_reader", "_settings", "as_")
+    __slots__ = ("_given", "_settings")
 
     def __init__(
         self,
@@ -52,26 +49,16 @@ class StreamOrigin:
                 "this one has an end: from_dataframe(df) reads it"
             )
         self._given: Final = df
-        self._df: DataFrame
-        self._reader: Reader
-        self._df, self._reader = readable(df, as_) if reader is None else (df, reader)
+        rows: Reader | None = reader
+        if rows is None:
+            df, rows = readable(df, as_)
+        super().__init__(df, rows, as_)
         self._settings: Final = settings
-        self.as_: Final = as_
-
-    @property
-    def session(self) -> SparkSession:
-        """See `Origin.session`."""
-        return self._df.sparkSession
 
     @property
     def ordered(self) -> bool:
         """See `Origin.ordered`."""
         return False
-
-    @property
-    def item_type(self) -> object:
-        """See `Origin.item_type`."""
-        return self.as_ if isinstance(self.as_, type) else None
 
     @property
     def ways_out(self) -> str:
@@ -80,15 +67,6 @@ class StreamOrigin:
             "group by a key on Spark, where the items of one key are in order (see the functions "
             "of pyspark.sql.streaming)"
         )
-
-    @contextmanager
-    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
-        """See `Origin.opened`."""
-        yield None if stop() else self.kept()
-
-    def kept(self) -> Opened:
-        """See `Origin.kept`."""
-        return Opened(self._df, self._reader)
 
     def job(self, program: RemoteProgram | None, name: str) -> StreamJob:
         """See `Runs.job`; the query's own name counts, if it has one."""
@@ -104,11 +82,6 @@ class StreamOrigin:
         """How its query runs."""
         return self._settings
 
-    @property
-    def lazy(self) -> bool:
-        """See `Origin.lazy`."""
-        return True
-
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
         """The rows that `change` makes of the whole DataFrame, in Catalyst.
 
@@ -122,8 +95,7 @@ class StreamOrigin:
         return StreamOrigin(change(self._given), as_, self._settings)
 
     def __repr__(self) -> str:
-        columns = ", ".join(self._reader.names) if isinstance(self._reader, RowReader) else "states"
-        return f"from_stream({columns})"
+        return f"from_stream({self._columns()})"
 
 
 @final
@@ -219,13 +191,17 @@ class _EachBatchJob:
 
     def __iter__(self) -> Iterator[Iterable[MicroBatch]]:
         for delivery in self._job.deliveries():
-            items = BatchItems(delivery)
-            try:
-                done = self._deal(self._job.query_id(), delivery.batch_id, items)
-            except _CutError:
-                return
-            items.drain()
-            yield [MicroBatch(delivery.batch_id, items.count, not done)]
+            yield self._dealt(delivery)
+
+    def _dealt(self, delivery: Delivery) -> Iterator[MicroBatch]:
+        """Deals with it when it is asked for the only item."""
+        items = BatchItems(delivery)
+        try:
+            done = self._deal(self._job.query_id(), delivery.batch_id, items)
+        except _CutError:
+            return
+        items.drain()
+        yield MicroBatch(delivery.batch_id, items.count, not done)
 
     def cancel(self) -> None:
         self._job.cancel()

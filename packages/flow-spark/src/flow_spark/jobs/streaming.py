@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import threading
 import time
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
 
     from flow_spark.jobs.task import Reader, RemoteProgram
 
-__all__ = ["BatchTask", "Delivery", "StreamJob", "StreamSettings", "told"]
+__all__ = ["BatchTask", "Delivery", "StreamJob", "StreamSettings", "WholeBatches", "told"]
 
+
+Prepare = Callable[["DataFrame", int], "DataFrame"]
+"""See `BatchTask.prepare`."""
 
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
@@ -64,11 +68,14 @@ class BatchTask:
         reader: the pickled reader of its rows.
         program: the pickled stages; None takes the rows as they are.
         target: where the subscriber's driver listens.
+        prepare: gets the rows and the number of the micro-batch when it is wanted, and gives the
+            rows to hand over; None hands over those of the micro-batch.
     """
 
     reader: bytes
     program: bytes | None
     target: Target
+    prepare: Prepare | None = None
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """The function for ``foreachBatch``."""
@@ -76,11 +83,14 @@ class BatchTask:
             with closing(Handover(self.target, batch_id)) as handover:
                 task = PushTask(self.reader, self.program, handover.target)
                 try:
-                    rows = map_in_arrow(df, task, COUNTS_DDL).collect()
+                    given = df if self.prepare is None else self.prepare(df, batch_id)
+                    rows = map_in_arrow(given, task, COUNTS_DDL).collect()
                 except Exception:
                     handover.fail()
                     raise
                 handover.finish((row[0], row[1], row[2], row[3]) for row in rows)
+        except SparkJobError:
+            raise  # it has been told
         except Exception as error:
             # Without Java's own traces: Spark searches the text by a regular expression, for which
             # its stack is too small.
@@ -103,7 +113,7 @@ def told(error: Exception) -> str:
 
 @final
 class Delivery:
-    """One micro-batch on its way to the subscriber.
+    """One micro-batch on its way to the subscriber. Its job starts when it is iterated over.
 
     Attributes:
         batch_id: its number; a replayed one has the same.
@@ -122,6 +132,8 @@ class Delivery:
         self._decode: Final = decode
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
+        with contextlib.suppress(OSError):  # the query is gone, and says why
+            self._line.start(self._receiver.target.port)
         while (batch := self._receiver.next_batch()) is not None:
             yield self._decode(batch)
 
@@ -172,14 +184,13 @@ class StreamJob:
         as_: what items are made of rows that no stage has read; see `RowReader`.
         program: the stages to run where the rows are; None takes the rows as they are.
         settings: how the query runs.
-        around: makes what Spark calls for each micro-batch of what would be called; None leaves it.
+        prepare: see `BatchTask`.
 
     Raises:
         NotPicklableError: if the stages cannot be sent to the cluster.
     """
 
     __slots__ = (
-        "_around",
         "_as",
         "_begun",
         "_cluster",
@@ -188,6 +199,7 @@ class StreamJob:
         "_line",
         "_listener",
         "_lock",
+        "_prepare",
         "_program",
         "_query",
         "_reader",
@@ -205,10 +217,10 @@ class StreamJob:
         program: RemoteProgram | None,
         settings: StreamSettings,
         *,
-        around: Callable[[BatchTask], Callable[[DataFrame, int], None]] | None = None,
+        prepare: Prepare | None = None,
     ) -> None:
         self._df: Final = df
-        self._around: Final = around
+        self._prepare: Final = prepare
         self._reader: Final = dumps(reader, "the class that rows are made into")
         self._as: Final = as_
         self._program: Final = None if program is None else dumps(program, STAGES)
@@ -316,8 +328,8 @@ class StreamJob:
             writer = writer.trigger(**settings.trigger)
         if settings.name is not None:
             writer = writer.queryName(settings.name)
-        task = BatchTask(self._reader, self._program, listener.target)
-        writer = writer.foreachBatch(task if self._around is None else self._around(task))
+        task = BatchTask(self._reader, self._program, listener.target, self._prepare)
+        writer = writer.foreachBatch(task)
         if self._stop():
             return None
         query: _Query = writer.start()
@@ -345,7 +357,6 @@ class StreamJob:
                 continue
             self._handed.put(Delivery(line, receiver, Decoder(self._as), self._stop))
             try:
-                line.start(receiver.target.port)
                 results = line.outcome()
             except OSError:
                 continue  # the query is gone, and says why
@@ -371,6 +382,28 @@ class StreamJob:
             listener.close()
         if line is not None:
             line.close()
+
+
+@final
+class WholeBatches:
+    """A streaming query as a job that gives one thing of each micro-batch, when it is asked for it.
+
+    Args:
+        job: the query.
+    """
+
+    __slots__ = ("_job",)
+
+    def __init__(self, job: StreamJob) -> None:
+        self._job: Final = job
+
+    def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
+        for delivery in self._job.deliveries():
+            yield itertools.chain.from_iterable(delivery)
+
+    def cancel(self) -> None:
+        """See `StreamJob.cancel`."""
+        self._job.cancel()
 
 
 def _stop(query: _Query) -> None:

@@ -30,10 +30,12 @@ __all__ = [
     "CHUNK_SCHEMA",
     "COUNTS_DDL",
     "ChunkReader",
+    "LastReader",
     "LoweredTask",
     "PushTask",
     "Reader",
     "RemoteProgram",
+    "last_row",
     "no_items",
     "to_chunk",
     "whole",
@@ -89,6 +91,48 @@ class ChunkReader:
         """See `Reader`."""
         kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
         return itertools.chain.from_iterable(map(decode, map(Kind, kinds), payloads))
+
+
+@final
+class LastReader:
+    """Reads what stages gave where the rows are; or runs them over nothing, if no task ran there.
+
+    Spark makes no task of no rows, and stages may give items at the end all the same.
+
+    Args:
+        program: the stages.
+        needs: as in `ChunkReader`.
+    """
+
+    __slots__ = ("_needs", "_program", "_ran")
+
+    def __init__(self, program: RemoteProgram, needs: tuple[object, ...]) -> None:
+        self._program: Final = program
+        self._needs: Final = needs
+        self._ran = False
+
+    def __call__(self, batch: ArrowBatch, /) -> Iterator[Any]:
+        """See `Reader`. The row of `last_row` comes last."""
+        kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
+        for kind, payload in zip(kinds, payloads, strict=True):
+            if kind != Kind.END:
+                yield from decode(Kind(kind), payload)
+            elif payload == _RAN:
+                self._ran = True
+            elif not self._ran:
+                yield from self._program.iterate(iter(()))
+
+    def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:
+        """Pickle what it was made of."""
+        return LastReader, (self._program, self._needs)
+
+
+_RAN: Final = b"ran"
+
+
+def last_row() -> ArrowBatch:
+    """The row behind all others for a `LastReader`."""
+    return to_chunk(Kind.END, b"last")
 
 
 def to_chunk(kind: Kind, payload: bytes) -> ArrowBatch:
@@ -159,11 +203,13 @@ class LoweredTask:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`; None leaves items as they are.
         schema: the pickled `ItemSchema` of the columns that items become; None for pickled chunks.
+        tells: whether a row at the end of the chunks says that this has run; see `LastReader`.
     """
 
     reader: bytes
     program: bytes | None
     schema: bytes | None
+    tells: bool = False
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
@@ -171,7 +217,8 @@ class LoweredTask:
         if self.schema is not None:
             schema: ItemSchema = pickle.loads(self.schema)
             return to_batches(items, schema, BATCH_ROWS)
-        return (to_chunk(chunk.kind, chunk.payload) for chunk in chunks(items, TaskSender()))
+        rows = (to_chunk(chunk.kind, chunk.payload) for chunk in chunks(items, TaskSender()))
+        return itertools.chain(rows, (to_chunk(Kind.END, _RAN),)) if self.tells else rows
 
 
 class _InputLostError(Exception):

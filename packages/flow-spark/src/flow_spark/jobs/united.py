@@ -15,14 +15,22 @@ from flow_spark.items.rows import RowReader
 from flow_spark.jobs.frames import frame_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import PushedJob, lowered, lowered_all
-from flow_spark.jobs.lowering import Split, treats_items_alone
+from flow_spark.jobs.lowering import Split, has_an_end, treats_items_alone
 from flow_spark.jobs.origin import Job, Opened, Origin
-from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, Reader, RemoteProgram, no_items
+from flow_spark.jobs.task import (
+    CHUNK_SCHEMA,
+    ChunkReader,
+    LastReader,
+    Reader,
+    RemoteProgram,
+    last_row,
+    no_items,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["UnitedOrigin", "in_one_place"]
+__all__ = ["UnitedOrigin", "in_one_place", "in_their_order"]
 
 _AnyProgram = Program[Any, Any]  # Any: what comes in and out is only known to its stages
 
@@ -59,6 +67,22 @@ def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
     partial = lowered_all(opened, remote, None).union(nothing).repartition(1)
     needs = (remote, *opened.readers)
     return Opened(lowered(partial, ChunkReader(needs), local, None), ChunkReader((*needs, local)))
+
+
+def in_their_order(
+    opened: Opened, stages: tuple[Stage[Any, Any], ...], session: SparkSession
+) -> Opened:
+    """What stages make of the rows of the only partition; also if there are none, and no task.
+
+    Args:
+        opened: the rows.
+        stages: of which one may give items at the end.
+        session: where they are.
+    """
+    program = _AnyProgram(stages)
+    last = frame_of(session, pa.Table.from_batches([last_row()], schema=CHUNK_SCHEMA))
+    rows = lowered_all(opened, program, None, tells=True).union(last).coalesce(1)
+    return Opened(rows, LastReader(program, (program, *opened.readers)))
 
 
 @final
@@ -120,7 +144,7 @@ class UnitedOrigin:
                 if opened is None:
                     yield None
                     return
-                found += _behind(opened, parts, self.session)
+                found += _behind(opened, parts, origin)
             yield _together(found)
 
     def kept(self) -> Opened:
@@ -129,7 +153,7 @@ class UnitedOrigin:
             [
                 each
                 for origin, parts in self._branches
-                for each in _behind(origin.kept(), parts, self.session)
+                for each in _behind(origin.kept(), parts, origin)
             ]
         )
 
@@ -150,9 +174,11 @@ class UnitedOrigin:
         return f"union({', '.join(told(*branch) for branch in self._branches)})"
 
 
-def _behind(opened: Opened, parts: Split, session: SparkSession) -> list[Opened]:
+def _behind(opened: Opened, parts: Split, origin: Origin) -> list[Opened]:
     """What the stages of a branch make of its rows."""
-    rows = [Opened(opened.df, opened.reader), *opened.others]
+    rows, session = [Opened(opened.df, opened.reader), *opened.others], origin.session
+    if origin.ordered and has_an_end(parts.remote + parts.local):
+        return [in_their_order(opened, parts.remote + parts.local, session)]
     if parts.local:
         return [in_one_place(opened, parts, session)]
     if not parts.remote:

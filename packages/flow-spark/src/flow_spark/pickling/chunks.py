@@ -16,7 +16,7 @@ FRAME_BYTES: Final = 512 * 1024
 """What a batch is to have at most, in bytes; one large item may have more."""
 
 _FIRST_ROWS: Final = 64
-_MOST_ROWS: Final = 8192
+_MOST_ROWS: Final = 2048
 _MOST_AT_ONCE: Final = 64
 _PATIENCE_S: Final = 0.05
 

@@ -1,19 +1,18 @@
-"""A stream that tests add micro-batches to."""
+"""A stream whose micro-batches are files that tests put into a folder."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
-
-import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+__all__ = ["Drop", "committed_in"]
 
 _BEGUN: Final = time.time() - 3600
 
@@ -45,19 +44,6 @@ class Drop:
         return reader.json(str(self.folder))
 
 
-@pytest.fixture
-def drop(tmp_path: Path) -> Drop:
-    """An empty stream."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    return Drop(folder)
-
-
-@pytest.fixture
-def committed(tmp_path: Path) -> Callable[[], set[int]]:
-    """The micro-batches that the checkpoint ``tmp_path / "state"`` says are done."""
-
-    def look() -> set[int]:
-        return {int(file.name) for file in (tmp_path / "state" / "commits").glob("[0-9]*")}
-
-    return look
+def committed_in(checkpoint: Path) -> set[int]:
+    """The micro-batches that a checkpoint says are done."""
+    return {int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")}

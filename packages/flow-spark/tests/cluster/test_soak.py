@@ -1,0 +1,162 @@
+"""A slow subscriber of a stream holds its micro-batches back, and memory stays as it is.
+
+``FLOW_SOAK_S`` is how long, in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pytest
+
+import flow_spark
+from flow_core.protocols import CoreSubscriber, Subscription
+from flow_spark import from_stream
+
+from ..infrastructure.processes import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..infrastructure.sessions import Sessions
+
+SOAK_S = float(os.environ.get("FLOW_SOAK_S", "20"))
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.cluster,
+    pytest.mark.timeout(SOAK_S + 300),
+]
+
+TIMEOUT_S = 120.0
+ROWS = 20_000
+FAST_BATCHES = 8
+MIB = 2**20
+
+# What Spark keeps for its own pages would grow until it has as much as it is told to keep.
+FORGETFUL: dict[str, str | int] = {
+    "spark.sql.streaming.numRecentProgressUpdates": 5,
+    "spark.sql.ui.retainedExecutions": 5,
+    "spark.ui.retainedDeadExecutors": 1,
+    "spark.ui.retainedJobs": 5,
+    "spark.ui.retainedStages": 5,
+    "spark.ui.retainedTasks": 50,
+    "spark.sql.streaming.minBatchesToRetain": 5,
+}
+
+
+@pytest.fixture(scope="module")
+def spark(sessions: Sessions) -> Iterator[SparkSession]:
+    """A session that remembers little of what it has done."""
+    yield sessions.switch(flow_spark.session("local[2]", conf=FORGETFUL))
+    sessions.close()
+
+
+@final
+class Counting(CoreSubscriber[Any]):
+    """Counts, and keeps nothing."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ended: Final = threading.Event()
+        self.error: BaseException | None = None
+        self.subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+
+    def on_next(self, item: Any, /) -> None:
+        self.count += 1
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.error = error
+        self.ended.set()
+
+    def on_complete(self) -> None:
+        self.ended.set()
+
+    def request(self, n: int) -> None:
+        assert self.subscription is not None
+        self.subscription.request(n)
+
+    def reaches(self, count: int) -> bool:
+        wait_until(lambda: self.count >= count or self.ended.is_set(), TIMEOUT_S)
+        assert not self.ended.is_set(), self.error
+        return self.count == count
+
+
+def own_memory() -> int:
+    """Bytes of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def memory_of_jvm(spark: SparkSession) -> int:
+    """Bytes in its heap that something still refers to."""
+    jvm: Any = spark._jvm
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    jvm.java.lang.System.gc()
+    return int(runtime.totalMemory() - runtime.freeMemory())
+
+
+def planned(state: Path) -> int:
+    """How many micro-batches Spark has planned."""
+    return 1 + max((int(file.name) for file in (state / "offsets").glob("[0-9]*")), default=-1)
+
+
+def test_a_slow_subscriber_holds_micro_batches_back_and_memory_stays_flat(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
+    stream = source.option("numPartitions", 2).load().select("value")
+    state = tmp_path / "state"
+    rows = from_stream(stream, checkpoint=state).map(lambda n: n + 1)
+    subscriber = Counting()
+    rows.subscribe(subscriber)
+
+    # As fast as it goes, which says what the pace of the slow one is to be.
+    subscriber.request(ROWS)
+    assert subscriber.reaches(ROWS)
+    began = time.monotonic()
+    subscriber.request(FAST_BATCHES * ROWS)
+    assert subscriber.reaches((1 + FAST_BATCHES) * ROWS)
+    fast_s = (time.monotonic() - began) / FAST_BATCHES
+
+    pace_s = 3 * fast_s
+    batches = 1 + FAST_BATCHES
+    pause = threading.Event()
+    samples: list[tuple[int, int]] = []
+    slow_began = time.monotonic()
+    slow_batches = 0
+    while (now := time.monotonic()) < slow_began + SOAK_S:
+        assert planned(state) <= batches + 1  # one that waits, and none behind it
+        subscriber.request(ROWS)
+        batches += 1
+        slow_batches += 1
+        assert subscriber.reaches(batches * ROWS)
+        samples.append((own_memory(), memory_of_jvm(spark)))
+        pause.wait(max(0.0, now + pace_s - time.monotonic()))
+    slow_s = (time.monotonic() - slow_began) / slow_batches
+    assert subscriber.count == batches * ROWS
+    assert subscriber.subscription is not None
+    subscriber.subscription.cancel()
+    assert wait_until(lambda: not spark.streams.active, TIMEOUT_S)
+
+    quarter = max(len(samples) // 4, 1)
+    early = [median(values) for values in zip(*samples[quarter : 2 * quarter], strict=True)]
+    late = [median(values) for values in zip(*samples[-quarter:], strict=True)]
+    print(
+        f"fast: {1 / fast_s:.2f} micro-batches/s, {ROWS / fast_s:,.0f} rows/s; slow: "
+        f"{1 / slow_s:.2f} micro-batches/s for {SOAK_S:.0f} s, at a pace of {1 / pace_s:.2f}; "
+        f"this process {early[0] / MIB:.1f} -> {late[0] / MIB:.1f} MiB, "
+        f"the heap of the JVM {early[1] / MIB:.1f} -> {late[1] / MIB:.1f} MiB"
+    )
+    assert slow_s >= 0.9 * pace_s
+    assert late[0] - early[0] < 16 * MIB
+    assert late[1] - early[1] < 32 * MIB

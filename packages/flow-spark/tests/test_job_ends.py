@@ -1,0 +1,94 @@
+"""How a job ends, on a cluster that only pretends: what is asked of it, and when."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from flow_spark.channel.receiver import BatchReceiver
+from flow_spark.jobs import job as jobs
+from flow_spark.jobs.job import PushedJob
+
+TIMEOUT_S = 10.0
+
+
+class Cluster:
+    """Ends a job at once, or when it is cancelled."""
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.entered = threading.Event()
+        self.cancelled = threading.Event()
+        self.waits = waits
+
+    def addresses(self) -> tuple[str, str]:
+        return "127.0.0.1", "127.0.0.1"
+
+    def collect(self, *_: object) -> list[tuple[int, int, int, int]]:
+        self.entered.set()
+        if self.waits:
+            assert self.cancelled.wait(TIMEOUT_S)
+        return []
+
+    def cancel(self, _: str) -> None:
+        self.cancelled.set()
+
+
+class Rows:
+    """An origin, and what it opens."""
+
+    session = None
+    as_ = None
+
+    @contextmanager
+    def opened(self, _: object) -> Iterator[Rows]:
+        yield self
+
+    def mapped(self, *_: object) -> None:
+        return None
+
+
+def job_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> PushedJob:
+    monkeypatch.setattr(jobs, "cluster_of", lambda _: cluster)
+    origin: Any = Rows()  # a stand-in: only what a job without rows needs
+    return PushedJob(origin, None)
+
+
+def test_a_cluster_is_not_told_to_cancel_a_job_that_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would cost a thread, and a call over the gateway, at the end of each job."""
+    cluster, heard = Cluster(), threading.Event()
+    finish = BatchReceiver.finish
+
+    def finish_late(receiver: BatchReceiver, results: Any) -> None:
+        finish(receiver, results)
+        assert heard.wait(TIMEOUT_S)
+
+    monkeypatch.setattr(BatchReceiver, "finish", finish_late)
+    job = job_on(cluster, monkeypatch)
+    try:
+        assert list(job) == []
+        assert job.join(0.0)
+        assert not any(thread.name == "flow-spark-cancel" for thread in threading.enumerate())
+        assert not cluster.cancelled.is_set()
+    finally:
+        heard.set()
+
+
+def test_a_cluster_is_told_to_cancel_a_job_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(waits=True)
+    job = job_on(cluster, monkeypatch)
+    submitted = threading.Thread(target=lambda: list(job))
+    submitted.start()
+    assert cluster.entered.wait(TIMEOUT_S)
+
+    job.cancel()
+
+    assert cluster.cancelled.wait(TIMEOUT_S)
+    assert job.join(TIMEOUT_S)
+    submitted.join(TIMEOUT_S)
+    assert not submitted.is_alive()
