@@ -15,6 +15,7 @@ from reactivex.scheduler import VirtualTimeScheduler
 
 import flow_core as flow
 from flow_core.testing import VirtualClock, cold
+from flow_rxcompat import agera
 from flow_rxcompat.agera import TestLoop
 
 GUIDE = Path(__file__).parent.parent / "docs" / "migration.md"
@@ -162,6 +163,43 @@ def test_the_guide_has_every_name_of_theirs(module: str) -> None:
     assert sorted(names - known) == []
 
 
+AGERA = (
+    agera.binders,
+    agera.conditions,
+    agera.functions,
+    agera.mergers,
+    agera.observables,
+    agera.predicates,
+    agera.receivers,
+    agera.repositories,
+    agera.reservoirs,
+    agera.suppliers,
+    agera.ActivationHandler,
+    agera.Observable,
+    agera.MutableRepository,
+    agera.RepositoryConfig,
+    agera.Result,
+    agera.functions.FItem,
+    agera.functions.FList,
+    agera.REventSource,
+    agera.RFrequency,
+    agera.RFlow,
+    agera.RSyncFlow,
+    agera.RTermination,
+    agera.RTerminationOrContinue,
+    agera.RConfig,
+)
+"""Modules and classes: what code that uses Agera calls."""
+
+
+@pytest.mark.parametrize("holder", AGERA, ids=lambda holder: holder.__name__)
+def test_the_guide_has_every_name_of_agera(holder: Any) -> None:
+    section = TEXT[TEXT.index("## From Agera") :]
+    names = {name for name in getattr(holder, "__all__", vars(holder)) if name[0] != "_"}
+    types = {name for name in names if isinstance(getattr(holder, name), type)}
+    assert sorted(names - types - set(re.findall(r"\w+", section))) == []
+
+
 @rows_of("RxPY", "Flow")
 def test_both_give_the_same_at_the_same_time(row: Row) -> None:
     theirs, ours = run(row.cells["RxPY"]), run(row.cells["Flow"])
@@ -178,6 +216,11 @@ def test_both_give_what_is_said_and_differ(row: Row) -> None:
 
 @rows_of("RxJava", "Flow", "gives")
 def test_the_python_of_a_java_row_gives_what_is_said(row: Row) -> None:
+    run(row.cells["Flow"]).check(row.gives[0])
+
+
+@rows_of("Java Flow", "Flow", "gives")
+def test_the_python_of_a_row_of_java_flow_gives_what_is_said(row: Row) -> None:
     run(row.cells["Flow"]).check(row.gives[0])
 
 

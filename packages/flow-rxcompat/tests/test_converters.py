@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
@@ -465,6 +465,7 @@ def back(items: Flow[int], way: str) -> Flow[int]:
 @pytest.mark.checklist("A22")
 @pytest.mark.parametrize("way", ["repository", "reservoir"])
 @given(items=st.lists(st.integers(0, 3)), fails=st.booleans())
+@settings(deadline=None)  # the first call looks for plugins
 def test_flow_to_agera_and_back_keeps_items_order_error_and_end(
     way: str, items: list[int], fails: bool
 ) -> None:
@@ -645,6 +646,20 @@ def test_signals_are_a_flow() -> None:
     dispatcher.update()
     dispatcher.complete()
     subscriber.assert_result(UPDATE)
+
+
+@pytest.mark.checklist("A22")
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_flow_feeds_a_repository_of_signals_by_its_methods(fails: bool) -> None:
+    numbers, subscriber = MutableRepository(-1), TestSubscriber[int]()
+    numbers.values(strategy="buffer", current=False).subscribe(subscriber)
+    source = failing(0, 1) if fails else flow.range(2)
+    source.subscribe(numbers.accept, numbers.error, numbers.complete)
+    if fails:
+        subscriber.assert_failure(ERROR, 0, 1)
+    else:
+        subscriber.assert_result(0, 1)
+    assert numbers.get() == 1
 
 
 # -- dispatchers and processors

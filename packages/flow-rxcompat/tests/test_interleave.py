@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Collection, Hashable
 
@@ -10,8 +9,8 @@ import pytest
 
 from flow_core import Flow
 from flow_core.executors import Task
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import Body, Scenario, explore, step
+from flow_core.testing import TestPublisher, TestSubscriber, recorded_drops
+from flow_core.testing.interleave import Body, Scenario, explore_all, step
 from flow_rxcompat._outlets import Counted, Outlet, Queued
 from flow_rxcompat.agera import (
     BaseObservable,
@@ -32,21 +31,13 @@ from flow_rxcompat.signals import (
     merge,
 )
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+pytestmark = pytest.mark.interleave
 
 OUTLET = ("flow_core.serial", "flow_rxcompat._outlets", __name__)
 
 
 def exhaust(body: Body, *modules: str, expect: Collection[Hashable] | None = None) -> None:
-    report = explore(body, modules=[*modules, __name__], expect=expect, timeout_s=100)
-    assert report.exhausted
-    assert report.schedules > 1
-    assert not report.unseen
+    explore_all(body, modules=[*modules, __name__], expect=expect, timeout_s=100)
 
 
 # -- the outlet
@@ -312,6 +303,41 @@ def test_values_come_in_the_order_in_which_they_were_accepted() -> None:
         return Scenario(lambda: numbers.accept(1), lambda: numbers.accept(2), check=check)
 
     exhaust(body, *OUTLET, "flow_rxcompat.signals.sources")
+
+
+def test_equal_values_of_two_threads_are_one_change() -> None:
+    def body() -> Scenario:
+        numbers, subscriber = MutableRepository(0), TestSubscriber[int]()
+        numbers.values(strategy="buffer", current=False).subscribe(subscriber)
+        return Scenario(
+            lambda: numbers.accept(1),
+            lambda: numbers.accept(1),
+            check=lambda: subscriber.assert_items(1),
+        )
+
+    exhaust(body, *OUTLET, "flow_rxcompat.signals.sources")
+
+
+def test_a_value_against_the_end_comes_before_it_or_goes_to_the_hook() -> None:
+    def body() -> Scenario:
+        numbers, subscriber = MutableRepository(0), TestSubscriber[int]()
+        numbers.values(strategy="buffer", current=False).subscribe(subscriber)
+
+        def accept() -> None:
+            with recorded_drops() as drops:
+                numbers.accept(1)
+            dropped.extend(drops.items)
+
+        def check() -> None:
+            assert subscriber.completed
+            assert [*subscriber.items, *dropped] == [1]
+
+        dropped: list[object] = []
+        return Scenario(
+            accept, numbers.complete, check=check, outcome=lambda: len(subscriber.items)
+        )
+
+    exhaust(body, *OUTLET, "flow_rxcompat.signals.sources", expect={0, 1})
 
 
 def test_who_follows_the_values_from_now_on_misses_none_and_has_none_twice() -> None:

@@ -83,7 +83,6 @@ assert_type(directives.attempt_transform(parse), RTermination[str, BaseException
 assert_type(directives.attempt_transform(parse).or_end(lambda error: repr(error)), RFlow[str, int])
 assert_type(directives.go_lazy(), RSyncFlow[str, str])
 assert_type(directives.go_lazy().transform(len), RSyncFlow[str, int])
-directives.go_lazy().go_to  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 def name(n: int) -> Result[str]:
@@ -102,8 +101,6 @@ assert_type(end.notify_if(lambda old, new: old < new), RConfig[str])
 assert_type(end.compile(), Repository[str])
 assert_type(end.compile_into_repository_with_initial_value(0), RFrequency[int, str])
 directives.then_transform(len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-start.transform  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-end.transform  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 # -- results
 

@@ -510,7 +510,7 @@ class Outlet(SerialDrain, Generic[T]):
             requested=max(0, self._requested - self._used),
             buffered=self._store.waiting,
             terminated=self._downstream is None,
-            error=self._error or self._bad,
+            error=self._bad if self._error is None else self._error,
         )
 
 

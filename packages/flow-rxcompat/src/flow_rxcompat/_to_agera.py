@@ -8,7 +8,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar, final
 
-from flow_core import from_publisher, hooks
+from flow_core import from_, hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import none_given
 from flow_core.protocols import CoreSubscriber, Processor, Publisher, Subscription
@@ -112,7 +112,7 @@ class _FlowHolder(BaseObservable, Generic[T]):
         on_error: Callable[[BaseException], object] | None,
     ) -> None:
         super().__init__()
-        self._flow = from_publisher(flow)
+        self._flow = from_(flow)
         self._prefetch = prefetch
         self._on_error = on_error
         self._run: _Run[T] | None = None
@@ -196,8 +196,8 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
     def came(self, item: T) -> None:
         """See `_FlowHolder.came`: taps get each item; an equal one is no change."""
         lines = self._lines
+        changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
         with lines.lock:
-            changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
             self._value = item
             outlets = lines.put_locked(item)
         for outlet in outlets:
@@ -301,7 +301,7 @@ def to_agera(
     from which they were added.
 
     Args:
-        flow: whatever has ``subscribe``.
+        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
         on_error: gets the error of the flow, which Agera cannot pass on; it is also `failure`.
 
     Raises:
@@ -323,7 +323,7 @@ def to_repository(
     Demand: everything is requested: the newest item is all that is kept.
 
     Args:
-        flow: whatever has ``subscribe``.
+        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
         initial: the value before the first item.
         on_error: gets the error of the flow; it is also `failure`.
 
@@ -347,7 +347,7 @@ def to_reservoir(
     Demand: `prefetch` items at first, and more as they are got. No more of them wait.
 
     Args:
-        flow: whatever has ``subscribe``.
+        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
         prefetch: items that wait at most.
         on_error: gets the error of the flow; it is also `failure`.
 

@@ -23,7 +23,7 @@ crosses it all the same where both ends are of this package.
 
 from __future__ import annotations
 
-from flow_core import Flow, from_publisher
+from flow_core import Flow, from_
 from flow_core.protocols import Publisher
 from flow_rxcompat._from_agera import from_agera, from_repository, from_reservoir
 from flow_rxcompat._to_agera import (
@@ -73,5 +73,8 @@ def to_signals(flow: Flow[object] | Publisher[object]) -> Signals:
     """An update for each item of `flow`, and its error or end.
 
     Demand: passed on. Thread: that of the flow.
+
+    Args:
+        flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
     """
-    return Signals(from_publisher(flow).map(lambda _: UPDATE))
+    return Signals(from_(flow).map(lambda _: UPDATE))

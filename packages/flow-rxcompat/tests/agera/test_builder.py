@@ -254,4 +254,6 @@ def test_a_description_needs_a_loop_when_it_begins_and_what_it_is_given_is_looke
     with pytest.raises(TypeError):
         flow().transform(nothing or 42)
     with pytest.raises(TypeError):
+        flow().check(lambda n: n, nothing)
+    with pytest.raises(TypeError):
         repositories.repository_with_initial_value(0).observe(nothing)

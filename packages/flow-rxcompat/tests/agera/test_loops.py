@@ -60,6 +60,23 @@ def test_a_turn_runs_one_message() -> None:
     assert not loop.turn()
 
 
+def test_a_message_that_was_taken_back_is_no_turn() -> None:
+    with TestLoop() as loop:
+        source, calls = observables.update_dispatcher(), list[int]()
+
+        def update() -> None:
+            calls.append(1)
+
+        source.add_updatable(update)
+        source.remove_updatable(update)
+        source.add_updatable(update)  # takes back that the last one was removed
+        source.update()
+        assert loop.turn()
+        assert loop.turn()  # the update, and the call that it makes
+        assert calls == [1]
+        assert not loop.turn()
+
+
 def test_a_delay_passes_when_the_time_is_advanced() -> None:
     loop, seen = TestLoop(), list[float]()
     loop.post(lambda: seen.append(loop.now()), 0.2)

@@ -48,50 +48,54 @@ class Counter:
         self.updates += 1
 
 
+def watched() -> tuple[Recorded, Counter]:
+    """An observable and the updatable that was added to it."""
+    source, counter = Recorded(), Counter()
+    source.add_updatable(counter)
+    return source, counter
+
+
+def update(loop: TestLoop, *sources: BaseObservable) -> None:
+    """An update of each, in this turn; and then all turns that come of it."""
+    for source in sources:
+        source.dispatch_update()
+    loop.drain()
+
+
 @pytest.mark.checklist("A01")
 def test_an_updatable_is_told_of_an_update_in_a_later_turn() -> None:
     with TestLoop() as loop:
-        source, counter = Recorded(), Counter()
-        source.add_updatable(counter)
+        source, counter = watched()
         source.dispatch_update()
         assert counter.updates == 0
         loop.drain()
         assert counter.updates == 1
         source.remove_updatable(counter)
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source)
         assert counter.updates == 1
 
 
 @pytest.mark.checklist("A01")
 def test_updates_of_one_turn_are_one() -> None:
     with TestLoop() as loop:
-        source, counter = Recorded(), Counter()
-        source.add_updatable(counter)
-        for _ in range(1000):
-            source.dispatch_update()
-        loop.drain()
+        source, counter = watched()
+        update(loop, *[source] * 1000)
         assert counter.updates == 1
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source)
         assert counter.updates == 2
 
 
 def test_an_updatable_that_two_observables_tell_in_one_turn_is_called_once() -> None:
     with TestLoop() as loop:
-        one, other, counter = Recorded(), Recorded(), Counter()
-        one.add_updatable(counter)
+        (one, counter), other = watched(), Recorded()
         other.add_updatable(counter)
-        one.dispatch_update()
-        other.dispatch_update()
-        loop.drain()
+        update(loop, one, other)
         assert counter.updates == 1
 
 
 def test_of_two_that_tell_it_one_may_be_removed_and_it_is_still_called() -> None:
     with TestLoop() as loop:
-        one, other, counter = Recorded(), Recorded(), Counter()
-        one.add_updatable(counter)
+        (one, counter), other = watched(), Recorded()
         other.add_updatable(counter)
         one.dispatch_update()
         other.dispatch_update()
@@ -116,15 +120,13 @@ def test_one_that_is_removed_before_the_loop_runs_is_not_called() -> None:
 
 def test_the_last_removal_drops_the_update_that_is_pending() -> None:
     with TestLoop() as loop:
-        source, counter = Recorded(), Counter()
-        source.add_updatable(counter)
+        source, counter = watched()
         source.dispatch_update()
         source.remove_updatable(counter)
         source.add_updatable(counter)
         loop.drain()
         assert counter.updates == 0
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source)
         assert counter.updates == 1
 
 
@@ -155,8 +157,7 @@ def test_the_first_one_activates_by_a_message_from_another_loop() -> None:
 
 def test_the_last_removal_deactivates_by_a_message() -> None:
     with TestLoop() as loop:
-        source, counter = Recorded(), Counter()
-        source.add_updatable(counter)
+        source, counter = watched()
         source.remove_updatable(counter)
         assert source.events == ["activated"]
         loop.drain()
@@ -165,8 +166,7 @@ def test_the_last_removal_deactivates_by_a_message() -> None:
 
 def test_add_remove_add_in_one_turn_activates_once_and_deactivates_never() -> None:
     with TestLoop() as loop:
-        source, counter = Recorded(), Counter()
-        source.add_updatable(counter)
+        source, counter = watched()
         source.remove_updatable(counter)
         source.add_updatable(counter)
         loop.drain()
@@ -179,8 +179,7 @@ def test_add_remove_add_in_one_turn_activates_once_and_deactivates_never() -> No
 @pytest.mark.checklist("A06")
 def test_the_same_updatable_cannot_be_added_twice() -> None:
     with TestLoop():
-        source, counter = Recorded(), Counter()
-        source.add_updatable(counter)
+        source, counter = watched()
         with pytest.raises(IllegalStateError, match="already added"):
             source.add_updatable(counter)
 
@@ -211,8 +210,7 @@ def test_updatables_are_known_by_identity_not_equality() -> None:
         source.add_updatable(one)
         source.add_updatable(other)
         source.remove_updatable(one)
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source)
         assert (one.updates, other.updates) == (0, 1)
 
 
@@ -302,10 +300,8 @@ def test_a_composite_is_told_of_all_and_added_to_all_while_it_is_active() -> Non
         both = observables.composite_observable(one, other)
         both.add_updatable(counter)
         assert (one.events, other.events) == (["activated"], ["activated"])
-        one.dispatch_update()
-        loop.drain()
-        other.dispatch_update()
-        loop.drain()
+        update(loop, one)
+        update(loop, other)
         assert counter.updates == 2
         both.remove_updatable(counter)
         loop.drain()
@@ -347,12 +343,10 @@ def test_a_condition_drops_updates_that_come_while_it_does_not_apply() -> None:
         source, counter, open_ = Recorded(), Counter(), [False]
         guarded = observables.conditional_observable(lambda: open_[0], source)
         guarded.add_updatable(counter)
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source)
         assert counter.updates == 0
         open_[0] = True
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source)
         assert counter.updates == 1
         guarded.remove_updatable(counter)
         loop.drain()
@@ -364,13 +358,11 @@ def test_three_updates_in_a_window_are_one_at_once_and_one_at_its_end() -> None:
         source, counter = Recorded(), Counter()
         slow = observables.per_millisecond_observable(200, source)
         slow.add_updatable(counter)
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source)
         assert counter.updates == 1
         for _ in range(2):
             loop.advance_by(0.05)
-            source.dispatch_update()
-            loop.drain()
+            update(loop, source)
         assert counter.updates == 1
         loop.advance_by(0.099)
         assert counter.updates == 1
@@ -384,9 +376,7 @@ def test_per_loop_coalesces_as_all_do() -> None:
     with TestLoop() as loop:
         source, counter = Recorded(), Counter()
         observables.per_loop_observable(source).add_updatable(counter)
-        source.dispatch_update()
-        source.dispatch_update()
-        loop.drain()
+        update(loop, source, source)
         assert counter.updates == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from threading import RLock
 from typing import Any
@@ -41,6 +42,30 @@ def test_an_equal_value_is_no_change() -> None:
         lists.accept([2])
         loop.drain()
         assert len(updates) == 1
+
+
+class Curious:
+    """A value whose equality looks at what holds it."""
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        self.look = look
+
+    def __eq__(self, other: object) -> bool:
+        self.look()
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.checklist("A12")
+def test_equality_may_look_at_the_repository() -> None:
+    with TestLoop():
+        values = repositories.mutable_repository(object())
+        first, seen = values.get(), list[object]()
+        curious = Curious(lambda: seen.append(values.get()))
+        values.accept(curious)
+        assert seen == [first]
+        assert values.get() is curious
 
 
 @pytest.mark.checklist("A12", "A14")

@@ -82,6 +82,19 @@ def test_a_success_has_no_failure() -> None:
         Result.success(1).same_failure()
 
 
+def test_a_failure_whose_class_says_that_it_is_false_is_that_failure() -> None:
+    class Empty(Exception):
+        def __bool__(self) -> bool:
+            return False
+
+    failure = Empty()
+    result = Result.failure(failure)
+    assert (result.failed, result.get_failure()) == (True, failure)
+    with pytest.raises(FailedResultError) as raised:
+        result.get()
+    assert raised.value.__cause__ is failure
+
+
 def test_the_failure_of_absent_makes_absent() -> None:
     assert Result.failure(Result.absent().get_failure()) is Result.absent()
     assert Result.failure() is Result.failure()

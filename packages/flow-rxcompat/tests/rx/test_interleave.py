@@ -6,7 +6,6 @@ the code of this package and of the core below it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Hashable
 from typing import Any
 
@@ -18,33 +17,21 @@ from reactivex.disposable import Disposable
 import flow_core as flow
 from flow_core.sources.emitter import EmitterSubscription
 from flow_core.testing import Drops, TestPublisher, TestSubscriber, recorded_drops
-from flow_core.testing.interleave import Body, Report, Scenario, bound, explore, thread_per_task
+from flow_core.testing.interleave import Body, Report, Scenario, explore_all, thread_per_task
 from flow_rxcompat.rx import from_rx, rx
 from flow_rxcompat.rx.feeding import DirectFeed, ScheduledFeed
 from flow_rxcompat.rx.observables import EmittingObserver
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+pytestmark = pytest.mark.interleave
 
 
 EMITTER = "flow_core.sources.emitter"
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None, *more: str) -> Report:
-    report = explore(
-        body,
-        modules=["flow_core.serial", "flow_rxcompat", __name__, *more],
-        expect=expect,
-        timeout_s=100,
+    return explore_all(
+        body, modules=["flow_core.serial", "flow_rxcompat", __name__, *more], expect=expect
     )
-    assert report.exhausted or bound() > 2
-    assert report.schedules > 1
-    assert not (report.exhausted and report.unseen)
-    return report
 
 
 class Seen(ObserverBase[int]):
@@ -235,12 +222,18 @@ def test_a_late_subscription_against_the_start_requests_once() -> None:
     exhaust(body)
 
 
+def scheduled() -> tuple[TestPublisher[int], Seen, ScheduledFeed[int]]:
+    """A feed that has been started, and both its ends."""
+    publisher, seen = TestPublisher[int](), Seen()
+    feed = ScheduledFeed(seen, 2, ThreadPerAction())
+    feed.subscribe_to(publisher)
+    feed.start()
+    return publisher, seen, feed
+
+
 def test_on_a_scheduler_items_and_the_end_come_in_order() -> None:
     def body() -> Scenario:
-        publisher, seen = TestPublisher[int](), Seen()
-        feed = ScheduledFeed(seen, 2, ThreadPerAction())
-        feed.subscribe_to(publisher)
-        feed.start()
+        publisher, seen, _ = scheduled()
 
         def send() -> None:
             publisher.next(1)
@@ -257,10 +250,7 @@ def test_on_a_scheduler_items_and_the_end_come_in_order() -> None:
 
 def test_on_a_scheduler_a_dispose_drops_what_waits() -> None:
     def body() -> Scenario:
-        publisher, seen = TestPublisher[int](), Seen()
-        feed = ScheduledFeed(seen, 2, ThreadPerAction())
-        feed.subscribe_to(publisher)
-        feed.start()
+        publisher, seen, feed = scheduled()
 
         def send() -> None:
             publisher.next(1)

@@ -158,6 +158,11 @@ def of_number(n: int) -> list[Both]:
         ),
         Both(f"start_with({n})", lambda f: f.start_with(n), ops.start_with(n)),
         Both(
+            f"fail at {n}",
+            lambda f: f.map(lambda item: 12 // (item - n)),
+            ops.map(lambda item: 12 // (item - n)),
+        ),
+        Both(
             f"scan({n})",
             lambda f: f.scan(lambda a, b: a + b, n),
             ops.scan(lambda a, b: a + b, n),
@@ -206,17 +211,20 @@ steps = st.one_of(
 )
 
 
-def list_of(observable: Observable[Any]) -> list[Any]:
+def ran(pipeline: Flow[Any] | Observable[Any]) -> tuple[list[Any], object]:
+    """What came, and how it ended: with an error of which class."""
     seen: list[Any] = []
     ends: list[object] = []
-    observable.subscribe(seen.append, ends.append, lambda: ends.append("end"))
-    assert ends == ["end"], ends
-    return seen
+    pipeline.subscribe(
+        seen.append, lambda error: ends.append(type(error)), lambda: ends.append("end")
+    )
+    (end,) = ends
+    return seen, end
 
 
 @given(st.lists(st.integers(-3, 9), max_size=30), st.lists(steps, max_size=6))
 @settings(max_examples=150, deadline=None)
-def test_a_random_pipeline_gives_the_same_list_in_both(
+def test_a_random_pipeline_gives_the_same_list_and_the_same_end_in_both(
     items: list[int], pipeline: list[Both]
 ) -> None:
     ours: Flow[int] = flow.from_iterable(items)
@@ -224,7 +232,7 @@ def test_a_random_pipeline_gives_the_same_list_in_both(
     for step in pipeline:
         ours = step.ours(ours)
         theirs = theirs.pipe(step.theirs)
-    assert list(ours) == list_of(theirs)
+    assert ran(ours) == ran(theirs)
 
 
 @given(
@@ -232,7 +240,7 @@ def test_a_random_pipeline_gives_the_same_list_in_both(
     st.lists(st.tuples(steps, st.booleans()), max_size=6),
 )
 @settings(max_examples=150, deadline=None)
-def test_a_random_pipeline_across_both_gives_the_same_list(
+def test_a_random_pipeline_across_both_gives_the_same_list_and_the_same_end(
     items: list[int], pipeline: list[tuple[Both, bool]]
 ) -> None:
     mixed: Flow[int] = flow.from_iterable(items)
@@ -242,6 +250,6 @@ def test_a_random_pipeline_across_both_gives_the_same_list(
         theirs = theirs.pipe(step.theirs)
         mixed = mixed.pipe(rx(step.theirs)) if crossing else step.ours(mixed)
         mixed_theirs = mixed_theirs.pipe(via_flow(step.ours) if crossing else step.theirs)
-    expected = list_of(theirs)
-    assert list(mixed) == expected
-    assert list_of(mixed_theirs) == expected
+    expected = ran(theirs)
+    assert ran(mixed) == expected
+    assert ran(mixed_theirs) == expected

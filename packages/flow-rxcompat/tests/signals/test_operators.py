@@ -327,6 +327,25 @@ def test_a_repository_tells_of_changes_and_holds_the_value() -> None:
     assert heard.text == "u|"
 
 
+def test_no_lock_is_held_while_equality_is_asked() -> None:
+    class Curious:
+        def __eq__(self, other: object) -> bool:
+            if other == "first":
+                values.accept("meanwhile")
+            seen.append(values.get())
+            return False
+
+        __hash__ = None  # type: ignore[assignment]
+
+    values, seen = MutableRepository[object]("first"), list[object]()
+    heard = list[object]()
+    values.values(strategy="buffer", current=False).subscribe(heard.append)
+    curious = Curious()
+    values.accept(curious)
+    assert seen == ["meanwhile", "meanwhile"]  # asked again, of what had come between
+    assert heard == ["meanwhile", curious]
+
+
 def test_values_come_as_the_strategy_says() -> None:
     numbers = MutableRepository(0)
     buffered: TestSubscriber[int] = TestSubscriber(0)

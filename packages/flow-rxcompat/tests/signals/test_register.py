@@ -207,6 +207,13 @@ def test_an_updatable_that_raises_is_out_and_hears_of_it_and_the_others_go_on() 
     assert recorder.heard == ["registered", "update", "update"]
 
 
+def test_functions_do_not_go_with_an_updatable_which_has_methods() -> None:
+    dispatcher = Dispatcher()
+    with pytest.raises(TypeError, match=r"error\(\) and complete\(\)"):
+        dispatcher.register(Recorder(), on_complete=lambda: None)
+    assert not dispatcher.has_updatables
+
+
 def test_what_an_ending_function_raises_goes_to_the_hook(drops: Drops) -> None:
     def fails(*_: object) -> None:
         raise LookupError("at the end")
@@ -250,6 +257,21 @@ def test_register_with_is_one_reference_for_an_observable_of_agera() -> None:
             source.update()
         loop.drain()
         assert updates == [1]
+
+
+@pytest.mark.checklist("A10", "A11")
+def test_such_a_handle_may_be_closed_by_a_thread_without_a_loop() -> None:
+    with TestLoop() as loop:
+        source, updates = observables.update_dispatcher(), list[int]()
+        handle = register_with(source, lambda: updates.append(1))
+        closing = threading.Thread(target=handle.close)
+        closing.start()
+        closing.join()
+        assert loop.pending == 1
+        loop.drain()
+        source.update()
+        loop.drain()
+        assert updates == []
 
 
 def test_a_handle_that_was_removed_before_removes_what_is_attached() -> None:

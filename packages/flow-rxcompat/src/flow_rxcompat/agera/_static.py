@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_rxcompat.agera.errors import not_none
 
-__all__ = ["FALSE", "NULL", "TRUE", "StaticProducer"]
+__all__ = ["FALSE", "NULL", "TRUE", "StaticProducer", "combined"]
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 
@@ -71,3 +73,23 @@ class StaticProducer(Generic[T]):
 NULL: Final = _NullOperator()
 TRUE: Final = _StaticCondicate(True)
 FALSE: Final = _StaticCondicate(False)
+
+
+def combined(parts: Iterable[P], default: P, defining: P, compose: Callable[[list[P]], P]) -> P:
+    """One for all of `parts`; constants among them are left out, or are all there is.
+
+    Args:
+        parts: conditions, or predicates; the first that is as `defining` decides.
+        default: the constant that decides nothing.
+        defining: the constant that decides.
+        compose: makes one of those that are left, two at least.
+    """
+    left: list[P] = []
+    for part in parts:
+        if part is defining:
+            return defining
+        if part is not default:
+            left.append(part)
+    if not left:
+        return default
+    return left[0] if len(left) == 1 else compose(left)

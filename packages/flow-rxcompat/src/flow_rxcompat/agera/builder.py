@@ -19,6 +19,7 @@ import enum
 from typing import Any, Generic, TypeVar, final, overload
 
 from flow_core.executors import Executor
+from flow_core.protocols import EMPTY
 from flow_rxcompat.agera._static import NULL
 from flow_rxcompat.agera.compiled import (
     BindWith,
@@ -148,6 +149,8 @@ class _Compiler:
 
     def check(self, case: Any, holds: Any) -> None:  # Any: see `called`
         self._check(_Expect.FLOW)
+        if holds is EMPTY:  # a predicate alone
+            case, holds = NULL, case
         self._case = (called(case, "apply"), called(holds, "apply"))
         self._expect = _Expect.TERMINATE_THEN_FLOW
 
@@ -343,16 +346,13 @@ class RSyncFlow(_State, Generic[V, P]):
     ) -> RTermination[V, C, RSyncFlow[V, P]]: ...
 
     def check(
-        self, function: Any, predicate: Any = None, /
+        self, function: Any, predicate: Any = EMPTY, /
     ) -> RTermination[V, Any, RSyncFlow[V, P]]:  # Any: as the overloads say
         """Go on if a predicate holds for the value, or for what a function makes of it.
 
         What ends the flow gets the value of which that was asked.
         """
-        if predicate is None:
-            self._compiler.check(NULL, function)
-        else:
-            self._compiler.check(function, predicate)
+        self._compiler.check(function, predicate)
         return RTermination(self._compiler, RSyncFlow)
 
     def send_to(self, receiver: ReceiverLike[P], /) -> RSyncFlow[V, P]:
@@ -464,13 +464,10 @@ class RFlow(RSyncFlow[V, P]):
     ) -> RTermination[V, C, RFlow[V, P]]: ...
 
     def check(
-        self, function: Any, predicate: Any = None, /
+        self, function: Any, predicate: Any = EMPTY, /
     ) -> RTermination[V, Any, RFlow[V, P]]:  # Any: as the overloads say
         """See `RSyncFlow.check`."""
-        if predicate is None:
-            self._compiler.check(NULL, function)
-        else:
-            self._compiler.check(function, predicate)
+        self._compiler.check(function, predicate)
         return RTermination(self._compiler, RFlow)
 
     def send_to(self, receiver: ReceiverLike[P], /) -> RFlow[V, P]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar, final
 
-from flow_rxcompat.agera._static import FALSE, TRUE
+from flow_rxcompat.agera._static import FALSE, TRUE, combined
 from flow_rxcompat.agera.protocols import (
     Condition,
     ConditionLike,
@@ -125,18 +125,12 @@ def all(*conditions: ConditionLike) -> Condition:
 def _composite(
     conditions: tuple[ConditionLike, ...], default: Condition, defining: Condition
 ) -> Condition:
-    made = [_condition(condition) for condition in conditions]
-    counting: list[Condition] = []
-    for condition in made:
-        if condition is defining:
-            return defining
-        if condition is not default:
-            counting.append(condition)
-    if not counting:
-        return default
-    if len(counting) == 1:
-        return counting[0]
-    return _Composite(counting, defining.applies())
+    return combined(
+        [_condition(condition) for condition in conditions],
+        default,
+        defining,
+        lambda left: _Composite(left, defining.applies()),
+    )
 
 
 def predicate_as_condition(predicate: PredicateLike[T], supplier: SupplierLike[T]) -> Condition:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final, Generic, TypeVar, final
 
-from flow_rxcompat.agera.loops import Loop, loop_needed
+from flow_rxcompat.agera.loops import TAKEN_BACK, Loop, loop_needed
 from flow_rxcompat.agera.protocols import UpdatableLike, called
 
 __all__ = ["IdentityMultimap", "Message", "WorkerHandler", "worker_handler"]
@@ -78,9 +78,8 @@ class _Sent:
         self.key = (message, id(target))
         self.target = target  # kept, so that its id stays its own
 
-    def __call__(self) -> None:
-        if self._handler.arrived(self):
-            self._action()
+    def __call__(self) -> object:
+        return self._action() if self._handler.arrived(self) else TAKEN_BACK
 
 
 @final

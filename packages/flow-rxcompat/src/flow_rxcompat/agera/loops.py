@@ -21,9 +21,20 @@ from typing import ClassVar, Final, final
 from flow_core import hooks
 from flow_rxcompat.agera.errors import IllegalStateError
 
-__all__ = ["AsyncioLoop", "Loop", "TestLoop", "ThreadLoop", "current_loop", "loop_needed"]
+__all__ = [
+    "TAKEN_BACK",
+    "AsyncioLoop",
+    "Loop",
+    "TestLoop",
+    "ThreadLoop",
+    "current_loop",
+    "loop_needed",
+]
 
 _Task = Callable[[], object]
+
+TAKEN_BACK: Final = object()
+"""What a task returns that had nothing to do any more."""
 
 
 class _Current(threading.local):
@@ -203,16 +214,19 @@ class TestLoop(Loop):
     def turn(self) -> bool:
         """Run the next message that is due, if there is one; whether there was.
 
+        One that was taken back is none.
+
         Raises:
             BaseException: what the message raises.
         """
-        with self._lock:
-            task = self._queue.pop(self._now)
-        if task is None:
-            return False
-        with self:
-            task()
-        return True
+        while True:
+            with self._lock:
+                task = self._queue.pop(self._now)
+            if task is None:
+                return False
+            with self:
+                if task() is not TAKEN_BACK:
+                    return True
 
     def drain(self) -> None:
         """Run what is due, and what that posts, until nothing is due.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from typing import Final, TypeVar, final
 
-from flow_rxcompat.agera._static import FALSE, TRUE
+from flow_rxcompat.agera._static import FALSE, TRUE, combined
 from flow_rxcompat.agera.errors import not_none
 from flow_rxcompat.agera.protocols import ConditionLike, Predicate, PredicateLike, called
 
@@ -183,14 +183,4 @@ def _composite(
     *,
     defines: bool,
 ) -> Predicate[T]:
-    counting: list[Predicate[T]] = []
-    for predicate in predicates:
-        if predicate is defining:
-            return defining
-        if predicate is not default:
-            counting.append(predicate)
-    if not counting:
-        return default
-    if len(counting) == 1:
-        return counting[0]
-    return _Composite(counting, defines)
+    return combined(predicates, default, defining, lambda left: _Composite(left, defines))

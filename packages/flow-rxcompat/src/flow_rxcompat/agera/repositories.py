@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, TypeVar, final
 
 from flow_rxcompat.agera.builder import REventSource, compiling
@@ -30,7 +30,8 @@ class _SimpleRepository(BaseObservable, MutableRepository[T]):
     def __init__(self, value: T) -> None:
         super().__init__()
         self._value = not_none(value, "a repository")
-        self._value_lock = Lock()
+        # Re-entrant: equality is asked under it, as Agera does, and may look at the repository.
+        self._value_lock = RLock()
         self._taps: tuple[Tap[T], ...] = ()
 
     def get(self) -> T:

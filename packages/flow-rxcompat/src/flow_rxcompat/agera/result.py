@@ -8,7 +8,7 @@ from flow_rxcompat.agera.errors import (
     AbsentValueError,
     AttemptFailedError,
     FailedResultError,
-    check_state,
+    IllegalStateError,
     not_none,
 )
 from flow_rxcompat.agera.protocols import (
@@ -336,8 +336,9 @@ class Result(Generic[T_co]):
         return attempt
 
     def _failed(self) -> BaseException:
-        check_state(self._failure is not None, "Not a failure")
-        return self._failure or _GENERIC_FAILURE
+        if self._failure is None:  # its class may define a truth of its own
+            raise IllegalStateError("Not a failure")
+        return self._failure
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):

@@ -365,12 +365,7 @@ class ScheduledFeed(Feed[T]):
         self._clear()
 
     def _clear(self) -> None:
-        while True:
-            try:
-                item = self._queue.popleft()
-            except IndexError:
-                break
-            hooks.drop_item(item)
+        hooks.drop_waiting(self._queue)
         try:
             error = self._error.pop()
         except IndexError:

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import final
 
 from flow_core.protocols import Disposable
+from flow_rxcompat.agera.loops import current_loop, loop_needed
 from flow_rxcompat.agera.protocols import Observable as AgeraObservable
 from flow_rxcompat.agera.protocols import UpdatableLike
 
@@ -137,12 +138,22 @@ class Removables(Disposable):
 
 
 def register_with(observable: AgeraObservable, updatable: UpdatableLike) -> Removable:
-    """Add `updatable` to an observable of Agera; the handle removes it, once.
+    """Add `updatable` to an observable of Agera; the handle removes it, once, from any thread.
+
+    A thread that runs no loop has the one on which this was called remove it.
 
     Source: seed 003, A10 and A11.
 
     Raises:
         IllegalStateError: as ``add_updatable``: without a loop, or if it was added already.
     """
+    loop = loop_needed("added")
     observable.add_updatable(updatable)
-    return Removable(lambda: observable.remove_updatable(updatable))
+
+    def remove() -> None:
+        if current_loop() is None:
+            loop.post(remove)
+        else:
+            observable.remove_updatable(updatable)
+
+    return Removable(remove)

@@ -70,7 +70,8 @@ class _Joined:
     def __init__(self, outlet: Outlet[Signal]) -> None:
         self.outlet = outlet
         self._lock = Lock()
-        self._inputs: set[_Input] | None = set()
+        self._inputs: dict[_Input, None] | None = {}
+        """Those that are open, in the order in which they were attached; None when it is over."""
         self._open = 0
 
     def connect(self, source: Publisher[object], on_next: Callable[[], object]) -> _Input:
@@ -86,7 +87,7 @@ class _Joined:
         with self._lock:
             wanted = self._inputs is not None
             if self._inputs is not None:
-                self._inputs.add(made)
+                self._inputs[made] = None
         if wanted:
             from_publisher(source).subscribe(made)
 
@@ -99,7 +100,7 @@ class _Joined:
         """`one` has completed."""
         with self._lock:
             if self._inputs is not None:
-                self._inputs.discard(one)
+                self._inputs.pop(one, None)
             self._open -= one.counts
             last = not self._open
         if last:

@@ -79,8 +79,16 @@ class Observable(Publisher[Signal]):
 
         Returns:
             The handle that ends it. It has ended when it was removed, or the source has ended.
+
+        Raises:
+            TypeError: if `update` is neither, or functions come with an `Updatable`.
         """
         if isinstance(update, Updatable):
+            if on_error is not None or on_complete is not None:
+                raise TypeError(
+                    "register(updatable) tells its methods error() and complete(); on_error= and "
+                    "on_complete= go with a function"
+                )
             registration = _Registration(update.update, update.error, update.complete)
             update.on_register(registration.handle)
         else:

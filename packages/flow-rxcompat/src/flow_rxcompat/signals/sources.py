@@ -159,20 +159,20 @@ class MutableRepository(Observable, Generic[T]):
         if value is None:
             raise none_given("accept")
         lines = self._lines
-        outlets: tuple[Outlet[T], ...] = ()
-        with lines.lock:
-            ended = lines.ended
-            if not ended:
-                if value == self._value:
-                    return
+        while not lines.ended:
+            known = self._value
+            if value == known:  # without the lock, as it calls out
+                return
+            with lines.lock:
+                if self._value is not known or lines.ended:
+                    continue  # another thread was faster: what it has left is to be compared with
                 self._value = value
                 outlets = lines.put_locked(value)
-        if ended:
-            hooks.drop_item(value)
+            self._signals.put(UPDATE)
+            for outlet in outlets:
+                outlet.signal()
             return
-        self._signals.put(UPDATE)
-        for outlet in outlets:
-            outlet.signal()
+        hooks.drop_item(value)
 
     def error(self, error: BaseException, /) -> None:
         """It has failed: all get `error` itself, those who come later, too."""
