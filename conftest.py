@@ -1,6 +1,9 @@
-"""Run the Python blocks of the README, the docs and the examples as tests."""
+"""What all tests share: the Python blocks of the docs are tests, too; marks that skip."""
 
+import sys
 from importlib.util import find_spec
+
+import pytest
 
 # Only nox's `examples` session installs Sybil: a package's own tests have no need of it.
 if find_spec("sybil"):
@@ -11,3 +14,9 @@ if find_spec("sybil"):
         parsers=[PythonCodeBlockParser(), SkipParser()],
         pattern="*.md",
     ).pytest()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Skip tests that explore interleavings where Python cannot."""
+    if sys.version_info < (3, 12) and item.get_closest_marker("interleave"):
+        item.add_marker(pytest.mark.skip(reason="needs sys.monitoring, which Python 3.12 brings"))

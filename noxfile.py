@@ -70,10 +70,10 @@ nox.options.sessions = [
     "demo",
 ]
 
-SOAK = {  # `tests` takes 2, 100000 and 4000
-    "FLOW_SOAK_S": "60",
-    "FLOW_SOAK_ITEMS": "10000000",
-    "FLOW_SOAK_ROUNDS": "1000000",
+SOAK = {  # here, and where CI is set; `tests` takes 2, 100000 and 4000
+    "FLOW_SOAK_S": ("600", "60"),
+    "FLOW_SOAK_ITEMS": ("10000000", "1000000"),
+    "FLOW_SOAK_ROUNDS": ("1000000", "100000"),
 }
 
 # --- Helpers ------------------------------------------------------------------------------------
@@ -149,7 +149,9 @@ def typing(session: nox.Session) -> None:
     session.install(*dependencies("typing"))
     for package in PACKAGES:  # one by one, so that typing tests may share names
         session.run("mypy", "--strict", *map(str, typed_folders(package)))
-    session.run("mypy", "--strict", "--package=flow_tck", env={"MYPYPATH": "tck"})
+    for tool in ("oracle", "tck"):
+        env = {"MYPYPATH": f"jvm{os.pathsep}{tool}"}
+        session.run("mypy", "--strict", f"--package=flow_{tool}", env=env)
     # By name: where its own patterns match nothing, pyright is content.
     session.run("pyright", *(str(path) for package in PACKAGES for path in typed_folders(package)))
 
@@ -219,11 +221,19 @@ def tables_of(session: nox.Session, engine: str, *arguments: str) -> list[str]:
 
 @nox.session(reuse_venv=False)
 def bench(session: nox.Session) -> None:
-    """Run the benchmarks named after `--`, or all of them, and print their tables."""
+    """Measure everything and write docs/benchmarks; ``-- bench_ops.py`` only prints its tables."""
     install(session, *PACKAGES)
     session.install("-r", "examples/requirements.txt", *dependencies("bench"))
-    for script in session.posargs or sorted(map(str, Path("benchmarks").glob("bench_*.py"))):
-        session.run("python", script)
+    cache = ROOT / session.cache_dir / "bench"
+    session.run("python", "benchmarks/report.py", f"--cache={cache}", *session.posargs)
+
+
+@nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
+def guard(session: nox.Session) -> None:
+    """Compare a few ratios to the floor with the recorded ones; ``-- --record`` takes new ones."""
+    install(session, "flow-core", "flow-ops", "flow-multicast")
+    session.install(*dependencies("bench"))
+    session.run("python", "benchmarks/guard.py", *session.posargs)
 
 
 @nox.session(tags=["full"], reuse_venv=False)
@@ -235,6 +245,19 @@ def tck(session: nox.Session) -> None:
     session.install(*dependencies("tck"))
     cache = ROOT / session.cache_dir / "tck"
     session.run("python", "tck/run.py", f"--cache={cache}", *session.posargs)
+
+
+@nox.session(tags=["full"], reuse_venv=False)
+def oracle(session: nox.Session) -> None:
+    """Compare random pipelines with RxJava 3 (Java); ``-- --seed 7`` for others than usual."""
+    if missing := [tool for tool in ("java", "javac", "mvn") if not shutil.which(tool)]:
+        session.skip(f"not on the PATH: {', '.join(missing)}")
+    install(session, "flow-core", "flow-ops", "flow-multicast", "flow-rxcompat")
+    session.install(*dependencies("oracle"))
+    cache = ROOT / session.cache_dir / "oracle"
+    env = {"FLOW_ORACLE_CACHE": str(cache)}
+    session.run("pytest", "oracle/tests", "--timeout=600", env=env)
+    session.run("python", "oracle/run.py", f"--cache={cache}", *session.posargs)
 
 
 @nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
@@ -262,10 +285,14 @@ def reactivex(session: nox.Session, version: str) -> None:
 
 @nox.session(python=NEWEST, reuse_venv=False)
 def soak(session: nox.Session) -> None:
-    """Run random pipelines for a minute, 10 million items that do not wait, a million who leave."""
+    """Use random flows for ten minutes, 10 million items that do not wait, a million who leave.
+
+    FLOW_SOAK_SEED and FLOW_SOAK_ROUND, which a failure names, run what has failed again.
+    """
     install(session, "flow-core", "flow-ops", "flow-multicast")
     session.install(*dependencies("test"))
-    env = {name: os.environ.get(name, value) for name, value in SOAK.items()}
+    short = bool(os.environ.get("CI"))
+    env = {name: os.environ.get(name, values[short]) for name, values in SOAK.items()}
     folder = "packages/flow-ops/tests/registry"
     files = (f"{folder}/test_soak.py", f"{folder}/test_bounded.py")
     files += ("packages/flow-multicast/tests/test_churn.py",)
@@ -278,7 +305,7 @@ def spark(session: nox.Session) -> None:
     install(session, "flow-spark", "flow-ops", "flow-multicast")
     session.install(*dependencies("test"))
     options = ("-m", "cluster", "--timeout=600", *session.posargs)
-    session.run("pytest", "packages/flow-spark/tests", *options)
+    session.run("pytest", "packages/flow-spark/tests", "tests/faults/test_jvm.py", *options)
 
 
 # Sessions that come with their subject go here: docs.

@@ -71,10 +71,38 @@ each_end = pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
 each_processor = pytest.mark.parametrize("name", PROCESSORS)
 
 
-def fed(processor: Any) -> weakref.ref[Payload]:
-    item = Payload(1)
-    processor.on_next(item)
-    return weakref.ref(item)
+class Held:
+    """A processor that is kept here only, and who subscribes to it.
+
+    Args:
+        name: of the processor; see `PROCESSORS`.
+        subscriber: comes with `join`.
+    """
+
+    def __init__(self, name: str, subscriber: TestSubscriber[Any]) -> None:
+        self.processor = PROCESSORS[name]()
+        self.subscriber = subscriber
+        self._item: Callable[[], object] = lambda: None
+
+    def join(self) -> Held:
+        self.processor.subscribe(self.subscriber)
+        return self
+
+    def feed(self) -> Held:
+        item = Payload(1)
+        self.processor.on_next(item)
+        self._item = weakref.ref(item)
+        return self
+
+    def let_go(self) -> Any:
+        """The subscription, which keeps neither the processor nor its item alive."""
+        subscription = emptied(self.subscriber)
+        alive = weakref.ref(self.processor)
+        del self.processor
+        assert alive() is None
+        assert self._item() is None
+        assert subscription is not None
+        return subscription
 
 
 def emptied(subscriber: TestSubscriber[Any]) -> Any:
@@ -90,18 +118,12 @@ def emptied(subscriber: TestSubscriber[Any]) -> Any:
 def test_a_finished_subscription_keeps_no_processor(
     name: str, end: Callable[[Any, TestSubscriber[Any]], None], demand: int
 ) -> None:
-    processor = PROCESSORS[name]()
     subscriber = TestSubscriber[Any](demand)
-    processor.subscribe(subscriber)
-    item = fed(processor)
-    end(processor, subscriber)
+    held = Held(name, subscriber).join().feed()
+    end(held.processor, subscriber)
     if subscriber.subscription is not None and not subscriber.terminated and end is not cancels:
         subscriber.request(10)  # the items that are kept come before the end
-    subscription = emptied(subscriber)
-    alive = weakref.ref(processor)
-    del processor
-    assert alive() is None
-    assert item() is None
+    subscription = held.let_go()
     subscription.request(1)
     subscription.request(-1)
     subscription.cancel()
@@ -110,21 +132,14 @@ def test_a_finished_subscription_keeps_no_processor(
 @each_processor
 @pytest.mark.parametrize("error", [None, LookupError("over")])
 def test_who_came_after_the_end_keeps_no_processor(name: str, error: LookupError | None) -> None:
-    processor = PROCESSORS[name]()
-    item = fed(processor)
+    held = Held(name, TestSubscriber[Any](10)).feed()
     if error is None:
-        processor.on_complete()
+        held.processor.on_complete()
     else:
-        processor.on_error(error)
-    subscriber = TestSubscriber[Any](10)
-    processor.subscribe(subscriber)
-    assert subscriber.terminated
-    subscription = emptied(subscriber)
-    alive = weakref.ref(processor)
-    del processor
-    assert alive() is None
-    assert item() is None
-    assert subscription is not None
+        held.processor.on_error(error)
+    held.join()
+    assert held.subscriber.terminated
+    held.let_go()
 
 
 @each_processor
@@ -145,17 +160,9 @@ def test_who_cancels_in_on_subscribe_keeps_no_processor(name: str) -> None:
 
 
 def test_who_was_too_slow_keeps_no_processor() -> None:
-    processor = DirectProcessor[Any]()
-    subscriber = TestSubscriber[Any](0)
-    processor.subscribe(subscriber)
-    item = fed(processor)
-    assert subscriber.terminated
-    subscription = emptied(subscriber)
-    alive = weakref.ref(processor)
-    del processor
-    assert alive() is None
-    assert item() is None
-    assert subscription is not None
+    held = Held("direct", TestSubscriber[Any](0)).join().feed()
+    assert held.subscriber.terminated
+    held.let_go()
 
 
 @each_processor
@@ -166,17 +173,9 @@ def test_who_raised_keeps_no_processor(name: str, drops: Drops) -> None:
     def raises(*_: object) -> None:
         raise ArithmeticError("in on_next")
 
-    processor = PROCESSORS[name]()
-    subscriber = TestSubscriber[Any](10, on_item=raises)
-    processor.subscribe(subscriber)
-    item = fed(processor)
+    held = Held(name, TestSubscriber[Any](10, on_item=raises)).join().feed()
     drops.errors.clear()  # which have the frames in their tracebacks
-    subscription = emptied(subscriber)
-    alive = weakref.ref(processor)
-    del processor
-    assert alive() is None
-    assert item() is None
-    assert subscription is not None
+    held.let_go()
 
 
 SHARED: dict[str, Callable[[Flow[Any]], Any]] = {

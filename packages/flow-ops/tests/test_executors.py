@@ -195,6 +195,22 @@ def test_a_task_that_a_future_fails_without_running_it_was_dropped():
 
 
 @pytest.mark.checklist("O30")
+def test_a_task_that_a_loop_throws_away_was_dropped(dropped):
+    loop = asyncio.new_event_loop()
+    told: Future[RejectedExecutionError] = Future()
+    runner = as_runner(loop.call_soon_threadsafe)
+    ran = []
+    runner.execute(lambda: ran.append(1))
+    runner.execute(int, told.set_result).cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    assert ran == [1]
+    runner.execute(int, told.set_result)
+    loop.close()
+    assert "as a loop does that is closed" in str(told.result(20))
+    assert dropped.errors == []
+
+
+@pytest.mark.checklist("O30")
 def test_a_task_that_ran_or_was_cancelled_was_not_dropped(pool, blocker):
     told = []
     runner = as_runner(pool)

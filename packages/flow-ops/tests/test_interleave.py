@@ -5,7 +5,6 @@ Its executor starts a thread for each task, and these threads are the explorer's
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Collection, Hashable
 from typing import Any
@@ -19,33 +18,21 @@ from flow_core.testing.interleave import (
     Body,
     Report,
     Scenario,
-    bound,
-    explore,
+    explore_all,
     step,
     thread_per_task,
 )
 from flow_ops import concat_map, observe_on
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+pytestmark = pytest.mark.interleave
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
-    report = explore(
+    return explore_all(
         body,
         modules=["flow_core.serial", "flow_core.executors", "flow_ops", __name__],
         expect=expect,
-        timeout_s=100,
     )
-    # With more preemptions than by default, there may be no time for all of them.
-    assert report.exhausted or bound() > 2
-    assert report.schedules > 1
-    assert not (report.exhausted and report.unseen)
-    return report
 
 
 def observed(source: TestPublisher[int], request: int = 0, **more: Any) -> TestSubscriber[int]:
@@ -264,13 +251,7 @@ def concatenated(
 
 
 def exhaust_all(body: Body, expect: Collection[Hashable] | None = None) -> Report:
-    report = explore(
-        body, modules=["flow_core", "flow_ops", __name__], expect=expect, timeout_s=100
-    )
-    assert report.exhausted or bound() > 2
-    assert report.schedules > 1
-    assert not (report.exhausted and report.unseen)
-    return report
+    return explore_all(body, modules=["flow_core", "flow_ops", __name__], expect=expect)
 
 
 def test_an_inner_flow_that_ends_against_a_request_leaves_the_rest_of_it_to_the_next() -> None:

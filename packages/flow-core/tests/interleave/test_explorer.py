@@ -25,21 +25,19 @@ from flow_core.testing.interleave import (
     InterleavingUnsupportedError,
     Kind,
     NondeterminismError,
+    Random,
     Report,
     Scenario,
     bound,
     explore,
+    explore_all,
     replay,
     search,
     step,
     thread_per_task,
 )
 from flow_core.testing.interleave.explorer import KIT
-
-needs_monitoring = pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-)
-interleaved = [pytest.mark.interleave, needs_monitoring]
+from flow_core.testing.interleave.strategies import BOUND_VARIABLE
 
 
 class Cell:
@@ -69,7 +67,7 @@ def test_before_python_3_12_it_says_which_version_it_needs() -> None:
 
 
 class TestOutcomes:
-    pytestmark = interleaved
+    pytestmark = pytest.mark.interleave
 
     def test_are_counted(self) -> None:
         report = look(two_increments)
@@ -93,8 +91,41 @@ class TestOutcomes:
         assert set(look(two_increments, strategy=Exhaustive(0)).outcomes) == {2}
 
 
+class TestNothingIsLeftOut:
+    pytestmark = pytest.mark.interleave
+
+    def test_all_schedules_and_all_outcomes_pass(self) -> None:
+        report = explore_all(two_increments, modules=[__name__], expect={1, 2})
+
+        assert report.exhausted
+        assert set(report.outcomes) == {1, 2}
+
+    def test_an_expected_outcome_that_does_not_come_fails(self) -> None:
+        with pytest.raises(AssertionError, match=r"no schedule has the outcomes \['3'\]"):
+            explore_all(two_increments, modules=[__name__], expect={1, 2, 3})
+
+    def test_a_scenario_with_one_schedule_shows_nothing_and_fails(self) -> None:
+        with pytest.raises(AssertionError, match="only one schedule"):
+            explore_all(lambda: Scenario(Cell().increment), modules=[__name__])
+
+    def test_schedules_for_which_there_is_no_time_fail(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv(BOUND_VARIABLE, raising=False)
+        with pytest.raises(AssertionError, match=r"0 schedules .* and there are more"):
+            explore_all(two_increments, modules=[__name__], timeout_s=0)
+
+    def test_with_more_preemptions_than_two_there_need_be_no_time_for_all(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(BOUND_VARIABLE, "3")
+        report = explore_all(two_increments, modules=[__name__], strategy=Random(9, seed=1))
+
+        assert not report.exhausted
+
+
 class TestFailures:
-    pytestmark = interleaved
+    pytestmark = pytest.mark.interleave
 
     def test_a_deadlock_is_reported_with_the_stacks_of_all_threads(self) -> None:
         def body() -> Scenario:
@@ -187,7 +218,7 @@ class TestFailures:
 
 
 class TestTokens:
-    pytestmark = interleaved
+    pytestmark = pytest.mark.interleave
 
     def test_bring_the_run_back_and_write_its_trace_down(self) -> None:
         failure = look(two_increments, expect={2}).failure
@@ -216,7 +247,7 @@ class TestTokens:
 
 
 class TestPrimitives:
-    pytestmark = interleaved
+    pytestmark = pytest.mark.interleave
 
     def test_a_lock_keeps_others_out(self) -> None:
         def body() -> Scenario:
@@ -384,7 +415,7 @@ class TestPrimitives:
 
 
 class TestAfterwards:
-    pytestmark = interleaved
+    pytestmark = pytest.mark.interleave
 
     def test_everything_is_as_it_was(self) -> None:
         before = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 
 import pytest
@@ -121,9 +120,6 @@ def taking(kind: type[TwoSteps]) -> Scenario:
 
 
 @pytest.mark.interleave
-@pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-)
 def test_what_threads_see_is_checked_under_every_schedule() -> None:
     assert explore(lambda: taking(OneStep), modules=[__name__]).exhausted
     with pytest.raises(InterleavingFailure, match="no order of these operations"):

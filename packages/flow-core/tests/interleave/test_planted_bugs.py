@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable
 from threading import Condition, Event, Lock
@@ -24,12 +23,7 @@ from flow_core.testing.interleave import (
     search,
 )
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+pytestmark = pytest.mark.interleave
 
 
 # -- 1: a counter of work in progress that is not atomic

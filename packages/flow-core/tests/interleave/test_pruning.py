@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
@@ -12,12 +11,7 @@ import pytest
 
 from flow_core.testing.interleave import Body, Exhaustive, Report, Scenario, search
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+pytestmark = pytest.mark.interleave
 
 
 class Memory:

@@ -192,6 +192,17 @@ def test_defer_makes_a_flow_for_each_subscriber() -> None:
     assert_result(lambda: flow.defer(lambda: flow.defer(lambda: flow.just(1).hide())), [1])
 
 
+def test_a_flow_within_defer_deals_with_a_deferred_source_that_fails() -> None:
+    error = ValueError()
+
+    def fail() -> Flow[int]:
+        raise error
+
+    assert_result(lambda: flow.defer(lambda: flow.defer(fail).on_error_return(1)), [1])
+    assert_result(lambda: flow.defer(lambda: flow.defer(fail).start_with(1)), [1], error)
+    assert_result(lambda: flow.defer(lambda: flow.defer(fail).map(str)), [], error)
+
+
 def test_defer_may_be_the_source_of_another_flow() -> None:
     assert_result(lambda: Flow(flow.defer(lambda: flow.range(3)).source).map(str), ["0", "1", "2"])
     assert_result(lambda: flow.defer(lambda: flow.range(3)).hide().map(str), ["0", "1", "2"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from typing import Any
 
@@ -11,14 +10,9 @@ import pytest
 from flow_core import EMPTY, Flow, Fusion, QueueSubscription
 from flow_core.protocols import Subscriber
 from flow_core.testing import TestSubscriber
-from flow_core.testing.interleave import Body, Report, Scenario, explore, step
+from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+pytestmark = pytest.mark.interleave
 
 
 class SharedQueue(QueueSubscription[Any]):
@@ -59,11 +53,10 @@ class SharedQueue(QueueSubscription[Any]):
 
 
 def exhaust(body: Body) -> Report:
-    report = explore(
-        body, modules=["flow_core.serial", "flow_core.stages.pushed", __name__], timeout_s=100
+    report = explore_all(
+        body, modules=["flow_core.serial", "flow_core.hooks", "flow_core.stages.pushed", __name__]
     )
     assert report.exhausted
-    assert report.schedules > 1
     return report
 
 

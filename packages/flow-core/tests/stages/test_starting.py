@@ -37,6 +37,41 @@ def test_items_come_before_those_of_the_upstream() -> None:
         flow.range(2).start_with(1, None)
 
 
+def test_items_come_before_the_error_of_a_source_that_cannot_even_begin() -> None:
+    error = KeyError(1)
+
+    def fail() -> Any:
+        raise error
+
+    class Failing:
+        def __iter__(self) -> Iterator[int]:
+            raise error
+
+    for make in (
+        lambda: flow.defer(fail),
+        lambda: flow.from_callable(fail),
+        lambda: flow.from_iterable(Failing()),
+    ):
+        for made, expected in (
+            (make().start_with(7, 8), [7, 8, error]),
+            (make().map(str).start_with(7).start_with(8), [8, 7, error]),
+            (make().start_with(7).take(1), [7]),
+            (make().zip_with_iterable([]), []),
+        ):
+            subscribed: list[Any] = []
+            made.subscribe(subscribed.append, subscribed.append)
+            iterated: list[Any] = []
+            try:
+                for item in made:
+                    iterated += [item]
+            except KeyError as raised:
+                iterated += [raised]
+            assert subscribed == iterated == expected
+            subscriber = TestSubscriber[Any](1)
+            made.subscribe(subscriber)
+            subscriber.assert_items(*[item for item in expected[:1] if item is not error])
+
+
 def test_absorbing_stages_before_and_after() -> None:
     assert_result(lambda: flow.range(3).to_list().start_with([7]), [[7], [0, 1, 2]])
     assert_result(lambda: flow.range(3).start_with(7).to_list(), [[7, 0, 1, 2]])

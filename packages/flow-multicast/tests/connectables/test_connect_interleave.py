@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 import flow_core as flow
-from flow_core.protocols import CoreSubscriber, Disposable
+from flow_core.protocols import Disposable
 from flow_core.testing import TestSubscriber, VirtualClock
-from flow_core.testing.interleave import Body, Exhaustive, Scenario, bound, explore, step
+from flow_core.testing.interleave import Scenario, step
 from flow_multicast import (
     Connectable,
     DirectProcessor,
@@ -29,74 +26,14 @@ from flow_multicast.connectables.connection import Feeder
 from flow_multicast.connectables.multicast import MulticastConnectable
 from flow_multicast.connectables.socket import Socket
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+from .played import Source, exhaust, joined, nobody_is_forgotten
 
-
-class Source:
-    """Counts its subscriptions, and sends to those that are not over."""
-
-    def __init__(self) -> None:
-        self.links: list[Link] = []
-
-    def subscribe(self, subscriber: Any, /) -> None:
-        link = Link(subscriber)
-        self.links.append(link)
-        subscriber.on_subscribe(link)
-        if isinstance(subscriber, CoreSubscriber):  # as all sources of the library do
-            link.send = subscriber.receiver()
-
-    def next(self, item: int) -> None:
-        for link in [*self.links]:
-            if not link.over and link.demand:
-                link.demand -= 1
-                link.send(item)
-
-    def complete(self) -> None:
-        for link in [*self.links]:
-            if not link.over:
-                link.over = True
-                link.subscriber.on_complete()
-
-
-class Link:
-    """One subscription to a `Source`."""
-
-    def __init__(self, subscriber: Any) -> None:
-        self.subscriber = subscriber
-        self.send = subscriber.on_next
-        self.demand = 0
-        self.over = False
-
-    def request(self, n: int, /) -> None:
-        self.demand += n
-
-    def cancel(self) -> None:
-        self.over = True
-
+pytestmark = pytest.mark.interleave
 
 COUNTING = (ref_count, auto_connect, MulticastConnectable.__module__)
 """The modules that count and connect, where the others only make more steps."""
 
-
-def exhaust(
-    body: Body,
-    preemptions: int | None = None,
-    only: tuple[ModuleType | str, ...] = ("flow_multicast.connectables",),
-) -> None:
-    # Processors are explored by their own tests: a call of one is one step here.
-    report = explore(
-        body,
-        modules=["flow_core.serial", *only, __name__],
-        strategy=Exhaustive(preemptions),
-        timeout_s=100,
-    )
-    assert report.exhausted or bound() > 2
-    assert report.schedules > 1
+ALL = ("flow_multicast.connectables",)
 
 
 def published(source: Source) -> Connectable[int]:
@@ -121,7 +58,7 @@ def test_of_two_that_connect_one_does_and_both_get_the_same_connection() -> None
 
         return Scenario(connect, connect, check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 def test_who_subscribes_while_another_connects_is_served_or_told() -> None:
@@ -145,7 +82,7 @@ def test_who_subscribes_while_another_connects_is_served_or_told() -> None:
 
         return Scenario(run, lambda: numbers.subscribe(subscriber), check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C13", "C32")
@@ -153,8 +90,7 @@ def test_a_disconnect_while_it_connects_leaves_nobody_without_an_end_or_a_connec
     def body() -> Scenario:
         source = Source()
         numbers = published(source)
-        early = TestSubscriber[int](10)
-        numbers.subscribe(early)
+        early = joined(numbers)
 
         def check() -> None:
             early.assert_rules_kept()
@@ -165,7 +101,7 @@ def test_a_disconnect_while_it_connects_leaves_nobody_without_an_end_or_a_connec
 
         return Scenario(numbers.connect, lambda: numbers.connect().dispose(), check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C09", "C15")
@@ -182,14 +118,13 @@ def test_an_old_connection_does_not_stop_a_newer_one() -> None:
 
         def check() -> None:
             if not again[0].disposed:
-                late = TestSubscriber[int](10)
-                numbers.subscribe(late)
+                late = joined(numbers)
                 source.next(7)
                 late.assert_items(7)
 
         return Scenario(end, old.dispose, check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C33")
@@ -207,15 +142,14 @@ def test_the_error_of_a_disconnect_does_not_overlap_an_item() -> None:
             check=lambda: subscriber.assert_failure(DisconnectedError, *subscriber.items),
         )
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 def test_an_early_subscriber_that_cancels_or_requests_while_another_connects() -> None:
     def body() -> Scenario:
         source = Source()
         numbers = published(source)
-        subscriber = TestSubscriber[int](0)
-        numbers.subscribe(subscriber)
+        subscriber = joined(numbers, 0)
 
         def run() -> None:
             numbers.connect()
@@ -226,7 +160,7 @@ def test_an_early_subscriber_that_cancels_or_requests_while_another_connects() -
 
         return Scenario(run, lambda: subscriber.request(2), check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C23", "C24")
@@ -247,7 +181,7 @@ def test_a_bad_request_before_the_run_is_alone_with_the_subscriber() -> None:
             check=lambda: subscriber.assert_failure(ValueError, *subscriber.items),
         )
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 SHARED: dict[str, Callable[[Connectable[int]], flow.Flow[int]]] = {
@@ -274,34 +208,32 @@ def test_two_who_subscribe_at_once_share_one_run(name: str) -> None:
             lambda: shared.subscribe(first), lambda: shared.subscribe(second), check=check
         )
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 def test_who_comes_as_the_last_one_leaves_is_served() -> None:
     def body() -> Scenario:
         source = Source()
         shared = published(source).ref_count()
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](10)
 
         def check() -> None:
             second.assert_not_terminated()
             source.next(1)
             second.assert_items(1)
             second.cancel()
-            assert all(link.over for link in source.links)
+            assert not source.running
 
         return Scenario(first.cancel, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 def test_who_comes_as_the_source_ends_gets_an_end_or_a_new_run() -> None:
     def body() -> Scenario:
         source = Source()
         shared = published(source).ref_count()
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](10)
 
         def check() -> None:
             first.assert_result()
@@ -311,7 +243,7 @@ def test_who_comes_as_the_source_ends_gets_an_end_or_a_new_run() -> None:
 
         return Scenario(source.complete, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 @pytest.mark.checklist("C11", "C27")
@@ -332,7 +264,7 @@ def test_no_factory_is_called_twice_for_one_connection() -> None:
 
         return Scenario(lambda: numbers.connect(), lambda: numbers.connect(), check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 KINDS: dict[str, Callable[[flow.Flow[int]], Connectable[int]]] = {
@@ -343,32 +275,13 @@ KINDS: dict[str, Callable[[flow.Flow[int]], Connectable[int]]] = {
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def nobody_is_forgotten(
-    source: Source, numbers: Connectable[int], *subscribers: TestSubscriber[int]
-) -> None:
-    """Who has no end yet is served, by this run or by the next one; and there is one at a time."""
-    for subscriber in subscribers:
-        subscriber.assert_rules_kept()
-    assert sum(not link.over for link in source.links) <= 1
-    left = [one for one in subscribers if not one.terminated]
-    numbers.connect()
-    source.next(99)
-    for subscriber in left:
-        assert 99 in subscriber.items
-    source.complete()
-    for subscriber in left:
-        assert subscriber.terminated
-        subscriber.assert_rules_kept()
-
-
 @pytest.mark.checklist("C09", "C15", "C33")
 @each_kind
 def test_a_disconnect_an_end_and_a_new_connection_at_once(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
-        subscriber = TestSubscriber[int](10)
-        numbers.subscribe(subscriber)
+        subscriber = joined(numbers)
         old = numbers.connect()
 
         return Scenario(
@@ -378,7 +291,7 @@ def test_a_disconnect_an_end_and_a_new_connection_at_once(kind: str) -> None:
             check=lambda: nobody_is_forgotten(source, numbers, subscriber),
         )
 
-    exhaust(body, preemptions=1)  # of three threads
+    exhaust(body, ALL, preemptions=1)  # of three threads
 
 
 @pytest.mark.checklist("C04", "C34")
@@ -396,7 +309,7 @@ def test_who_subscribes_while_another_disconnects_is_told_or_served_later(kind: 
             check=lambda: nobody_is_forgotten(source, numbers, subscriber),
         )
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C04", "C31", "C34")
@@ -405,8 +318,7 @@ def test_who_subscribes_as_the_source_ends_is_told_or_served_later(kind: str) ->
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
-        early = TestSubscriber[int](10)
-        numbers.subscribe(early)
+        early = joined(numbers)
         numbers.connect()
         subscriber = TestSubscriber[int](10)
 
@@ -418,7 +330,7 @@ def test_who_subscribes_as_the_source_ends_is_told_or_served_later(kind: str) ->
 
         return Scenario(source.complete, lambda: numbers.subscribe(subscriber), check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C23")
@@ -427,9 +339,7 @@ def test_who_leaves_while_another_connects_gets_nothing_after_that(kind: str) ->
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
-        leaving, staying = TestSubscriber[int](10), TestSubscriber[int](10)
-        numbers.subscribe(leaving)
-        numbers.subscribe(staying)
+        leaving, staying = joined(numbers), joined(numbers)
         missed: list[int] = []
 
         def leave() -> None:
@@ -446,7 +356,7 @@ def test_who_leaves_while_another_connects_gets_nothing_after_that(kind: str) ->
 
         return Scenario(lambda: numbers.connect(), leave, check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C24")
@@ -454,9 +364,7 @@ def test_a_bad_request_while_a_replay_begins_is_an_error_for_one_only() -> None:
     def body() -> Scenario:
         source = Source()
         numbers = flow.Flow(source).pipe(replay())
-        bad, good = TestSubscriber[int](0), TestSubscriber[int](10)
-        numbers.subscribe(bad)
-        numbers.subscribe(good)
+        bad, good = joined(numbers, 0), joined(numbers)
 
         def check() -> None:
             bad.assert_failure(ValueError)
@@ -466,7 +374,7 @@ def test_a_bad_request_while_a_replay_begins_is_an_error_for_one_only() -> None:
             lambda: numbers.connect(), lambda: bad.subscription.request(-1), check=check
         )
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C10")
@@ -500,7 +408,7 @@ def test_two_connections_never_feed_a_processor_at_once_or_beyond_its_demand() -
 
         return Scenario(item, again, check=check)
 
-    exhaust(body, only=(Socket.__module__, Feeder.__module__))
+    exhaust(body, (Socket.__module__, Feeder.__module__))
 
 
 def test_the_time_of_grace_ends_as_another_subscriber_comes() -> None:
@@ -508,8 +416,7 @@ def test_the_time_of_grace_ends_as_another_subscriber_comes() -> None:
         source = Source()
         clock = VirtualClock()
         shared = published(source).ref_count(grace_s=5, clock=clock)
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](10)
         first.cancel()
 
         def check() -> None:
@@ -518,11 +425,11 @@ def test_the_time_of_grace_ends_as_another_subscriber_comes() -> None:
             second.assert_items(1)
             second.cancel()
             clock.advance_by(10)
-            assert all(link.over for link in source.links)
+            assert not source.running
 
         return Scenario(lambda: clock.advance_by(5), lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 def test_the_time_of_grace_begins_and_ends_as_another_comes_and_goes() -> None:
@@ -530,13 +437,12 @@ def test_the_time_of_grace_begins_and_ends_as_another_comes_and_goes() -> None:
         source = Source()
         clock = VirtualClock()
         shared = published(source).ref_count(grace_s=5, clock=clock)
-        first, second = TestSubscriber[int](10), TestSubscriber[int](-1)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](-1)
 
         def check() -> None:
             clock.advance_by(10)
             assert len(source.links) <= 2
-            assert all(link.over for link in source.links)
+            assert not source.running
 
         return Scenario(
             first.cancel,
@@ -545,7 +451,7 @@ def test_the_time_of_grace_begins_and_ends_as_another_comes_and_goes() -> None:
             check=check,
         )
 
-    exhaust(body, preemptions=1)  # of three threads
+    exhaust(body, ALL, preemptions=1)  # of three threads
 
 
 def test_of_two_that_it_takes_one_leaves_as_another_comes() -> None:
@@ -563,11 +469,11 @@ def test_of_two_that_it_takes_one_leaves_as_another_comes() -> None:
             third.assert_items(1)
             second.cancel()
             third.cancel()
-            assert all(link.over for link in source.links)
+            assert not source.running
 
         return Scenario(first.cancel, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 def test_nothing_runs_for_one_who_is_cancelled_while_it_connects() -> None:
@@ -584,7 +490,7 @@ def test_nothing_runs_for_one_who_is_cancelled_while_it_connects() -> None:
 
         def check() -> None:
             if entered:
-                assert all(link.over for link in source.links)
+                assert not source.running
                 source.next(1)
                 subscriber.assert_no_items()
             else:
@@ -593,7 +499,7 @@ def test_nothing_runs_for_one_who_is_cancelled_while_it_connects() -> None:
 
         return Scenario(lambda: shared.subscribe(subscriber), leave, check=check)
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 def test_two_who_are_waited_for_come_at_once_and_are_both_served() -> None:
@@ -611,7 +517,7 @@ def test_two_who_are_waited_for_come_at_once_and_are_both_served() -> None:
 
         return Scenario(lambda: both.subscribe(first), lambda: both.subscribe(second), check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.parametrize("ends", ["completes", "is disposed of"])
@@ -620,8 +526,7 @@ def test_who_comes_as_the_only_run_ends_hears_of_it(ends: str) -> None:
         source = Source()
         connections: list[Disposable] = []
         once = published(source).auto_connect(1, connections.append)
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        once.subscribe(first)
+        first, second = joined(once), TestSubscriber[int](10)
 
         def check() -> None:
             assert len(source.links) == 1
@@ -637,7 +542,7 @@ def test_who_comes_as_the_only_run_ends_hears_of_it(ends: str) -> None:
             check=check,
         )
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 def test_two_who_come_first_to_a_cache_get_the_same() -> None:
@@ -659,21 +564,20 @@ def test_two_who_come_first_to_a_cache_get_the_same() -> None:
 
         return Scenario(subscribe_and_feed, lambda: cached.subscribe(second), check=check)
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 def test_who_comes_as_a_shared_source_ends_is_told_or_starts_it_again() -> None:
     def body() -> Scenario:
         source = Source()
         shared = flow.Flow(source).pipe(share())
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](10)
         third = TestSubscriber[int](10)
 
         def check() -> None:
             first.assert_result()
             shared.subscribe(third)
-            assert sum(not link.over for link in source.links) == 1
+            assert source.running == 1
             source.next(1)
             source.complete()
             third.assert_result(1)
@@ -682,7 +586,7 @@ def test_who_comes_as_a_shared_source_ends_is_told_or_starts_it_again() -> None:
 
         return Scenario(source.complete, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=COUNTING)
+    exhaust(body, COUNTING)
 
 
 @pytest.mark.checklist("C07")
@@ -697,17 +601,16 @@ def test_a_selected_flow_has_enough_as_an_item_comes(name: str) -> None:
             return shared
 
         made = flow.Flow(source).pipe(publish(selector) if name == "publish" else replay(selector))
-        subscriber = TestSubscriber[int](10)
-        made.subscribe(subscriber)
+        subscriber = joined(made)
 
         def check() -> None:
             subscriber.assert_rules_kept().assert_not_terminated()
             side.assert_failure(DisconnectedError, *side.items)
-            assert all(link.over for link in source.links)
+            assert not source.running
 
         return Scenario(lambda: source.next(1), subscriber.cancel, check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)
 
 
 @pytest.mark.checklist("C07")
@@ -722,15 +625,14 @@ def test_a_selected_flow_is_cancelled_as_the_source_ends(name: str) -> None:
             return shared
 
         made = flow.Flow(source).pipe(publish(selector) if name == "publish" else replay(selector))
-        subscriber = TestSubscriber[int](10)
-        made.subscribe(subscriber)
+        subscriber = joined(made)
 
         def check() -> None:
             subscriber.assert_rules_kept()
             side.assert_rules_kept()
             assert side.terminated
-            assert all(link.over for link in source.links)
+            assert not source.running
 
         return Scenario(source.complete, subscriber.cancel, check=check)
 
-    exhaust(body)
+    exhaust(body, ALL)

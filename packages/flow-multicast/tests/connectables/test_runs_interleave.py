@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import flow_core as flow
-from flow_core.protocols import CoreSubscriber, Disposable
+from flow_core.protocols import Disposable
 from flow_core.testing import TestSubscriber, VirtualClock
-from flow_core.testing.interleave import Body, Exhaustive, Scenario, bound, explore, step
+from flow_core.testing.interleave import Scenario, step
 from flow_multicast import (
     Connectable,
     DirectProcessor,
@@ -31,75 +29,11 @@ from flow_multicast import (
 from flow_multicast.connectables import auto_connect, ref_count
 from flow_multicast.connectables.multicast import MulticastConnectable
 
-pytestmark = [
-    pytest.mark.interleave,
-    pytest.mark.skipif(
-        sys.version_info < (3, 12), reason="needs sys.monitoring, which Python 3.12 brings"
-    ),
-]
+from .played import Source, exhaust, joined, nobody_is_forgotten
+
+pytestmark = pytest.mark.interleave
 
 RUNS = (MulticastConnectable.__module__, "flow_multicast.connectables.connection")
-
-
-def exhaust(
-    body: Body, preemptions: int | None = None, only: tuple[ModuleType | str, ...] = RUNS
-) -> None:
-    # A call of a processor is one step here: they are explored by their own tests.
-    report = explore(
-        body,
-        modules=["flow_core.serial", *only, __name__],
-        strategy=Exhaustive(preemptions),
-        timeout_s=100,
-    )
-    assert report.exhausted or bound() > 2
-    assert report.schedules > 1
-
-
-class Source:
-    """Sends to the subscriptions that are not over, as far as they have asked."""
-
-    def __init__(self) -> None:
-        self.links: list[Link] = []
-
-    def subscribe(self, subscriber: Any, /) -> None:
-        link = Link(subscriber)
-        self.links.append(link)
-        subscriber.on_subscribe(link)
-        if isinstance(subscriber, CoreSubscriber):  # as all sources of the library do
-            link.send = subscriber.receiver()
-
-    def next(self, *items: int) -> None:
-        for item in items:
-            for link in [*self.links]:
-                if not link.over and link.demand:
-                    link.demand -= 1
-                    link.send(item)
-
-    def complete(self) -> None:
-        for link in [*self.links]:
-            if not link.over:
-                link.over = True
-                link.subscriber.on_complete()
-
-    @property
-    def running(self) -> int:
-        return sum(not link.over for link in self.links)
-
-
-class Link:
-    """One subscription to a `Source`."""
-
-    def __init__(self, subscriber: Any) -> None:
-        self.subscriber = subscriber
-        self.send = subscriber.on_next
-        self.demand = 0
-        self.over = False
-
-    def request(self, n: int, /) -> None:
-        self.demand += n
-
-    def cancel(self) -> None:
-        self.over = True
 
 
 Make = Callable[[flow.Flow[int]], Connectable[int]]
@@ -114,24 +48,6 @@ KINDS: dict[str, Make] = {
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def nobody_is_forgotten(
-    source: Source, numbers: Connectable[int], *subscribers: TestSubscriber[int]
-) -> None:
-    """Who has no end yet is served, by this run or by the next one; and there is one at a time."""
-    for subscriber in subscribers:
-        subscriber.assert_rules_kept()
-    assert source.running <= 1
-    left = [one for one in subscribers if not one.terminated]
-    numbers.connect()
-    source.next(99)
-    for subscriber in left:
-        assert subscriber.items[-1:] == [99]
-    source.complete()
-    for subscriber in left:
-        assert subscriber.completed
-        subscriber.assert_rules_kept()
-
-
 # -- subscribers come and go while a run is served
 
 
@@ -141,9 +57,7 @@ def test_who_leaves_while_items_come_holds_nobody_back(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
-        leaving, staying = TestSubscriber[int](1), TestSubscriber[int](10)
-        numbers.subscribe(leaving)
-        numbers.subscribe(staying)
+        leaving, staying = joined(numbers, 1), joined(numbers)
         numbers.connect()
 
         def run() -> None:
@@ -167,7 +81,7 @@ def test_who_leaves_while_items_come_holds_nobody_back(kind: str) -> None:
 
         return Scenario(run, leaving.cancel, check=check)
 
-    exhaust(body)
+    exhaust(body, RUNS)
 
 
 @pytest.mark.checklist("C04", "C22", "C25")
@@ -191,7 +105,7 @@ def test_who_comes_while_early_ones_are_let_in_has_the_same_run(kind: str) -> No
 
         return Scenario(lambda: numbers.connect(), lambda: numbers.subscribe(late), check=check)
 
-    exhaust(body)
+    exhaust(body, RUNS)
 
 
 @pytest.mark.checklist("C13", "C32")
@@ -200,8 +114,7 @@ def test_early_ones_and_one_who_comes_survive_a_disconnect_in_the_midst(kind: st
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
-        early, late = TestSubscriber[int](10), TestSubscriber[int](10)
-        numbers.subscribe(early)
+        early, late = joined(numbers), TestSubscriber[int](10)
         given: list[Disposable] = []
 
         def dispose() -> None:
@@ -215,7 +128,7 @@ def test_early_ones_and_one_who_comes_survive_a_disconnect_in_the_midst(kind: st
             check=lambda: nobody_is_forgotten(source, numbers, early, late),
         )
 
-    exhaust(body, preemptions=1)  # of three threads
+    exhaust(body, RUNS, preemptions=1)  # of three threads
 
 
 @pytest.mark.checklist("C08", "C27")
@@ -224,8 +137,7 @@ def test_two_that_connect_and_one_that_disconnects(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
-        early = TestSubscriber[int](10)
-        numbers.subscribe(early)
+        early = joined(numbers)
         made: list[Disposable] = []
 
         def connect() -> None:
@@ -238,7 +150,7 @@ def test_two_that_connect_and_one_that_disconnects(kind: str) -> None:
             check=lambda: nobody_is_forgotten(source, numbers, early),
         )
 
-    exhaust(body, preemptions=1)  # of three threads
+    exhaust(body, RUNS, preemptions=1)  # of three threads
 
 
 @pytest.mark.checklist("C15", "C31")
@@ -249,8 +161,7 @@ def test_who_forgets_a_run_as_it_ends_and_another_begins(kind: str) -> None:
     def body() -> Scenario:
         source = Source()
         numbers = KINDS[kind](flow.Flow(source))
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        numbers.subscribe(first)
+        first, second = joined(numbers), TestSubscriber[int](10)
         numbers.connect()
 
         def end_and_come_again() -> None:
@@ -266,7 +177,7 @@ def test_who_forgets_a_run_as_it_ends_and_another_begins(kind: str) -> None:
 
         return Scenario(end_and_come_again, numbers.reset, check=check)
 
-    exhaust(body)
+    exhaust(body, RUNS)
 
 
 # -- the end of a run and those who come late
@@ -287,7 +198,7 @@ def test_what_a_source_gave_to_nobody_goes_to_one_run_of_those_who_come_at_once(
 
         return Scenario(source.complete, lambda: numbers.subscribe(first), check=check)
 
-    exhaust(body)
+    exhaust(body, RUNS)
 
 
 CACHES: dict[str, Callable[[flow.Flow[int]], flow.Flow[int]]] = {
@@ -302,8 +213,7 @@ def test_who_comes_to_a_cache_as_its_source_ends_gets_what_is_kept(name: str) ->
     def body() -> Scenario:
         source = Source()
         cached = CACHES[name](flow.Flow(source))
-        first, late = TestSubscriber[int](10), TestSubscriber[int](10)
-        cached.subscribe(first)
+        first, late = joined(cached), TestSubscriber[int](10)
         source.next(1, 2)
 
         def check() -> None:
@@ -321,15 +231,14 @@ def test_who_comes_to_a_cache_as_its_source_ends_gets_what_is_kept(name: str) ->
 
         return Scenario(source.complete, lambda: cached.subscribe(late), check=check)
 
-    exhaust(body, only=(ref_count,))
+    exhaust(body, (ref_count,))
 
 
 def test_who_comes_while_one_still_gets_the_rest_is_in_his_run() -> None:
     def body() -> Scenario:
         source = Source()
         shared = flow.Flow(source).pipe(share())
-        slow, late = TestSubscriber[int](0), TestSubscriber[int](10)
-        shared.subscribe(slow)
+        slow, late = joined(shared, 0), TestSubscriber[int](10)
         source.next(1)
 
         def check() -> None:
@@ -341,15 +250,14 @@ def test_who_comes_while_one_still_gets_the_rest_is_in_his_run() -> None:
 
         return Scenario(source.complete, lambda: shared.subscribe(late), check=check)
 
-    exhaust(body, only=(ref_count,))
+    exhaust(body, (ref_count,))
 
 
 def test_who_comes_as_the_rest_is_taken_is_told_or_begins_a_new_run() -> None:
     def body() -> Scenario:
         source = Source()
         shared = flow.Flow(source).pipe(share())
-        slow, late = TestSubscriber[int](0), TestSubscriber[int](10)
-        shared.subscribe(slow)
+        slow, late = joined(shared, 0), TestSubscriber[int](10)
         source.next(1)
         source.complete()
 
@@ -364,7 +272,7 @@ def test_who_comes_as_the_rest_is_taken_is_told_or_begins_a_new_run() -> None:
 
         return Scenario(lambda: slow.request(1), lambda: shared.subscribe(late), check=check)
 
-    exhaust(body, only=(ref_count,))
+    exhaust(body, (ref_count,))
 
 
 @pytest.mark.checklist("C35")
@@ -398,7 +306,7 @@ def test_who_came_while_another_failed_to_connect_is_served(way: str) -> None:
         )
 
     counting = (ref_count,) if way == "ref_count" else (auto_connect, RUNS[0])
-    exhaust(body, only=counting)
+    exhaust(body, counting)
 
 
 @pytest.mark.checklist("C32", "C33")
@@ -424,7 +332,7 @@ def test_who_connects_by_subscribing_is_served_or_told_though_another_disconnect
             lambda: shared.subscribe(subscriber), lambda: numbers.connect().dispose(), check=check
         )
 
-    exhaust(body, only=(ref_count if way == "ref_count" else auto_connect, RUNS[0]))
+    exhaust(body, (ref_count if way == "ref_count" else auto_connect, RUNS[0]))
 
 
 # -- the time of grace
@@ -435,8 +343,7 @@ def test_the_source_ends_in_the_time_of_grace_as_another_comes() -> None:
         source = Source()
         clock = VirtualClock()
         shared = flow.Flow(source).pipe(share(grace_s=5, clock=clock))
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](10)
         first.cancel()
 
         def check() -> None:
@@ -449,14 +356,13 @@ def test_the_source_ends_in_the_time_of_grace_as_another_comes() -> None:
                 second.cancel()
                 clock.advance_by(10)
             assert source.running == 0
-            third = TestSubscriber[int](10)
-            shared.subscribe(third)
+            third = joined(shared)
             source.next(2)
             third.assert_items(2)
 
         return Scenario(source.complete, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=(ref_count,))
+    exhaust(body, (ref_count,))
 
 
 def test_one_leaves_and_another_comes_while_the_time_of_grace_ends() -> None:
@@ -464,8 +370,7 @@ def test_one_leaves_and_another_comes_while_the_time_of_grace_ends() -> None:
         source = Source()
         clock = VirtualClock()
         shared = flow.Flow(source).pipe(replay()).ref_count(grace_s=5, clock=clock)
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](10)
         source.next(1)
 
         def leave() -> None:
@@ -483,7 +388,7 @@ def test_one_leaves_and_another_comes_while_the_time_of_grace_ends() -> None:
 
         return Scenario(leave, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=(ref_count,))
+    exhaust(body, (ref_count,))
 
 
 @pytest.mark.checklist("C33")
@@ -492,8 +397,7 @@ def test_a_counted_run_is_disposed_of_as_another_comes() -> None:
         source = Source()
         numbers = KINDS["publish"](flow.Flow(source))
         shared = numbers.ref_count()
-        first, second = TestSubscriber[int](10), TestSubscriber[int](10)
-        shared.subscribe(first)
+        first, second = joined(shared), TestSubscriber[int](10)
         connection = numbers.connect()
 
         def check() -> None:
@@ -509,7 +413,7 @@ def test_a_counted_run_is_disposed_of_as_another_comes() -> None:
 
         return Scenario(connection.dispose, lambda: shared.subscribe(second), check=check)
 
-    exhaust(body, only=(ref_count,))
+    exhaust(body, (ref_count,))
 
 
 # -- sinks
@@ -546,7 +450,7 @@ def test_of_two_that_emit_one_is_told_to_come_again_or_both_are_taken(name: str)
 
         return Scenario(lambda: emit(1), lambda: emit(2), check=check)
 
-    exhaust(body, only=("flow_multicast.sink",))
+    exhaust(body, ("flow_multicast.sink",))
 
 
 @each_fed
@@ -576,7 +480,7 @@ def test_who_emits_as_another_ends_it_is_answered_truly(name: str) -> None:
             check=check,
         )
 
-    exhaust(body, only=("flow_multicast.sink",))
+    exhaust(body, ("flow_multicast.sink",))
 
 
 @each_fed
@@ -604,4 +508,4 @@ def test_who_emits_as_the_subscriber_leaves_is_answered_truly(name: str) -> None
 
         return Scenario(lambda: answer.append(sink.try_next(1)), subscriber.cancel, check=check)
 
-    exhaust(body, only=("flow_multicast.sink", "flow_multicast.processors"))
+    exhaust(body, ("flow_multicast.sink", "flow_multicast.processors"))

@@ -15,7 +15,7 @@ from flow_core.testing import (
     assert_result,
     recorded_drops,
 )
-from flow_ops import skip_until_other, take_until_other
+from flow_ops import concat_with, skip_until_other, take_until_other
 
 BOTH = pytest.mark.parametrize("operator", [take_until_other, skip_until_other])
 
@@ -79,6 +79,24 @@ def test_items_come_from_when_the_other_flow_gives_one():
     main.complete()
     subscriber.assert_result(3, 4)
     other.assert_cancelled()
+
+
+def test_the_other_flow_is_cancelled_when_it_has_opened_this_one():
+    main, other, subscriber = played(skip_until_other)
+    other.next("go")
+    other.assert_cancelled()
+    main.next(1)
+    main.complete()
+    subscriber.assert_result(1)
+
+
+def test_what_the_other_flow_does_after_it_has_opened_this_one_does_not_matter():
+    with recorded_drops() as drops:
+        opened = flow.range(2).pipe(
+            skip_until_other(flow.just("go").pipe(concat_with(flow.error(ValueError()))))
+        )
+        assert list(opened) == [0, 1]
+    assert drops.errors == []
 
 
 def test_without_an_item_of_the_other_flow_only_the_end_comes():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.errors import MissingBackpressureError
+from flow_core.errors import MissingBackpressureError, leave
 from flow_core.protocols import Publisher
 from flow_core.testing import (
     ConditionalTestSubscriber,
@@ -205,6 +205,29 @@ def test_a_queue_that_raises_fails_all_rails() -> None:
     a, b = dealt(flow.from_iterable(broken()), 9, 0)
     a.assert_failure(ValueError, 0)
     b.assert_failure(ValueError)
+
+
+def test_an_end_for_which_the_stack_was_too_full_comes_when_that_is_told(
+    dropped: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = TestPublisher[int](Violation.AFTER_TERMINAL)
+    a, b = dealt(source, 9, 0)
+    full = RecursionError("no room")
+    leave(full, None, source)  # as an operator does that has met it
+    with monkeypatch.context() as patched, pytest.raises(RecursionError):
+        patched.setattr(Dispatcher, "drain", _raising(full))
+        source.complete()
+    source.error(full)
+    a.assert_result()
+    b.assert_result()
+    assert dropped.errors == [full]
+
+
+def _raising(error: BaseException) -> Any:
+    def drain(_: object) -> None:
+        raise error
+
+    return drain
 
 
 def test_a_hundred_thousand_items_in_constant_stack() -> None:

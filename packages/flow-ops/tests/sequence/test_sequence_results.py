@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core import Flow
+from flow_core import Flow, NoItemError
 from flow_core.protocols import Fusion
 from flow_core.testing import TestSubscriber, assert_result
 from flow_ops import (
@@ -117,6 +117,30 @@ FORMS: dict[str, tuple[Callable[[Callable[[int, int], Flow[int]]], Flow[Any]], l
         [3, 6, 5, 6, 7, 8],
     ),
 }
+
+
+@pytest.mark.parametrize("request_", [0, 1])
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda: flow.empty().first_or_error(),
+        lambda: flow.from_iterable([]).last_or_error(),
+        lambda: flow.just(1).element_at(1),
+        lambda: flow.just(1).hide().element_at(1),
+    ],
+)
+def test_a_flow_that_fails_at_its_end_does_so_whenever_that_is_found_out(
+    first: Callable[[], Flow[int]], request_: int
+) -> None:
+    for made in (
+        concat(first(), flow.just(5)),
+        flow.just(0).pipe(concat_map(lambda _: first())),
+        first().pipe(concat_with(flow.empty())),
+    ):
+        subscriber = TestSubscriber[int](request_)
+        made.subscribe(subscriber)
+        subscriber.request(5)
+        subscriber.assert_failure(NoItemError)
 
 
 @pytest.mark.checklist("P04", "P25", "P29")

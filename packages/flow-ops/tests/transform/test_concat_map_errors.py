@@ -6,7 +6,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.testing import TestPublisher, TestSubscriber, Violation, assert_result
-from flow_ops import concat_map
+from flow_ops import concat, concat_map
 
 FAILURE = ValueError("no")
 
@@ -320,3 +320,60 @@ def test_an_error_after_the_end_is_not_lost(dropped):
     outer.error(FAILURE)
     assert dropped.errors == [FAILURE, FAILURE]
     seen.assert_not_terminated()
+
+
+class Unwilling:
+    """An iterable whose iterator cannot be made."""
+
+    def __iter__(self):
+        raise FAILURE
+
+
+def refuse():
+    raise FAILURE
+
+
+@pytest.mark.parametrize(
+    "inner", [lambda: flow.from_callable(refuse), lambda: flow.from_iterable(Unwilling())]
+)
+@pytest.mark.parametrize("outer", [flow.just(1), flow.just(1).hide()])
+def test_stages_of_an_inner_flow_deal_with_a_source_that_cannot_begin(inner, outer):
+    def inners(make):
+        return lambda: outer.pipe(concat_map(lambda _: make(inner())))
+
+    other, ended = LookupError(), []
+    assert_result(inners(lambda f: f.on_error_return(-1)), [-1])
+    assert_result(inners(lambda f: f.on_error_map(lambda _: other)), [], other)
+    subscriber = TestSubscriber()
+    inners(lambda f: f.finally_action(lambda: ended.append("it")))().subscribe(subscriber)
+    subscriber.assert_failure(FAILURE)
+    assert ended == ["it"]
+
+
+def test_stages_before_it_deal_with_an_upstream_that_cannot_begin():
+    assert_result(
+        lambda: flow.from_callable(refuse).on_error_return(2).pipe(concat_map(flow.range)), [0, 1]
+    )
+
+
+def test_an_inner_flow_and_the_upstream_hear_how_they_have_ended():
+    seen = []
+
+    def noted(items, name):
+        return items.do_on_cancel(lambda: seen.append(f"{name} cancelled")).finally_action(
+            lambda: seen.append(f"{name} over")
+        )
+
+    flows = noted(flow.range(2), "outer").pipe(concat_map(lambda n: noted(flow.just(n, n), n)))
+    assert_result(lambda: flows, [0, 0, 1, 1])
+    assert {"outer over", "0 over", "1 over"} <= {*seen}
+    seen.clear()
+    subscriber = TestSubscriber(3)
+    flows.subscribe(subscriber)
+    subscriber.cancel()
+    assert sorted(seen) == ["0 over", "1 cancelled", "1 over", "outer over"]
+    seen.clear()
+    both = TestSubscriber()
+    concat(noted(flow.range(2), "first"), noted(flow.just(2), "second")).subscribe(both)
+    both.assert_result(0, 1, 2)
+    assert seen == ["first over", "second over"]

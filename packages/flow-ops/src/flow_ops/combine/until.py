@@ -79,9 +79,7 @@ class _Until(Passing[T]):
         super().__init__(downstream, label)
         self._source = source
         self._other = other
-        self._until: Listener[object] | None = Listener(
-            self, self._on_other, self._on_other_end, 1
-        )
+        self._until: Listener[object] | None = Listener(self, self._on_other, self._on_other_end, 1)
 
     def open(self) -> None:
         """See `Coordinator.open`."""
