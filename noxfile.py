@@ -1,7 +1,7 @@
 """Everything this repository can do to itself. `nox` alone runs what CI runs.
 
 nox                                     lint, typing, tests on the oldest and the newest
-                                        installed Python, examples, demo
+                                        installed Python, examples, demo, guard
 nox -l                                  list the sessions
 nox -s "tests-3.12(flow-ops)" -- -k observe_on
                                         one package on one Python; pytest gets what follows `--`
@@ -34,7 +34,7 @@ EXTRAS = {
 }
 REACTIVEX = ("4.0.4", "5.1.0", "6.1.0")
 
-EXPLORED = {"flow-ops": ("coordination", "threads", "test_interleave.py")}
+EXPLORED = {"flow-ops": ("coordination", "threads", "test_interleave.py", "registry/test_soak.py")}
 
 # --- Pythons ------------------------------------------------------------------------------------
 
@@ -68,6 +68,7 @@ nox.options.sessions = [
     ),
     "examples",
     "demo",
+    "guard",
 ]
 
 SOAK = {  # here, and where CI is set; `tests` takes 2, 100000 and 4000
@@ -131,6 +132,12 @@ def install(session: nox.Session, *packages: str) -> None:
     )
 
 
+def soak_times() -> dict[str, str]:
+    """How long to soak: what the environment says, or a tenth where CI is set."""
+    short = bool(os.environ.get("CI"))
+    return {name: os.environ.get(name, times[short]) for name, times in SOAK.items()}
+
+
 # --- Sessions -----------------------------------------------------------------------------------
 
 
@@ -177,9 +184,11 @@ def tests(session: nox.Session, package: str) -> None:
         return
     # Explored here is what all operators are made of; the operators, in the session `interleave`.
     explored = [str(folder / name) for name in EXPLORED.get(package, ())]
-    session.run("pytest", str(folder), *parallel, *(["-m", "not interleave"] if explored else []))
+    rest = ["-m", "not interleave and not soak"] if explored else []
+    session.run("pytest", str(folder), *parallel, *rest)
     if explored:
-        session.run("pytest", *explored, *parallel, "-m", "interleave")
+        env = soak_times() if os.environ.get("CI") else {}
+        session.run("pytest", *explored, *parallel, "-m", "interleave or soak", env=env)
 
 
 @nox.session(tags=["full"], reuse_venv=False)
@@ -291,12 +300,10 @@ def soak(session: nox.Session) -> None:
     """
     install(session, "flow-core", "flow-ops", "flow-multicast")
     session.install(*dependencies("test"))
-    short = bool(os.environ.get("CI"))
-    env = {name: os.environ.get(name, values[short]) for name, values in SOAK.items()}
     folder = "packages/flow-ops/tests/registry"
     files = (f"{folder}/test_soak.py", f"{folder}/test_bounded.py")
     files += ("packages/flow-multicast/tests/test_churn.py",)
-    session.run("pytest", *files, "--timeout=1800", *session.posargs, env=env)
+    session.run("pytest", *files, "--timeout=1800", *session.posargs, env=soak_times())
 
 
 @nox.session(tags=["full"], python=NEWEST, reuse_venv=False)

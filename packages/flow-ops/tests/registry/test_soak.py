@@ -515,6 +515,7 @@ def hooks_watched(soak: Soak, unexpected: list[str]) -> Iterator[None]:
         yield
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(SECONDS + 600)
 def test_random_flows_keep_the_rules_and_leave_nothing(
     pipelines: Any, surroundings: Any, dropped: Any, capsys: pytest.CaptureFixture[str]
