@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(170)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(170)]
 
 WAIT_S = 160
 
