@@ -12,7 +12,6 @@ import pytest
 
 import flow_spark
 from flow_core.testing import TestSubscriber
-from flow_multicast import publish
 from flow_spark import (
     MicroBatch,
     SqliteBatchStore,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from ..infrastructure.sessions import Sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+flow_multicast = pytest.importorskip("flow_multicast", reason="needs flow-multicast beside it")
 
 TIMEOUT_S = 120.0
 
@@ -131,7 +131,7 @@ def test_a_topic_goes_through_stages_on_spark_and_in_lock_step_into_two_sinks(
         return reading(number)
 
     rows = from_stream(numbers, checkpoint=tmp_path / "state", trigger="available-now")
-    published = rows.filter(lambda n: n % 2 == 0).map(read).pipe(publish(prefetch=8))
+    published = rows.filter(lambda n: n % 2 == 0).map(read).pipe(flow_multicast.publish(prefetch=8))
 
     def sinks() -> tuple[TestSubscriber[Reading], list[Reading], WriteSubscriber]:
         consumer = TestSubscriber[Reading](request=0)
@@ -191,7 +191,7 @@ def test_a_topic_is_put_into_a_database_once_and_who_watches_is_told_of_each_mic
 
     with closing(SqliteBatchStore(tmp_path / "store.db")) as store:
         rows = from_stream(numbers, checkpoint=tmp_path / "state", trigger="available-now")
-        published = rows.pipe(for_each_batch_once(store, insert)).pipe(publish())
+        published = rows.pipe(for_each_batch_once(store, insert)).pipe(flow_multicast.publish())
         watching = [TestSubscriber[MicroBatch](), TestSubscriber[MicroBatch]()]
         for subscriber in watching:
             published.subscribe(subscriber)

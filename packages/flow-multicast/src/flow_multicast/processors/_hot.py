@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
 from types import TracebackType
-from typing import ClassVar, Final, Generic, TypeVar, final
+from typing import Any, ClassVar, Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request
@@ -27,7 +27,7 @@ from flow_core.serial import SerialDrain
 from flow_core.subscribers import core_subscriber
 from flow_multicast._stored import release_frames
 
-__all__ = ["NEVER", "HotProcessor", "Line", "ProcessorStatistics"]
+__all__ = ["NEVER", "HotProcessor", "Line", "ProcessorStatistics", "nobody"]
 
 T = TypeVar("T")
 
@@ -346,7 +346,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lock: Final = Lock()
+        self.lock: AbstractContextManager[object] = Lock()
         """Guards what follows. Nothing is called under it."""
         self._lines: dict[Line[T], None] = {}
         self._live: dict[Line[T], None] = {}
@@ -791,3 +791,16 @@ def _signal_each(lines: Sequence[Line[T]]) -> BaseException | None:
         except BaseException as raised:
             fatal = fatal or raised
     return fatal
+
+
+P = TypeVar("P", bound=HotProcessor[Any])  # Any: items of any type
+
+
+def nobody(processor: P) -> P:
+    """Make `processor` the one of lines that are over: see `Line.disown`.
+
+    Lines of all flows meet there, and none may wait for another: it has no lock, and needs none,
+    since it never has a line.
+    """
+    processor.lock = nullcontext()
+    return processor

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, TypeVar, final
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber
-from flow_multicast.processors._hot import HotProcessor, Line
+from flow_multicast.processors._hot import HotProcessor, Line, nobody
 
 __all__ = ["DirectProcessor"]
 
@@ -90,5 +90,5 @@ class _DirectLine(Line[T]):
         )
 
 
-_NOBODY: Final[DirectProcessor[Any]] = DirectProcessor()  # Any: it never has an item
+_NOBODY: Final[DirectProcessor[Any]] = nobody(DirectProcessor())  # Any: it never has an item
 """See `Line.disown`."""

@@ -9,7 +9,7 @@ from flow_core.clocks import Clock, check_period, system_clock
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
-from flow_multicast.processors._hot import HotProcessor, Line
+from flow_multicast.processors._hot import HotProcessor, Line, nobody
 
 __all__ = ["ReplayProcessor"]
 
@@ -350,5 +350,5 @@ class _ReplayLine(Line[T]):
                 owner.moved(self)
 
 
-_NOBODY: Final[ReplayProcessor[Any]] = ReplayProcessor()  # Any: it never has an item
+_NOBODY: Final[ReplayProcessor[Any]] = nobody(ReplayProcessor())  # Any: it never has an item
 """See `Line.disown`."""
