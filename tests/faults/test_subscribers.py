@@ -264,6 +264,7 @@ def test_a_subscriber_of_a_source_that_raises_gets_nothing_more(source: Any, dro
 
 def _run_source(made: Any, subscriber: Plain, drops: Any) -> list[str]:
     raised: list[BaseException] = []
+    before = set(threading.enumerate())
     for action in (lambda: made.subscribe(subscriber), subscriber.poll):
         if not raised:
             try:
@@ -271,8 +272,8 @@ def _run_source(made: Any, subscriber: Plain, drops: Any) -> list[str]:
             except FaultError as error:
                 raised.append(error)
     assert subscriber.over.wait(WAIT_S)
-    for thread in threading.enumerate():  # those in which a source of coroutines runs
-        if thread.name.startswith("flow-") and thread.name != "flow-clock":
+    for thread in set(threading.enumerate()) - before:  # in which a source of coroutines runs
+        if thread.name != "flow-clock":
             thread.join(WAIT_S)
     seen = check(subscriber, raised, drops)
     for error in (*raised, *drops.errors):
