@@ -85,8 +85,7 @@ def kafka_source(runtime: Runtimes) -> str:
 
 # The other modes are for the session `spark` of nox.
 each_place = [
-    pytest.param(name, marks=[] if name in {"standalone", "connect"} else pytest.mark.cluster)
-    for name in PLACES
+    pytest.param(name, marks=[] if name == "connect" else pytest.mark.cluster) for name in PLACES
 ]
 
 
