@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from flow_core import Flow, hooks
+from flow_core import Flow
 from flow_core.protocols import CoreSubscriber, QueueSubscription
 from flow_core.serial import SerialDrain
-from flow_core.testing import VirtualClock
+from flow_core.testing import Drops, VirtualClock, recorded_drops
 from flow_core.testing.tck import operator_recipes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -123,25 +123,10 @@ def every_tried() -> tuple[Tried, ...]:
 # -- what is dropped
 
 
-class Drops:
-    """What reached the hooks, for no subscriber could get it."""
-
-    def __init__(self) -> None:
-        self.errors: list[BaseException] = []
-        self.items: list[object] = []
-
-    def notes(self) -> str:
-        """What is said about the errors."""
-        return "\n".join(note for error in self.errors for note in getattr(error, "__notes__", ()))
-
-
 @pytest.fixture
 def drops() -> Iterator[Drops]:
-    seen = Drops()
-    with (
-        hooks.dropped_errors.scoped("faults", seen.errors.append),
-        hooks.dropped_items.scoped("faults", seen.items.append),
-    ):
+    """What reached the hooks, for no subscriber could get it."""
+    with recorded_drops() as seen:
         yield seen
 
 
@@ -150,10 +135,9 @@ def _no_error_is_dropped_unseen(request: pytest.FixtureRequest) -> Iterator[None
     if "drops" in request.fixturenames:
         yield
         return
-    errors: list[BaseException] = []
-    with hooks.dropped_errors.scoped("faults", errors.append):
+    with recorded_drops() as seen:
         yield
-    assert errors == []
+    seen.assert_no_errors()
 
 
 # -- what is left

@@ -211,7 +211,7 @@ def test_all_types_come_through_memory_and_through_files(
     df = flow.range(3).map(moment).pipe(to_dataframe(spark))
 
     rows = [dataclasses.astuple(moment(n)) for n in range(3)]
-    assert list(from_dataframe(df, as_=tuple)) == rows
+    assert list(from_dataframe(df, as_=tuple, ordered=True)) == rows
 
 
 def test_an_empty_flow_is_a_dataframe_without_rows(spark: SparkSession) -> None:
