@@ -23,6 +23,7 @@ from reactivex.subject import Subject
 from streamz import Stream
 
 import flow_core as flow
+from bench_growth import Counting
 from flow_core import Subscriber
 from flow_ops import GroupedFlow, concat, flat_map, group_by, merge, observe_on, zip
 from peers import consumed, loose
@@ -434,17 +435,6 @@ def groups_by_callback(items: int) -> list[int]:
             consumer = consumers[key] = Counting()
         consumer(n)
     return [consumer.count for consumer in consumers.values()]
-
-
-@final
-class Counting:
-    """A callback that counts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, _: object) -> None:
-        self.count += 1
 
 
 def groups_by_flow(items: int) -> list[int]:

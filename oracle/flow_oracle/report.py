@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from itertools import zip_longest
 from time import monotonic
-from types import TracebackType
 from typing import Final, final
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TimeRemainingColumn
 from rich.table import Table
 
 from flow_oracle.compare import Oracle
 from flow_oracle.decisions import DECISIONS, Kind, names
 from flow_oracle.language import Node, text
 from flow_oracle.reducing import reduced
+from flow_progress import WithProgress
 
 __all__ = ["Report"]
 
@@ -33,7 +24,7 @@ MOST_SHOWN: Final = 12
 
 
 @final
-class Report:
+class Report(WithProgress):
     """Checks cases and shows the progress while it is a context; the rest by `conclude`.
 
     Args:
@@ -42,37 +33,13 @@ class Report:
     """
 
     def __init__(self, oracle: Oracle, total: int) -> None:
+        super().__init__(total, TimeRemainingColumn())
         self._oracle = oracle
         self._different: list[Node] = []
         self._counts = Counter[str]()
         self._decided = Counter[str]()
         self._drawn = Counter[str]()
         self._begun = monotonic()
-        # What is written to a file is not cut at 80 columns.
-        self._console = Console(width=None if sys.stdout.isatty() else 120)
-        self._progress = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
-        self._task = self._progress.add_task("", total=total)
-
-    def __enter__(self) -> Report:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def check(self, case: Node) -> None:
         """Compare, and remember how it went."""
@@ -91,9 +58,8 @@ class Report:
         if made.difference:
             self._different.append(case)
         count = len(self._different)
-        self._progress.update(
-            self._task, advance=1, description=f"[red]{count} differ" if count else ""
-        )
+        self.advance()
+        self.describe(f"[red]{count} differ" if count else "")
 
     def conclude(self, wanted: Iterable[str]) -> int:
         """Print what was compared, and what differs.
@@ -105,15 +71,15 @@ class Report:
             The exit code.
         """
         seconds = monotonic() - self._begun
-        self._console.print(self._table())
+        self.console.print(self._table())
         for case in sorted(self._different, key=lambda case: len(text(case)))[:MOST_SHOWN]:
             self._show(reduced(case, lambda part: bool(self._oracle.compare(part).difference)))
         missing = sorted(set(wanted) - set(self._drawn))
         for name in missing:
-            self._console.print(f"never drawn: {name}", style="red", markup=False)
+            self.console.print(f"never drawn: {name}", style="red", markup=False)
         count = len(self._different)
         wrong = bool(count or missing)
-        self._console.print(
+        self.console.print(
             f"{self._counts['pipelines']} pipelines of {len(self._drawn)} operators and sources in "
             f"{seconds:.0f} s: {count} unexplained differences",
             style="red" if wrong else "green",
@@ -135,8 +101,8 @@ class Report:
 
     def _show(self, case: Node) -> None:
         made = self._oracle.compare(case)
-        self._console.rule(f"{made.difference}", align="left", style="red")
-        self._console.print(text(case), markup=False, highlight=False, soft_wrap=True)
+        self.console.rule(f"{made.difference}", align="left", style="red")
+        self.console.print(text(case), markup=False, highlight=False, soft_wrap=True)
         for ours, theirs in zip_longest(made.ours, made.theirs, fillvalue=""):
             mark = "" if ours == theirs else " <"
-            self._console.print(f"  {ours:40} {theirs:40}{mark}", markup=False, highlight=False)
+            self.console.print(f"  {ours:40} {theirs:40}{mark}", markup=False, highlight=False)

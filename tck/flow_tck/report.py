@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from types import TracebackType
 from typing import Final, final
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
 from rich.table import Table
 
+from flow_progress import WithProgress
 from flow_tck.expected import Result
 from flow_tck.subjects import Subject
 
@@ -35,7 +33,7 @@ class _Runs:
 
 
 @final
-class Report:
+class Report(WithProgress):
     """Shows the progress while it is a context, and the rest by `conclude`.
 
     Args:
@@ -44,46 +42,22 @@ class Report:
     """
 
     def __init__(self, subjects: Mapping[str, Subject], repeat: int) -> None:
+        super().__init__(len(subjects) * repeat)
         self._subjects = subjects
         self._repeat = repeat
         self._runs = {name: _Runs() for name in subjects}
         self._unclean: list[str] = []
         self._lock = Lock()
-        # Names are long: what is written to a file is not cut at 80 columns.
-        width = None if sys.stdout.isatty() else 120
-        self._console = Console(width=width, soft_wrap=False)
-        self._progress = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
-        self._task = self._progress.add_task("", total=len(subjects) * repeat)
-
-    def __enter__(self) -> Report:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     # -- see workers.Listener
 
     def running(self, subject: str, test: str) -> None:
         """Show it."""
-        self._progress.update(self._task, description=f"{subject}: {test}")
+        self.describe(escape(f"{subject}: {test}"))
 
     def repeated(self, subject: str, test: str) -> None:
         """Say so: it does not count as a failure, but should not happen on an idle machine."""
-        self._console.print(f"{subject}: {test} is tried again", style="yellow", markup=False)
+        self.console.print(f"{subject}: {test} is tried again", style="yellow", markup=False)
 
     def verified(self, subject: str, results: dict[str, Result], seconds: float) -> None:
         """Compare the results with what they must be."""
@@ -120,13 +94,13 @@ class Report:
             runs.bad += bool(differences)
             lines = (text.partition("\n")[0] for text in differences)
             runs.differences += (line for line in lines if line not in runs.differences)
-        self._progress.advance(self._task)
+        self.advance()
         if differences:
-            self._console.rule(f"{subject}: not as it must be", align="left", style="red")
+            self.console.rule(f"{subject}: not as it must be", align="left", style="red")
             for text in differences:
-                self._console.print(text, markup=False, highlight=False)
-        elif not self._console.is_terminal:
-            self._console.print(f"{subject}: as it must be", markup=False)
+                self.console.print(text, markup=False, highlight=False)
+        elif not self.console.is_terminal:
+            self.console.print(f"{subject}: as it must be", markup=False)
 
     # -- the end
 
@@ -143,15 +117,15 @@ class Report:
             if len(runs.counts) != self._repeat:
                 runs.bad += 1
                 runs.differences.append(f"ran {len(runs.counts)} times, not {self._repeat}")
-        self._console.print(self._table())
+        self.console.print(self._table())
         for name, runs in self._runs.items():
             for line in runs.differences:
-                self._console.print(f"{name}: {line}", style="red", markup=False)
+                self.console.print(f"{name}: {line}", style="red", markup=False)
         for log in self._unclean:
-            self._console.rule("a process has not ended as it should", align="left", style="red")
-            self._console.print(log, markup=False, highlight=False)
+            self.console.rule("a process has not ended as it should", align="left", style="red")
+            self.console.print(log, markup=False, highlight=False)
         for line in uncovered:
-            self._console.print(f"not verified: {line}", style="red", markup=False)
+            self.console.print(f"not verified: {line}", style="red", markup=False)
         wrong = uncovered or self._unclean or any(runs.bad for runs in self._runs.values())
         bad = sum(runs.bad for runs in self._runs.values())
         total = self._repeat * len(self._runs)
@@ -159,7 +133,7 @@ class Report:
             sum(counts[i] for runs in self._runs.values() for counts in runs.counts)
             for i in range(3)
         )
-        self._console.print(
+        self.console.print(
             f"{total - bad} of {total} subjects are as they must be "
             f"({passed} tests passed, {failed} failed, {skipped} skipped)",
             style="red" if wrong else "green",

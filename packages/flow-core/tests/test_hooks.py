@@ -378,4 +378,4 @@ def test_iterating_over_a_synchronous_flow_has_no_subscriber() -> None:
         assert list(flow.range(3).map(negated)) == [0, -1, -2]
         assert seen == []
         assert list(flow.range(3).hide()) == [0, 1, 2]
-    assert [type(each).__name__ for each in seen] == ["_QueueSubscriber", "_Hidden"]
+    assert [type(each).__name__ for each in seen] == ["BlockingSubscriber", "_Hidden"]

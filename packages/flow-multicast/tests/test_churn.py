@@ -102,6 +102,33 @@ STARTS: dict[str, Start] = {
 
 
 @pytest.mark.parametrize("name", STARTS)
+def test_nothing_is_kept_of_those_who_come_and_go_while_one_is_slow(name: str) -> None:
+    over, inside, go = threading.Event(), threading.Event(), threading.Event()
+
+    def dawdle(_: int) -> None:
+        if threading.current_thread() is not threading.main_thread():  # as a BehaviorProcessor does
+            inside.set()
+            go.wait()
+
+    made, run = STARTS[name](Flow(Numbers(over)))
+    with made.subscribe(dawdle, pytest.fail):
+        try:
+            run()
+            assert inside.wait(60)
+            gc.collect()
+            before = sys.getallocatedblocks()
+            for _ in range(ROUNDS):
+                made.subscribe(lambda _: None, pytest.fail).dispose()
+            gc.collect()
+            grown = sys.getallocatedblocks() - before
+        finally:
+            over.set()
+            go.set()
+
+    assert grown < ROUNDS // 10, f"{grown} blocks more after {ROUNDS} rounds"
+
+
+@pytest.mark.parametrize("name", STARTS)
 def test_who_stays_gets_each_item_once_and_nothing_is_left_of_who_went(name: str) -> None:
     over = threading.Event()
     seen: list[int] = [0, 0]

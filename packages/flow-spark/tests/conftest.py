@@ -11,33 +11,13 @@ import pytest
 
 import flow_spark
 
-from .infrastructure.fixtures import (
-    committed,
-    drop,
-    kafka,
-    kafka_source,
-    place,
-    runtime,
-    sessions,
-    standalone,
-)
+from .infrastructure.fixtures import *  # noqa: F403 - its __all__ are the fixtures
 from .infrastructure.places import PLACES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from .infrastructure.sessions import Sessions
-
-__all__ = [
-    "committed",
-    "drop",
-    "kafka",
-    "kafka_source",
-    "place",
-    "runtime",
-    "sessions",
-    "standalone",
-]
 
 CLUSTER = Path(__file__).parent / "cluster"
 

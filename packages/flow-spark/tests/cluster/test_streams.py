@@ -27,6 +27,7 @@ from flow_spark import (
 )
 from flow_spark.errors import RemoteTracebackError
 
+from ..infrastructure.fixtures import each_place
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until
 
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
 
     from ..infrastructure.drop import Drop
 
-# The first test of a mode waits for its servers and its session.
-pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(300),  # the first test of a mode waits for its servers and its session
+    pytest.mark.parametrize("place", each_place("local"), indirect=True, scope="session"),
+]
 
 TIMEOUT_S = 60.0
 LIMIT_S = 2.0
@@ -57,6 +61,7 @@ def no_query(place: Place, within_s: float = TIMEOUT_S) -> bool:
     return wait_until(lambda: place.spark.streams.active == [], within_s)
 
 
+@pytest.mark.cluster
 def test_a_stream_gives_the_rows_of_all_micro_batches_and_goes_on_where_its_checkpoint_is(
     place: Place, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
@@ -157,6 +162,7 @@ def test_what_a_stage_raises_arrives_as_itself_and_ends_the_query(
     with pytest.raises(ZeroDivisionError) as caught:
         list(rows.map(lambda n: 1 // n))
 
+    assert "map" in caught.value.__notes__[0]
     assert isinstance(caught.value.__cause__, RemoteTracebackError)
     assert no_query(place)
     assert committed() == set()
@@ -170,6 +176,7 @@ def test_a_query_that_dies_says_so_with_sparks_own_error(place: Place, drop: Dro
         list(from_stream(wrong, as_=tuple, trigger="available-now"))
 
 
+@pytest.mark.cluster
 def test_cancelling_stops_the_query_and_the_micro_batch_comes_again(
     place: Place, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
@@ -207,6 +214,7 @@ def test_a_checkpoint_is_refused_to_a_flow_of_another_name_or_other_columns(
         list(from_stream(renamed, checkpoint=state, trigger="available-now", name="mine"))
 
 
+@pytest.mark.cluster
 def test_sinks_on_the_cluster_take_each_micro_batch(
     place: Place, drop: Drop, tmp_path: Path
 ) -> None:
@@ -226,6 +234,7 @@ def test_sinks_on_the_cluster_take_each_micro_batch(
         assert sorted((row[0], row[1]) for row in written) == [(0, 10), (0, 20), (1, 30)]
 
 
+@pytest.mark.cluster
 def test_a_flow_of_this_process_is_a_stream_there(place: Place, tmp_path: Path) -> None:
     sent = stream_source(
         flow.range(2000),
@@ -241,6 +250,7 @@ def test_a_flow_of_this_process_is_a_stream_there(place: Place, tmp_path: Path) 
     assert sorted(rows.map(lambda n: -n)) == sorted(-n for n in range(2000))
 
 
+@pytest.mark.cluster
 def test_states_of_keys_are_in_the_checkpoint(
     place: Place, drop: Drop, tmp_path: Path, few_partitions: None
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from .drop import Drop, committed_in
 from .kafka import KafkaBroker, source_jars
@@ -18,6 +19,7 @@ from .standalone import StandaloneCluster
 __all__ = [
     "committed",
     "drop",
+    "each_place",
     "kafka",
     "kafka_source",
     "place",
@@ -83,13 +85,14 @@ def kafka_source(runtime: Runtimes) -> str:
     return source_jars(runtime("kafka-source"))
 
 
-# The other modes are for the session `spark` of nox.
-each_place = [
-    pytest.param(name, marks=[] if name == "connect" else pytest.mark.cluster) for name in PLACES
-]
+def each_place(here: str) -> list[ParameterSet]:
+    """All modes; those but `here` are for the session `spark` of nox."""
+    return [
+        pytest.param(name, marks=[] if name == here else pytest.mark.cluster) for name in PLACES
+    ]
 
 
-@pytest.fixture(scope="session", params=each_place)
+@pytest.fixture(scope="session", params=each_place("connect"))
 def place(request: pytest.FixtureRequest, runtime: Runtimes, sessions: Sessions) -> Iterator[Place]:
     """Each mode of Spark in turn, with a session; one at a time."""
     name: str = request.param

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
@@ -119,6 +120,7 @@ class _MulticastSubscription(Generic[T]):
         "requested",
         "start",
         "subscriber",
+        "taken",
     )
 
     def __init__(
@@ -144,6 +146,8 @@ class _MulticastSubscription(Generic[T]):
         self.bad: ValueError | None = None
         self.announced = False
         """Whether on_subscribe has returned, so that other signals may follow."""
+        self.taken = False
+        """Whether the drain has taken notice of it; written under the processor's lock."""
 
     def introduced(self) -> None:
         """The subscriber has its subscription: ask what to call with items."""
@@ -178,11 +182,14 @@ class _MulticastSubscription(Generic[T]):
         self.leave()
 
     def leave(self) -> None:
-        """Ask the drain to take this out. Before it has joined, `subscribe` asks in any case."""
+        """Ask the drain to take this out. Before it is announced, `subscribe` asks in any case."""
         self.mute()
-        if self.announced:
-            processor = self._processor
-            processor._changes.append(self)
+        processor = self._processor
+        with processor._lock:
+            announced = self.announced
+            if announced:
+                processor._note(self)
+        if announced:
             processor.signal()
 
     def release(self) -> CoreSubscriber[T] | None:
@@ -303,8 +310,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._prefetch = check_prefetch(prefetch)
         self._capacity = prefetch
         self._ref_count = ref_count
-        self._lock = Lock()
-        """For sums and for what is set once; never held while calling out."""
+        self._lock: AbstractContextManager[object] = Lock()
+        """For sums, changes and what is set once; never held while calling out."""
         self._queue: deque[T] = deque()
         self._upstream: Subscription | None = None
         self._fused: QueueSubscription[T] | None = None
@@ -312,8 +319,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         # Written before `_done`, and read only when `_done` is seen (M06).
         self._error: BaseException | None = None
         self._done = False
-        self._changes: deque[_MulticastSubscription[T]] = deque()
-        """Subscriptions that want to join or leave. The drain looks at them after every item."""
+        self._changes: dict[_MulticastSubscription[T] | None, None] = {}
+        """Subscriptions that want to join or leave, in order. The drain looks at them after every
+        item. None stands for all that have come and gone meanwhile."""
 
         # What follows belongs to the drain.
         self._terminated = self._abandoned = False
@@ -364,9 +372,21 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             line.disown()
             raise
         line.introduced()
-        line.announced = True
-        self._changes.append(line)
+        with self._lock:
+            line.announced = True
+            self._note(line)
         self.signal()
+
+    def _note(self, line: _MulticastSubscription[T]) -> None:
+        """Let the drain look at `line`, unless it never will have to. Under the lock."""
+        changes = self._changes
+        if line.taken or line.downstream is not None or line.bad is not None:
+            changes[line] = None
+            return
+        # It has gone before it was served: nothing of it is kept until a slow drain looks again.
+        changes.pop(line, None)
+        changes[None] = None
+        line.disown()
 
     @property
     def has_subscribers(self) -> bool:
@@ -690,27 +710,46 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         changes, members = self._changes, self._members
         left = False
         while changes:
-            line = changes.popleft()
-            if line.start >= _NEVER:
-                continue  # has left; two threads said so
-            if line.downstream is None or line.bad is not None:
-                left = True
-                line.start = _NEVER  # it holds nobody back
-                if line in members:
-                    del members[line]
-                    self._conditionals -= line.conditional
-                downstream = line.release()
-                line.disown()
-                if line.bad is not None and downstream is not None:
-                    _signal_error(downstream, line.bad)  # §3.9, serial with on_next (M14)
-            elif self._terminated:
-                self._finish(line, late=True)
-            else:
-                self._join(line)
+            with self._lock:
+                noted = deque(changes)
+                changes.clear()
+                for line in noted:
+                    if line is not None:
+                        line.taken = True
+            try:
+                while noted:
+                    line = noted.popleft()
+                    left |= line is None or self._settle(line)
+            finally:
+                if noted:  # something fatal passes through: the next drain looks at these
+                    with self._lock:
+                        rest = dict.fromkeys(noted) | changes
+                        changes.clear()
+                        changes.update(rest)
         if left and (not members or len(self._lines) > 2 * len(members) + 4):
             self._line_up()
         if left and self._ref_count and not members and not self._terminated:
             self._abandon()
+
+    def _settle(self, line: _MulticastSubscription[T]) -> bool:
+        """Let a subscription join or leave; whether it has left."""
+        if line.start >= _NEVER:
+            return False  # has left before; two threads said so
+        if line.downstream is None or line.bad is not None:
+            line.start = _NEVER  # it holds nobody back
+            if line in self._members:
+                del self._members[line]
+                self._conditionals -= line.conditional
+            downstream = line.release()
+            line.disown()
+            if line.bad is not None and downstream is not None:
+                _signal_error(downstream, line.bad)  # §3.9, serial with on_next (M14)
+            return True
+        if self._terminated:
+            self._finish(line, late=True)
+        else:
+            self._join(line)
+        return False
 
     def _join(self, line: _MulticastSubscription[T]) -> None:
         """A subscription becomes a member, the last one in order."""
@@ -754,7 +793,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _raised(self, line: _MulticastSubscription[T], error: BaseException) -> None:
         """A subscriber raised (§2.13): it is cancelled, the others are not its concern (M39)."""
         downstream = line.release()
-        self._changes.append(line)
+        with self._lock:
+            self._changes[line] = None
         self._missed = True
         throw_if_fatal(error)
         try:
@@ -850,7 +890,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
 
 _NOBODY: Final[MulticastProcessor[Any]] = MulticastProcessor()  # Any: it never has an item
-"""See `_MulticastSubscription.disown`."""
+"""See `_MulticastSubscription.disown`. Lines of all flows meet there, and none may wait for
+another: it has no lock, and needs none, since it never has a line."""
+_NOBODY._lock = nullcontext()
 
 
 def _none(method: str) -> NoneItemError:

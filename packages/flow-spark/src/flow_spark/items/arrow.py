@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import IO, Any, Final, Protocol, cast
 
 import pyarrow
 
@@ -109,6 +109,11 @@ class ArrowArray(Protocol):
         """The values as another type."""
         ...
 
+    @abstractmethod
+    def unique(self) -> ArrowArray:
+        """Each value once, in the order in which they come."""
+        ...
+
 
 class ArrowBatch(Protocol):
     """A ``pyarrow.RecordBatch``."""
@@ -169,7 +174,14 @@ class _Types(Protocol):
     def is_timestamp(self, kind: ArrowType, /) -> bool: ...
 
 
+class _StreamWriter(Protocol):
+    def write_batch(self, batch: ArrowBatch, /) -> None: ...
+    def close(self) -> None: ...
+
+
 class _Ipc(Protocol):
+    def new_stream(self, sink: IO[bytes], schema: ArrowSchema, /) -> _StreamWriter: ...
+    def open_stream(self, source: IO[bytes], /) -> Iterable[ArrowBatch]: ...
     def read_schema(self, message: object, /) -> ArrowSchema: ...
     def read_record_batch(self, message: object, schema: ArrowSchema, /) -> ArrowBatch: ...
 

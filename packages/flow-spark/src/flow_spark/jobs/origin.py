@@ -24,6 +24,7 @@ from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
+from flow_spark.jobs.ordering import in_one_partition
 from flow_spark.jobs.task import (
     CHUNK_DDL,
     CHUNK_SCHEMA,
@@ -60,11 +61,13 @@ class Opened:
         df: the rows.
         reader: makes items of them.
         others: more rows, read by the same job, each in its own way.
+        ordered: whether they are to be read in the order of `df`, by one task.
     """
 
     df: DataFrame
     reader: Reader
     others: tuple[Opened, ...] = ()
+    ordered: bool = False
 
     @property
     def readers(self) -> tuple[Reader, ...]:
@@ -84,7 +87,11 @@ class Opened:
         """
         all_ = (self, *self.others)
         mapped = [
-            map_in_arrow(opened.df, make(opened.reader, number, len(all_)), schema)
+            map_in_arrow(
+                in_one_partition(opened.df) if opened.ordered else opened.df,
+                make(opened.reader, number, len(all_)),
+                schema,
+            )
             for number, opened in enumerate(all_)
         ]
         return functools.reduce(lambda left, right: left.union(right), mapped)
@@ -242,7 +249,7 @@ class FrameOrigin(FrameRows):
             )
         self._given: Final = df
         df, reader = readable(df, as_)
-        super().__init__(df.coalesce(1) if ordered else df, reader, as_)
+        super().__init__(df, reader, as_)
         self.ordered: Final = ordered
 
     @property
@@ -252,6 +259,10 @@ class FrameOrigin(FrameRows):
             "from_dataframe(df.sort(...), ordered=True) reads the rows in their order, as one "
             "partition and by one task"
         )
+
+    def kept(self) -> Opened:
+        """See `Origin.kept`."""
+        return Opened(self._df, self._reader, ordered=self.ordered)
 
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """See `Runs.job`."""

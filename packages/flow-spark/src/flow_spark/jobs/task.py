@@ -20,6 +20,7 @@ from flow_spark.items.columns import BATCH_ROWS, to_batches
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.liveness import jvm_is_gone
+from flow_spark.jobs.ordering import in_partition_order
 from flow_spark.pickling.chunks import FRAME_BYTES, chunks
 from flow_spark.pickling.codec import decode
 from flow_spark.pickling.failures import dump_error
@@ -181,7 +182,7 @@ class PushTask:
         try:
             reader: Reader = pickle.loads(self.reader)
             if self.program is None and isinstance(reader, RowReader):
-                skipped = _push_arrow(iter(batches), reader, push)
+                skipped = _push_arrow(batches, reader, push)
             else:
                 skipped = _push_items(_items(reader, self.program, batches), push)
         except ChannelError:
@@ -254,7 +255,7 @@ def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
 
 
 def _items(reader: Reader, program: bytes | None, batches: Iterable[ArrowBatch]) -> Iterator[Any]:
-    source = itertools.chain.from_iterable(map(reader, batches))
+    source = itertools.chain.from_iterable(map(reader, in_partition_order(batches)))
     if program is None:
         return source
     loaded: RemoteProgram = pickle.loads(program)
@@ -275,11 +276,11 @@ def _skip(items: Iterator[Any], count: int) -> int:
     return next(dropped)
 
 
-def _push_arrow(batches: Iterator[ArrowBatch], reader: RowReader, push: Push) -> int:
+def _push_arrow(batches: Iterable[ArrowBatch], reader: RowReader, push: Push) -> int:
     """Send Spark's own batches, with the columns that are wanted, cut to a bounded size."""
     skipped = 0
     known = False
-    for whole in batches:
+    for whole in in_partition_order(batches):
         batch = whole.select(list(reader.names))
         if not known:
             push.send_schema(memoryview(batch.schema.serialize()))

@@ -1,0 +1,165 @@
+"""What ``for`` and ``async for`` have in common: items wait in a bounded queue for one consumer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from typing import ClassVar, Generic, TypeVar
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, replenish_limit
+from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.introspection import Statistics
+from flow_core.protocols import CoreSubscriber, Subscription
+
+__all__ = ["QueuedSubscriber"]
+
+T = TypeVar("T")
+
+
+class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
+    """Takes items from any thread and wakes one consumer, whose way of waiting subclasses know.
+
+    No wake-up is lost: the consumer says that it waits and looks at the queue again before it does,
+    and a producer appends before it asks. Nothing is lost in silence, either: who cancels sets the
+    flag before it empties the queue, and a producer appends before it looks at the flag.
+
+    Args:
+        prefetch: how many items may wait; they are requested again at 75 %.
+    """
+
+    operator: ClassVar[str]
+    """What the consumer is, in words."""
+
+    __slots__ = (
+        "_cancelled",
+        "_consumed",
+        "_done",
+        "_errors",
+        "_limit",
+        "_prefetch",
+        "_queue",
+        "_subscription",
+        "_waits",
+    )
+
+    def __init__(self, prefetch: int) -> None:
+        self._prefetch = prefetch
+        self._limit = replenish_limit(prefetch)
+        self._queue: deque[T] = deque()
+        self._subscription: Subscription | None = None
+        self._errors: list[BaseException] = []
+        """What the flow has failed with: of whoever takes it out."""
+        self._done = self._cancelled = False
+        self._waits = False
+        """Whether the consumer waits, or is about to look whether it has to."""
+        self._consumed = 0
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """The consumer has to look again."""
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if self._subscription is not None or self._cancelled:
+            subscription.cancel()
+            return
+        self._subscription = subscription
+        if self._cancelled:  # meanwhile, by a thread that saw no subscription yet
+            subscription.cancel()
+        else:
+            subscription.request(self._prefetch)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        if self._cancelled or self._done:
+            hooks.drop_item(item)
+            return
+        queue = self._queue
+        if len(queue) >= self._prefetch:
+            hooks.drop_item(item)
+            if self._subscription is not None:
+                self._subscription.cancel()
+            self.on_error(  # what waits still comes before it
+                MissingBackpressureError(
+                    f"the flow sent more than the {self._prefetch} items that were requested"
+                )
+            )
+            return
+        queue.append(item)
+        if self._cancelled:
+            hooks.drop_waiting(queue)
+        elif self._waits:
+            self._wake()
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        if self._cancelled or self._done:
+            hooks.drop_error(error)
+            return
+        self._errors.append(error)
+        self._done = True
+        if self._cancelled:
+            self._drop_errors()
+        elif self._waits:
+            self._wake()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._done = True
+        if self._waits:
+            self._wake()
+
+    def _taken(self) -> T | None:
+        """The next item, or None at the end, which is not waited for. Raises the flow's error."""
+        if not self._queue:
+            if self._errors:
+                raise self._errors.pop()
+            return None
+        item = self._queue.popleft()
+        self._consumed += 1
+        if self._consumed == self._limit:
+            self._consumed = 0
+            if self._subscription is not None and not self._done:
+                self._subscription.request(self._limit)
+        return item
+
+    def cancel(self) -> None:
+        """Cancel the flow and forget what waits."""
+        self._cancelled = True
+        if self._subscription is not None:
+            self._subscription.cancel()
+        hooks.drop_waiting(self._queue)
+        self._drop_errors()
+
+    def _drop_errors(self) -> None:
+        while self._errors:
+            try:
+                error = self._errors.pop()
+            except IndexError:  # another thread was faster
+                return
+            hooks.drop_error(error)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        waiting, prefetch = len(self._queue), self._prefetch
+        if self._subscription is None or self._done:
+            requested = 0
+        elif prefetch == UNBOUNDED:
+            requested = UNBOUNDED
+        else:
+            requested = max(0, prefetch - self._consumed - waiting)
+        return Statistics(
+            operator=self.operator,
+            requested=requested,
+            buffered=waiting,
+            capacity=prefetch,
+            cancelled=self._cancelled,
+            terminated=self._done,
+            error=next(iter(self._errors), None),
+            upstream=self._subscription,
+        )

@@ -1,0 +1,94 @@
+"""The rows of a DataFrame in their order, whichever partition Spark begins with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flow_spark import from_dataframe, to_dataframe
+from flow_spark.errors import SparkJobError
+from flow_spark.jobs.ordering import in_partition_order
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Rows = list[tuple[int, int]]
+"""The number of the partition, and what the row holds."""
+
+
+def batches_of(rows: Rows, size: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), size):
+        numbers, values = zip(*rows[start : start + size], strict=True)
+        yield pa.record_batch(
+            [pa.array(values), pa.array(numbers, pa.int32())], ["n", "__flow_partition"]
+        )
+
+
+def values(batches: Iterable[pa.RecordBatch]) -> list[int]:
+    return [value for batch in batches for value in batch.column("n").to_pylist()]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 7), max_size=6), st.integers(0, 5), st.integers(1, 9))
+def test_one_partition_that_came_before_its_turn_is_put_in_its_place(
+    counts: list[int], first: int, size: int
+) -> None:
+    rows = [(number, n) for number, count in enumerate(counts) for n in range(count)]
+    early = [row for row in rows if row[0] == first]
+    given = early + [row for row in rows if row[0] != first]
+
+    found = values(in_partition_order(batches_of(given, size)))
+
+    assert found == [n for _, n in rows]
+
+
+def test_what_does_not_say_where_it_comes_from_comes_as_it_is() -> None:
+    batches = [pa.record_batch([pa.array([3, 1])], ["n"]), pa.record_batch([], [])]
+
+    assert list(in_partition_order(batches)) == batches
+
+
+def test_only_a_partition_that_may_be_early_waits() -> None:
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield from batches_of([(0, 1), (0, 2)], 1)
+        raise OSError("more was read than was asked for")
+
+    assert values(itertools.islice(in_partition_order(rows()), 2)) == [1, 2]
+
+
+def test_more_disorder_is_an_error_that_names_the_way_out() -> None:
+    rows = batches_of([(0, 1), (2, 2), (1, 3)], 2)
+
+    with pytest.raises(SparkJobError, match=r"partition 1 after 2.*sortWithinPartitions"):
+        list(in_partition_order(rows))
+
+
+@pytest.fixture
+def joined(spark: SparkSession) -> Iterator[DataFrame]:
+    """Rows of which the last ones are cached, so that Spark likes to begin with them."""
+    cached = spark.range(6, 12, 1, 2).persist()
+    cached.count()
+    yield spark.range(0, 6, 1, 2).union(cached)
+    cached.unpersist()
+
+
+@pytest.mark.spark
+def test_rows_keep_their_order_where_spark_joins_partitions_in_another_one(
+    joined: DataFrame,
+) -> None:
+    assert [row.id for row in joined.coalesce(1).collect()] != list(range(12))  # as it does alone
+
+    ordered = from_dataframe(joined, ordered=True)
+
+    assert list(ordered) == list(range(12))
+    assert list(ordered.map(str)) == [str(n) for n in range(12)]
+    assert list(ordered.pairwise().map(lambda pair: pair[1] - pair[0])) == [1] * 11
+    negated = ordered.map(lambda n: -n).pipe(to_dataframe(schema="n long"))
+    assert [row.n for row in negated.collect()] == [-n for n in range(12)]
+    assert ordered.pipe(to_dataframe()) is joined
