@@ -25,8 +25,11 @@ async def iterate_async(source: Publisher[T], prefetch: int) -> AsyncIterator[T]
     watch = LoopWatch(loop, subscriber.lost)
     try:
         source.subscribe(subscriber)
+        queue = subscriber.queue
         while True:
-            item = await subscriber.take()
+            if not queue:
+                await subscriber.wait()
+            item = subscriber.taken()
             if item is None:
                 return
             yield item
@@ -88,9 +91,9 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
             except RuntimeError:
                 self.lost()
 
-    async def take(self) -> T | None:
-        """The next item, or None at the end. Raises what the flow failed with."""
-        queue = self._queue
+    async def wait(self) -> None:
+        """Until an item waits, or the flow has ended."""
+        queue = self.queue
         while not queue and not self._done:
             waiter = self._waiter = self._loop.create_future()
             self._waits = True
@@ -98,7 +101,11 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
                 await waiter
             self._waits = False
             self._waiter = None
-        return self._taken()
+
+    async def take(self) -> T | None:
+        """The next item, or None at the end. Raises what the flow failed with."""
+        await self.wait()
+        return self.taken()
 
     def lost(self) -> None:
         """The loop is closed: nobody waits any more."""

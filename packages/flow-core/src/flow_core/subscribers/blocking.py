@@ -37,8 +37,11 @@ def iterate_blocking(source: Publisher[T], prefetch: int) -> Iterator[T]:
     subscriber: BlockingSubscriber[T] = BlockingSubscriber(prefetch)
     try:
         source.subscribe(subscriber)
+        queue = subscriber.queue
         while True:
-            item = subscriber.take()
+            if not queue:
+                subscriber.wait()
+            item = subscriber.taken()
             if item is None:
                 return
             yield item
@@ -63,13 +66,11 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
         with self._ready:
             self._ready.notify()
 
-    def take(self) -> T | None:
-        """The next item, or None at the end. Blocks. Raises what the flow failed with."""
-        queue = self._queue
-        if not queue:
-            with self._ready:
-                self._waits = True
-                while not queue and not self._done:
-                    self._ready.wait()
-                self._waits = False
-        return self._taken()
+    def wait(self) -> None:
+        """Block until an item waits, or the flow has ended."""
+        queue = self.queue
+        with self._ready:
+            self._waits = True
+            while not queue and not self._done:
+                self._ready.wait()
+            self._waits = False

@@ -38,15 +38,16 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         "_errors",
         "_limit",
         "_prefetch",
-        "_queue",
         "_subscription",
         "_waits",
+        "queue",
     )
 
     def __init__(self, prefetch: int) -> None:
         self._prefetch = prefetch
         self._limit = replenish_limit(prefetch)
-        self._queue: deque[T] = deque()
+        self.queue: deque[T] = deque()
+        """The items that wait."""
         self._subscription: Subscription | None = None
         self._errors: list[BaseException] = []
         """What the flow has failed with: of whoever takes it out."""
@@ -77,7 +78,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         if self._cancelled or self._done:
             hooks.drop_item(item)
             return
-        queue = self._queue
+        queue = self.queue
         if len(queue) >= self._prefetch:
             hooks.drop_item(item)
             if self._subscription is not None:
@@ -114,13 +115,16 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         if self._waits:
             self._wake()
 
-    def _taken(self) -> T | None:
-        """The next item, or None at the end, which is not waited for. Raises the flow's error."""
-        if not self._queue:
+    def taken(self) -> T | None:
+        """The next item, or None if the flow has ended. Raises what it failed with.
+
+        To be called when an item waits, or the flow has ended.
+        """
+        if not self.queue:
             if self._errors:
                 raise self._errors.pop()
             return None
-        item = self._queue.popleft()
+        item = self.queue.popleft()
         self._consumed += 1
         if self._consumed == self._limit:
             self._consumed = 0
@@ -133,7 +137,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         self._cancelled = True
         if self._subscription is not None:
             self._subscription.cancel()
-        hooks.drop_waiting(self._queue)
+        hooks.drop_waiting(self.queue)
         self._drop_errors()
 
     def _drop_errors(self) -> None:
@@ -146,7 +150,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
-        waiting, prefetch = len(self._queue), self._prefetch
+        waiting, prefetch = len(self.queue), self._prefetch
         if self._subscription is None or self._done:
             requested = 0
         elif prefetch == UNBOUNDED:
