@@ -38,7 +38,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "bench_growth.py": (),
     "bench_memory.py": (),
     "bench_core.py": (),
-    "bench_spark.py": ("stages", "in", "--rows", "1000000", "--rounds", "7"),
+    "bench_spark.py": ("stages", "in", "out", "--rows", "2000000", "--rounds", "7"),
 }
 """What a full run runs, and with which arguments."""
 
