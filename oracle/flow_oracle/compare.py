@@ -5,15 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Final, final
 
-from flow_oracle.decisions import calm, concerns, healthy, in_place, is_exact, names, reference
+from flow_oracle.decisions import (
+    DECISIONS,
+    Kind,
+    calm,
+    concerns,
+    healthy,
+    in_place,
+    is_exact,
+    names,
+    reference,
+)
 from flow_oracle.language import Node
 
 __all__ = ["Comparison", "Oracle", "Run"]
 
 Run = Callable[[Node], list[str]]
+
+_CHANGES: Final = {Kind.HEALTHY: healthy, Kind.CALM: calm}
+"""How a case is made one of which both sides must make the same."""
 
 TOO_LONG: Final = ["too long"]
 
@@ -61,15 +74,21 @@ class Oracle:
         if made.difference and "sequence_equal" in names(case[1]):
             other = self._compared(case, in_place)
             made = made if other.difference else other
-        for name, change in (
-            ("not-asked-ahead-of-the-others", healthy),
-            ("first-come-first-served", calm),
-        ):
-            if made.difference and concerns(name, case) and name not in self._without:
-                again = self._compared(change(case))
-                if not again.difference:
-                    made.difference = ""
-                    made.decided = {name} | again.decided
+        concerned = [
+            (name, _CHANGES[decision.kind])
+            for name, decision in DECISIONS.items()
+            if decision.kind in _CHANGES and concerns(name, case) and name not in self._without
+        ]
+        for chosen in (*([one] for one in concerned), concerned):  # each, and then all together
+            if not made.difference:
+                break
+            changed = case
+            for _, change in chosen:
+                changed = change(changed)
+            again = self._compared(changed)
+            if not again.difference:
+                made.difference = ""
+                made.decided = {name for name, _ in chosen} | again.decided
         return made
 
     def _compared(self, case: Node, also: Callable[[Node], Node] = lambda case: case) -> Comparison:
@@ -208,13 +227,19 @@ def _left_running(trace: list[str]) -> str:
 def _in_order(trace: list[str], demanded: bool) -> list[str]:
     """All events, with cancels at one moment in the order of the sources' names.
 
-    Without the subscription and what is requested there and then: here it comes first, there
-    often when a first source has been subscribed to.
+    Without what is requested of a source that is cancelled before it answers, and without the
+    subscription and what is requested there and then: here it comes first, there often when a
+    first source has been subscribed to.
     """
     made: list[str] = []
     begins = trace.index("subscribed") if "subscribed" in trace else len(trace)
     rest = trace[begins + (2 if demanded else 1) :]
     events = [event for event in trace[:begins] + rest if not event.startswith("dropped")]
+    events = [
+        event
+        for event, following in zip_longest(events, events[1:], fillvalue="")
+        if not (" request " in event and following == f"{event.split()[0]} cancel")
+    ]
     for cancels, run in groupby(events, lambda event: event.endswith(" cancel")):
         at_once = [*run]
         made += sorted(at_once) if cancels else at_once

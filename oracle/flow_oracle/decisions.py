@@ -155,8 +155,8 @@ DECISIONS: Final[dict[str, Decision]] = {
     ),
     "not-asked-ahead-of-the-others": Decision(
         Kind.HEALTHY,
-        "zip asks an iterator when the other flows have an item for its; an error further on may "
-        "never come, or later",
+        "what compares or joins flows asks an iterator when the others have an item for its; an "
+        "error further on may never come, or later",
         _case(
             (
                 "zip",
@@ -167,7 +167,19 @@ DECISIONS: Final[dict[str, Decision]] = {
             ),
             demand=(1, 0, 0, UNBOUNDED),
         ),
-        _words("zip zip_with"),
+        _words("zip zip_with sequence_equal"),
+    ),
+    "dropped-when-not-demanded": Decision(
+        Kind.CALM,
+        "what drops items drops those that come without demand, and a stage behind it asks when it "
+        "is asked itself, for what it needs; RxJava's often asks for everything at once",
+        _case(
+            ("just", 0, 1),
+            ("on_backpressure_drop",),
+            ("element_at_or_default", 1, 2),
+            demand=(0, 0, 0, UNBOUNDED),
+        ),
+        _words("on_backpressure_drop"),
     ),
     "first-come-first-served": Decision(
         Kind.CALM,
