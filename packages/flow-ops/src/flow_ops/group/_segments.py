@@ -106,7 +106,16 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         overlapping: whether an item may belong to several.
     """
 
-    __slots__ = ("_heads", "_max_waiting", "_overlapping", "_released", "_sent", "kind", "opened")
+    __slots__ = (
+        "_heads",
+        "_last",
+        "_max_waiting",
+        "_overlapping",
+        "_released",
+        "_sent",
+        "kind",
+        "opened",
+    )
 
     def __init__(
         self,
@@ -126,10 +135,12 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         self._max_waiting = max_waiting
         self._overlapping = overlapping
         # Of overlapping segments: the number of the first item that was not consumed yet, and of
-        # that after the last one, if it is known. Guarded by `_guard`, like `_released`.
+        # that after the last one, if it is known. Guarded by `_guard`, like the next two.
         self._heads: dict[Segment[T], list[int]] = {}
         self._released = 0
         """Items with a lower number were consumed in all segments that they belong to."""
+        self._last = 0
+        """How many segments have not consumed the item of that number."""
         self._sent: deque[Segment[T]] = deque()
         """Buffers that wait for the downstream."""
 
@@ -160,6 +171,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         if self._overlapping:
             with self._guard:
                 self._heads[segment] = [self._received, -1]
+                self._last += self._received == self._released
         segment.begin()
         return segment
 
@@ -179,7 +191,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
                 if head is not None:
                     head[1] = self._received
                     if head[0] == self._received and self.kind.outlives:
-                        del self._heads[segment]
+                        self._gone(self._heads.pop(segment)[0])  # all were: none is free by it
         try:
             segment.close(last=last)
         except BaseException:
@@ -216,7 +228,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
                 head[0] += 1
                 if head[0] == head[1]:
                     del self._heads[segment]
-                free = self._recount()
+                free = self._gone(head[0] - 1)
         if free:
             self.credit(free)
 
@@ -231,15 +243,25 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         free = 0
         if self._overlapping:
             with self._guard:
-                if self._heads.pop(segment, None) is not None:
-                    free = self._recount()
+                head = self._heads.pop(segment, None)
+                if head is not None:
+                    free = self._gone(head[0])
         if free:
             self.credit(free)
 
-    def _recount(self) -> int:
-        """How many items more were consumed in all their segments. Under the lock."""
-        low = min((head[0] for head in self._heads.values()), default=self._received)
-        free, self._released = low - self._released, low
+    def _gone(self, number: int) -> int:
+        """A segment is beyond the item of that number: how many more were consumed in all theirs.
+
+        Under the lock. Looks at the others only if it was the last one there.
+        """
+        if number != self._released:
+            return 0
+        self._last -= 1
+        if self._last:
+            return 0
+        heads = [head[0] for head in self._heads.values()]
+        low = min(heads, default=self._received)
+        free, self._released, self._last = low - self._released, low, heads.count(low)
         return free
 
     # -- as a coordinator
