@@ -238,16 +238,20 @@ def test_a_python_that_the_executors_do_not_have_is_told(standalone: StandaloneC
 
 
 LOST = """
+import os
 import sys
 import flow_core as flow
 from flow_spark import on_spark, session
 with session({master!r}, conf={conf!r}) as spark:
-    there = flow.range(400_000).pipe(on_spark(spark, partitions=4)).map(lambda n: n)
+    there = flow.range(400_000).pipe(on_spark(spark, partitions=4)).map(lambda _: os.getppid())
     items = iter(there)
-    next(items)
+    count, executors = 0, set()
+    while len(executors) < 2:  # both have sent something
+        executors.add(next(items))
+        count += 1
     print("running", flush=True)
     sys.stdin.readline()
-    print(1 + sum(1 for _ in items))
+    print(count + sum(1 for _ in items))
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 import shutil
 import signal
@@ -142,6 +143,7 @@ class DriverJvm:
         """End the JVM and whatever it started, and remove the private folder. Idempotent."""
         gateway, self.gateway = self.gateway, None
         process, self._process = self._process, None
+        logging.getLogger().removeFilter(_is_news)
         try:
             if gateway is not None:
                 with contextlib.suppress(Exception):
@@ -186,6 +188,7 @@ class DriverJvm:
         # These two variables are how PySpark itself is told of a JVM that is there already.
         with environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             self.gateway = launch()
+        logging.getLogger().addFilter(_is_news)
 
     def printed(self) -> str:
         """The last lines that the JVM and what it starts have printed."""
@@ -199,6 +202,14 @@ class DriverJvm:
                 self._kept.append(line)
                 if self.gateway is not None:
                     quiet.write(line)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger says what no exception says.
+
+    When the JVM dies in the midst of a call, py4j raises an error and logs a traceback as well.
+    """
+    return (record.module, record.funcName) != ("java_gateway", "send_command")
 
 
 @final
