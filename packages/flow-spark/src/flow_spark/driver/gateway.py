@@ -143,7 +143,6 @@ class DriverJvm:
         """End the JVM and whatever it started, and remove the private folder. Idempotent."""
         gateway, self.gateway = self.gateway, None
         process, self._process = self._process, None
-        logging.getLogger().removeFilter(_is_news)
         try:
             if gateway is not None:
                 with contextlib.suppress(Exception):
@@ -188,7 +187,8 @@ class DriverJvm:
         # These two variables are how PySpark itself is told of a JVM that is there already.
         with environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
             self.gateway = launch()
-        logging.getLogger().addFilter(_is_news)
+        for name in _LOUD:
+            logging.getLogger(name).addFilter(_is_news)  # for good: threads outlive the JVM
 
     def printed(self) -> str:
         """The last lines that the JVM and what it starts have printed."""
@@ -204,12 +204,17 @@ class DriverJvm:
                     quiet.write(line)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record of the root logger says what no exception says.
+_LOUD: Final = (None, "py4j.clientserver")
+"""Loggers of py4j, which takes the root logger for its own; see `_is_news`."""
 
-    When the JVM dies in the midst of a call, py4j raises an error and logs a traceback as well.
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record says what no exception says.
+
+    When a call of the JVM fails, or one that comes from there, the error reaches the user. py4j
+    logs a traceback as well.
     """
-    return (record.module, record.funcName) != ("java_gateway", "send_command")
+    return record.funcName not in ("send_command", "_call_proxy")
 
 
 @final

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import socket
 from abc import abstractmethod
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, final
 
+from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Cluster", "cluster_of"]
+__all__ = ["Cluster", "answering", "cluster_of"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _ANY_PORT: Final = 15002
@@ -90,3 +93,25 @@ def cluster_of(session: SparkSession) -> Cluster:
     if is_connect(session):
         return _Connect(session)
     return _Classic(session)
+
+
+@contextmanager
+def answering(what: str) -> Generator[None, None, None]:
+    """Say what has happened if Spark does not answer a call in this block.
+
+    Args:
+        what: is lost then.
+
+    Raises:
+        SparkJobError: in the place of an error of a connection.
+    """
+    from py4j.protocol import Py4JNetworkError
+
+    try:
+        yield
+    except (ConnectionError, Py4JNetworkError) as error:
+        raise SparkJobError(
+            f"{what} is lost: nothing answers for Spark any more ({error}); its JVM has ended. "
+            "What it said last, or the log of the machine, may tell why (out of memory?). Run the "
+            "flow in a new session; a stream goes on at its checkpoint"
+        ) from error

@@ -13,7 +13,7 @@ from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statisti
 from flow_spark.errors import SparkJobError
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.advice import way_out
-from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.cluster import answering, cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
@@ -138,13 +138,14 @@ class PushedJob:
             with self._origin.opened(self._stop) as opened:
                 if opened is None or not self._submit():
                     return
-                counts = opened.mapped(
-                    lambda reader, branch, branches: PushTask(
-                        _dumped(reader), self._program, receiver.target, branch, branches
-                    ),
-                    COUNTS_DDL,
-                )
-                rows = self._cluster.collect(counts, self._tag, self._name)
+                with answering(f"the Spark job {self._name!r}"):
+                    counts = opened.mapped(
+                        lambda reader, branch, branches: PushTask(
+                            _dumped(reader), self._program, receiver.target, branch, branches
+                        ),
+                        COUNTS_DDL,
+                    )
+                    rows = self._cluster.collect(counts, self._tag, self._name)
             self._no_task_ran = not rows
             self._ended.set()  # whoever hears of the end has nothing to cancel
             receiver.finish([PartitionResult(*row) for row in rows])

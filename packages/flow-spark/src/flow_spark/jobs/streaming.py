@@ -18,7 +18,7 @@ from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.channel.wire import Target
 from flow_spark.errors import ChannelError, SparkJobError
 from flow_spark.jobs.checkpoint import claim
-from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.cluster import answering, cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, cause_of, short
@@ -301,9 +301,10 @@ class StreamJob:
         """In a thread of its own: the query, from its start to its end."""
         error: BaseException | None = None
         try:
-            query = self._started(listener)
-            if query is not None:
-                query.awaitTermination()
+            with answering("the streaming query"):
+                query = self._started(listener)
+                if query is not None:
+                    query.awaitTermination()
         except BaseException as raised:  # a thread has nobody to propagate to
             error = raised
         self._begun.set()
