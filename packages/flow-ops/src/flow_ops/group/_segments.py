@@ -137,9 +137,9 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         # Of overlapping segments: the number of the first item that was not consumed yet, and of
         # that after the last one, if it is known. Guarded by `_guard`, like the next two.
         self._heads: dict[Segment[T], list[int]] = {}
-        self._released = 0
+        self._released: int = 0
         """Items with a lower number were consumed in all segments that they belong to."""
-        self._last = 0
+        self._last: int = 0
         """How many segments have not consumed the item of that number."""
         self._sent: deque[Segment[T]] = deque()
         """Buffers that wait for the downstream."""
