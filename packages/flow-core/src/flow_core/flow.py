@@ -480,6 +480,8 @@ class Flow(
     def iterate(self, *, prefetch: int = DEFAULT_PREFETCH) -> Iterator[T_co]:
         """Iterate, saying how many items may wait when the flow is asynchronous.
 
+        Whoever leaves early cancels the flow; items and errors that waited go to the hooks.
+
         Args:
             prefetch: items requested ahead, refilled at 75 %.
 
