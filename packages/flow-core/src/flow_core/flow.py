@@ -480,7 +480,8 @@ class Flow(
     def iterate(self, *, prefetch: int = DEFAULT_PREFETCH) -> Iterator[T_co]:
         """Iterate, saying how many items may wait when the flow is asynchronous.
 
-        Whoever leaves early cancels the flow; items and errors that waited go to the hooks.
+        Whoever leaves early cancels the flow. Items that waited go to the dropped-items hook; what
+        would have failed further on is not told.
 
         Args:
             prefetch: items requested ahead, refilled at 75 %.

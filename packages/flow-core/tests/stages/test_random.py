@@ -17,7 +17,6 @@ from flow_core.testing import (
     ConditionalTestSubscriber,
     StageCase,
     TestSubscriber,
-    recorded_drops,
 )
 
 pipelines = st.lists(st.sampled_from(STAGE_CASES), max_size=7).map(
@@ -370,14 +369,12 @@ def test_an_iteration_that_is_left_closes_its_source_and_all_stages_once(
     source = Source(items, failing)
     ended: list[int] = []
     iterator = iter(watched(chosen, source, ended, upstream))
+    try:
+        for _ in range(count):
+            next(iterator)
+    except (StopIteration, MapperError, ValueError):
+        pass
     close = getattr(iterator, "close")  # noqa: B009 - an Iterator that is a generator
-    with recorded_drops() as ahead:
-        try:
-            for _ in range(count):
-                next(iterator)
-        except (StopIteration, MapperError, ValueError):
-            pass
-        close()
-    assert {type(error) for error in ahead.errors} <= {MapperError, ValueError}  # fetched ahead
+    close()
     assert sorted(ended) == list(range(len(chosen) + 1))
     assert source.closed == source.opened

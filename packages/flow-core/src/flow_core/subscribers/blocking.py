@@ -66,6 +66,9 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
         with self._ready:
             self._ready.notify()
 
+    def _drop(self, error: BaseException) -> None:
+        """Forget it. Who leaves a loop does not hear what lay ahead, as with any iterator."""
+
     def wait(self) -> None:
         """Block until an item waits, or the flow has ended."""
         queue = self.queue

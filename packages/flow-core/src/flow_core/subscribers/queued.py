@@ -100,7 +100,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         if error is None:
             raise none_given("on_error")
         if self._cancelled or self._done:
-            hooks.drop_error(error)
+            self._drop(error)
             return
         self._errors.append(error)
         self._done = True
@@ -146,7 +146,11 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
                 error = self._errors.pop()
             except IndexError:  # another thread was faster
                 return
-            hooks.drop_error(error)
+            self._drop(error)
+
+    def _drop(self, error: BaseException) -> None:
+        """Nobody waits for this error any more."""
+        hooks.drop_error(error)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
