@@ -21,8 +21,9 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
     """Takes items from any thread and wakes one consumer, whose way of waiting subclasses know.
 
     No wake-up is lost: the consumer says that it waits and looks at the queue again before it does,
-    and a producer appends before it asks. Nothing is lost in silence, either: who cancels sets the
-    flag before it empties the queue, and a producer appends before it looks at the flag.
+    and a producer appends before it asks. No item is lost in silence, either: who cancels sets the
+    flag before it empties the queue, and a producer appends before it looks at the flag. What
+    becomes of an error that nobody waits for, subclasses may say.
 
     Args:
         prefetch: how many items may wait; they are requested again at 75 %.

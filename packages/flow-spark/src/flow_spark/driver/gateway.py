@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast, final
 
 from flow_spark.driver.java import Java, usable_home
-from flow_spark.errors import SessionStartError
+from flow_spark.errors import SessionStartError, SparkJobError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -211,10 +211,16 @@ _LOUD: Final = (None, "py4j.clientserver")
 def _is_news(record: logging.LogRecord) -> bool:
     """Whether a record says what no exception says.
 
-    When a call of the JVM fails, or one that comes from there, the error reaches the user. py4j
-    logs a traceback as well.
+    When the JVM is lost in the midst of a call, or a micro-batch fails as it has told, the error
+    reaches the user; py4j logs a traceback as well. Whatever else is logged stays.
     """
-    return record.funcName not in ("send_command", "_call_proxy")
+    from py4j.protocol import Py4JNetworkError
+
+    error = record.exc_info[1] if record.exc_info else None
+    place = (record.module, record.funcName)
+    lost = place == ("java_gateway", "send_command") and isinstance(error, Py4JNetworkError)
+    failed = place == ("clientserver", "_call_proxy") and isinstance(error, SparkJobError)
+    return not (lost or failed)
 
 
 @final
