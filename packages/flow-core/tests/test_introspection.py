@@ -260,6 +260,27 @@ def test_a_blocking_iteration_is_seen_by_a_hook_and_tells_what_waits() -> None:
     assert look(handles[0]).cancelled
 
 
+def test_what_a_blocking_iteration_has_taken_is_not_outstanding() -> None:
+    handles: list[Any] = []
+
+    def keep(subscriber: CoreSubscriber[Any]) -> CoreSubscriber[Any]:
+        handles.append(subscriber)
+        return subscriber
+
+    def send(emitter: Emitter[int]) -> None:
+        for n in range(5):
+            emitter.next(n)
+
+    told: list[tuple[int | None, int | None]] = []
+    with hooks.on_subscribe.scoped("test", keep):
+        for item in flow.create(send).iterate(prefetch=8):
+            found = look(handles[0])
+            told.append((found.buffered, found.requested))
+            if item == 4:
+                break
+    assert told == [(4, 3), (3, 3), (2, 3), (1, 3), (0, 3)]
+
+
 def test_an_asynchronous_iteration_and_its_source_tell_of_themselves() -> None:
     handles: list[Any] = []
 

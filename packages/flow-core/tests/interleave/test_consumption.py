@@ -35,7 +35,8 @@ def until(wanted: Callable[[], object]) -> None:
 # -- blocking iteration
 
 
-def test_an_iterating_thread_asks_for_more_and_gets_all() -> None:
+@pytest.mark.parametrize("prefetch", [1, 4])
+def test_an_iterating_thread_asks_for_more_and_gets_all(prefetch: int) -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         seen: list[int] = []
@@ -50,7 +51,7 @@ def test_an_iterating_thread_asks_for_more_and_gets_all() -> None:
             assert seen == [1, 2, 3]
 
         return Scenario(
-            lambda: seen.extend(flow.Flow(source).iterate(prefetch=1)), send, check=check
+            lambda: seen.extend(flow.Flow(source).iterate(prefetch=prefetch)), send, check=check
         )
 
     exhaust(body)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from operator import length_hint
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, replenish_limit
@@ -15,6 +18,9 @@ from flow_core.protocols import CoreSubscriber, Subscription
 __all__ = ["QueuedSubscriber"]
 
 T = TypeVar("T")
+
+# Any: of a queue of any items
+_take: Final[Callable[[deque[Any]], Any]] = deque[Any].popleft
 
 
 class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
@@ -37,6 +43,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         "_consumed",
         "_done",
         "_errors",
+        "_left",
         "_limit",
         "_prefetch",
         "_subscription",
@@ -56,6 +63,9 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         self._waits = False
         """Whether the consumer waits, or is about to look whether it has to."""
         self._consumed = 0
+        """Items since the last request: those that were taken, and those of `at_hand`."""
+        self._left = repeat(self.queue, 0)
+        """As many as `at_hand` has not given yet."""
 
     @abstractmethod
     def _wake(self) -> None:
@@ -133,6 +143,17 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
                 self._subscription.request(self._limit)
         return item
 
+    def at_hand(self) -> Iterator[T]:
+        """What waits right now, up to the item with which more is to be requested.
+
+        An item is taken when it is asked for, and no Python runs for it. To be iterated to its end,
+        unless `cancel` comes first.
+        """
+        count = min(len(self.queue), self._limit - 1 - self._consumed)
+        self._consumed += count
+        self._left = repeat(self.queue, count)
+        return map(_take, self._left)
+
     def cancel(self) -> None:
         """Cancel the flow and forget what waits."""
         self._cancelled = True
@@ -161,7 +182,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         elif prefetch == UNBOUNDED:
             requested = UNBOUNDED
         else:
-            requested = max(0, prefetch - self._consumed - waiting)
+            consumed = self._consumed - length_hint(self._left)
+            requested = max(0, prefetch - consumed - waiting)
         return Statistics(
             operator=self.operator,
             requested=requested,
