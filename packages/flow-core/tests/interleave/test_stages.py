@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_core.demand import UNBOUNDED
 from flow_core.testing import Drops, TestPublisher, TestSubscriber
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 
@@ -65,6 +66,23 @@ def released(subscriber: TestSubscriber[int]) -> None:
     assert subscription._loop is None
     assert not subscription._inbox
     assert subscription._permit, "the permit is lost"
+
+
+@pytest.mark.checklist("M13")
+def test_a_request_for_everything_is_the_last_word_whoever_adds_to_it() -> None:
+    def body() -> Scenario:
+        subscriber = TestSubscriber[int](0, on_item=busy)
+        flow.range(4).subscribe(subscriber)
+
+        def check() -> None:
+            subscriber.assert_result(0, 1, 2, 3)
+
+        def some() -> None:
+            subscriber.request(1)
+
+        return Scenario(some, some, lambda: subscriber.request(UNBOUNDED), check=check)
+
+    exhaust(body)
 
 
 @SHAPES
