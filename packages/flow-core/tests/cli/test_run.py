@@ -353,6 +353,7 @@ def test_a_name_that_cannot_be_imported_from_the_core_is_an_unknown_operator_too
         ("--on spark", "no engine 'spark' is installed; it comes with the package flow-spark"),
         ("--on loca", "did you mean 'local'?"),
         ("--master local[2]", "the engine 'local' takes no --master"),
+        ("--spool .", "the engine 'local' takes no --spool"),
         ("--limit -1", "'-1' is not a number of items"),
         ("--limit many", "'many' is not a number of items"),
         ("--limt 3", "flow run takes no --limt"),

@@ -112,7 +112,7 @@ def flow_engines() -> Iterator[EngineSpec]:
         "spark",
         "flow_spark.engine:spark_engine",
         summary="Apache Spark: a local session, a cluster (--master) or a server (--remote).",
-        options=("master", "remote", "name"),
+        options=("master", "remote", "spool", "name"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final, overload
 
@@ -175,13 +176,18 @@ def from_dataframe(
     return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered)))
 
 
-def on_spark(session: SparkSession, *, partitions: int | None = None) -> Operator[T, Flow[T]]:
+def on_spark(
+    session: SparkSession,
+    *,
+    partitions: int | None = None,
+    spool: str | os.PathLike[str] | None = None,
+) -> Operator[T, Flow[T]]:
     """Move what comes before to Spark, so that the stages that follow run there.
 
     A range is made by Spark itself. Any other flow runs in this process when the job starts, and
     its items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
     masters they go through files; to other clusters 32 MiB of them can be sent, pickled, and more
-    fails with a `SpoolError` that names the ways out.
+    go through files in `spool`, or fail with a `SpoolError` that asks for it.
 
     >>> import flow_core as flow
     >>> flow.range(10).pipe(on_spark(session)).map(lambda n: n * n).count()  # doctest: +SKIP
@@ -190,6 +196,8 @@ def on_spark(session: SparkSession, *, partitions: int | None = None) -> Operato
         session: where to.
         partitions: into how many parts the items are divided; None leaves it to Spark. With 1 the
             order is kept, and operators that depend on it are allowed.
+        spool: a folder that this process and all executors see under this path, or the address of
+            one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed behind a job.
 
     Raises:
         ValueError: if `partitions` is less than 1.
@@ -198,11 +206,13 @@ def on_spark(session: SparkSession, *, partitions: int | None = None) -> Operato
     if partitions is not None and partitions < 1:
         raise ValueError(f"partitions must be at least 1, not {partitions}")
     detail = "session" if partitions is None else f"session, partitions={partitions}"
+    if spool is not None:
+        detail += f", spool={os.fspath(spool)!r}"
 
     def apply(flow: Flow[T]) -> Flow[T]:
         if is_on_spark(flow.source):
             return flow  # its items are there already
-        return Flow(SparkSource[T](FlowOrigin(flow, session, partitions)))
+        return Flow(SparkSource[T](FlowOrigin(flow, session, partitions, spool)))
 
     return Operator("on_spark", apply, detail)
 

@@ -26,13 +26,15 @@ class SparkEngine(Engine):
     Args:
         spark: the session.
         master: what it runs on.
+        spool: see `on_spark`.
     """
 
-    __slots__ = ("_master", "spark")
+    __slots__ = ("_master", "_spool", "spark")
 
-    def __init__(self, spark: SparkSession, master: str) -> None:
+    def __init__(self, spark: SparkSession, master: str, spool: str | None = None) -> None:
         self.spark: Final = spark
         self._master: Final = master
+        self._spool: Final = spool
 
     @property
     def name(self) -> str:
@@ -46,7 +48,7 @@ class SparkEngine(Engine):
 
     def place(self, flow: Flow[T], /) -> Flow[T]:
         """See `Engine.place`: the first source moves, and the stages behind it are absorbed."""
-        return flow.moved(lambda source: source.pipe(on_spark(self.spark)))
+        return flow.moved(lambda source: source.pipe(on_spark(self.spark, spool=self._spool)))
 
 
 @contextmanager
@@ -54,7 +56,7 @@ def spark_engine(options: EngineOptions) -> Generator[Engine, None, None]:
     """Open a session for the time of a ``with`` block.
 
     Args:
-        options: ``master`` (``local[*]`` if there is none), ``remote`` and ``name``.
+        options: ``master`` (``local[*]`` if there is none), ``remote``, ``spool`` and ``name``.
 
     Raises:
         NoJavaError: if there is no Java runtime for a local driver.
@@ -62,4 +64,4 @@ def spark_engine(options: EngineOptions) -> Generator[Engine, None, None]:
     """
     master = options.master or "local[*]"
     with session(master, remote=options.remote, app_name=options.name) as spark:
-        yield SparkEngine(spark, options.remote or master)
+        yield SparkEngine(spark, options.remote or master, options.spool)

@@ -101,6 +101,9 @@ def _parser() -> Parser:
     )
     placed.add_argument("--master", metavar="URL", help="the master of the engine's cluster")
     placed.add_argument("--remote", metavar="URL", help="the server that keeps the session")
+    placed.add_argument(
+        "--spool", metavar="FOLDER", help="where this process and the cluster share files"
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     listing = commands.add_parser(
         "plugins",
@@ -114,8 +117,8 @@ def _parser() -> Parser:
         "run",
         parents=[common, placed],
         help="run a flow and print its items",
-        usage="flow run TARGET [--on ENGINE] [--master URL] [--remote URL] [--limit N] "
-        "[-- --name value ...]",
+        usage="flow run TARGET [--on ENGINE] [--master URL] [--remote URL] [--spool FOLDER] "
+        "[--limit N] [-- --name value ...]",
         description="Run a Flow and print its items, or call a function. A function whose first "
         "parameter is annotated Engine gets the engine; what follows `--` are its other "
         "parameters. A flow that it returns is run and printed. A pipeline in TOML is run into its "
@@ -128,7 +131,7 @@ def _parser() -> Parser:
         parents=[common, placed],
         help="show a flow's sources, loops and boundaries",
         usage="flow explain TARGET [--source] [--plan] [--on ENGINE] [--master URL] [--remote URL] "
-        "[-- --name value ...]",
+        "[--spool FOLDER] [-- --name value ...]",
         description="Show a Flow, or what a function returns, without running it: its sources, "
         "which stages are compiled into which loop, and the boundaries between loops.",
         allow_abbrev=False,

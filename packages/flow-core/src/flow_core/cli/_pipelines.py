@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flow_core.cli._arguments import prepare
 from flow_core.cli._errors import UsageError, did_you_mean
+from flow_core.engine import OPTIONS
 from flow_core.pipelines import Pipeline, PipelineError
 from flow_core.pipelines._document import MISSING, Document, read
 from flow_core.pipelines._pipeline import load_document
@@ -48,8 +49,9 @@ def load(options: argparse.Namespace, given: Sequence[str]) -> Pipeline:
         raise UsageError(str(error)) from error
     if with_engine:
         options.on = pipeline.engine
-        options.master = options.master or pipeline.engine_options.master
-        options.remote = options.remote or pipeline.engine_options.remote
+        for name in OPTIONS:
+            wanted = getattr(options, name) or getattr(pipeline.engine_options, name)
+            setattr(options, name, wanted)
     return pipeline
 
 

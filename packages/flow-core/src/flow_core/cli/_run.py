@@ -18,7 +18,7 @@ from flow_core.cli._arguments import Call, prepare
 from flow_core.cli._errors import UsageError, describe_error
 from flow_core.cli._stopping import Stop
 from flow_core.cli._targets import Target, as_flow, target
-from flow_core.engine import Engine, EngineOptions
+from flow_core.engine import OPTIONS, Engine, EngineOptions
 from flow_core.errors import OnErrorNotImplementedError
 from flow_core.flow import Flow
 from flow_core.plugins import plugin_host
@@ -129,7 +129,7 @@ def _check_engine(options: argparse.Namespace) -> None:
     host = plugin_host()
     host.engine(options.on)
     heeded = host.engines[options.on].spec.options
-    for name in ("master", "remote"):
+    for name in OPTIONS:
         if getattr(options, name) is not None and name not in heeded:
             able = [other for other, found in host.engines.items() if name in found.spec.options]
             hint = f"; --on {able[0]} does" if able else ""
@@ -137,7 +137,8 @@ def _check_engine(options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace, text: str, name: str = "") -> EngineOptions:
-    return EngineOptions(options.master, options.remote, name=name or f"flow run {text}")
+    given = {option: getattr(options, option) for option in OPTIONS}
+    return EngineOptions(**given, name=name or f"flow run {text}")
 
 
 @contextlib.contextmanager

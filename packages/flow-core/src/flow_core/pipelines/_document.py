@@ -11,6 +11,7 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Final, cast, final
 
+from flow_core.engine import OPTIONS
 from flow_core.errors import FlowError
 
 __all__ = [
@@ -207,7 +208,7 @@ class _Reader:
             source or Step(self._place("source"), "", "", (), {}),
             self._steps(tables.get("operators")),
             self._step(self._place("sink"), tables["sink"], "sink") if "sink" in tables else None,
-            self._table("engine", tables.get("engine"), ("on", "master", "remote", "name"), "on"),
+            self._table("engine", tables.get("engine"), ("on", *OPTIONS, "name"), "on"),
             self._table("options", tables.get("options"), ("limit",)),
             self._lines,
         )

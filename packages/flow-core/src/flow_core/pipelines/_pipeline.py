@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, cast, final
 
 from flow_core.conversion import from_
-from flow_core.engine import Engine, EngineOptions
+from flow_core.engine import OPTIONS, Engine, EngineOptions
 from flow_core.errors import PluginError, UnknownOperatorError
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -233,11 +233,11 @@ class _Loader:
             heeded = host.engines[on].spec.options
             self._problems += [
                 f"{place} {key}: the engine {on!r} takes no {key}"
-                for key in ("master", "remote")
+                for key in OPTIONS
                 if key in texts and key not in heeded
             ]
         name = texts.get("name", f"flow run {self._document.file}")
-        return on, EngineOptions(texts.get("master"), texts.get("remote"), name=name)
+        return on, EngineOptions(**{key: texts.get(key) for key in OPTIONS}, name=name)
 
     def limit(self) -> int | None:
         value = self._document.options.get("limit")

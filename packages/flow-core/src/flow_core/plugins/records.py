@@ -166,7 +166,8 @@ class EngineSpec(Spec):
     """Somewhere to run flows: its target is ``(options: EngineOptions) -> ContextManager[Engine]``.
 
     Args:
-        options: which of ``master`` and ``remote`` it heeds; the user is refused the other.
+        options: which of ``master``, ``remote`` and ``spool`` it heeds; the user is refused the
+            others.
     """
 
     category: ClassVar[str] = "engine"

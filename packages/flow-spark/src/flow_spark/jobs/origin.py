@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import shutil
 import tempfile
 from abc import abstractmethod
@@ -45,10 +46,10 @@ __all__ = ["FlowOrigin", "FrameOrigin", "FrameRows", "Job", "Opened", "Origin", 
 
 _LARGEST_ID: Final = 2**63 - 1
 
-_WRITE_THEM_FIRST: Final = (
-    "Put them there first: from_dataframe(flow.pipe(to_dataframe(session, schema=…, spool='…'))), "
-    "where spool is '/shared/folder' (which this process and all executors see under this path), "
-    "or 'hdfs://…', 's3a://…' or the like; or let Spark itself read what the flow reads"
+_NAME_ONE: Final = (
+    "Name one: on_spark(session, spool='/shared/folder') (which this process and all executors see "
+    "under this path), or spool='hdfs://…', 's3a://…' or the like; `flow run` takes it as --spool. "
+    "Or let Spark itself read what the flow reads"
 )
 
 
@@ -286,21 +287,29 @@ class FlowOrigin:
 
     A range is made by Spark itself. Other items are taken when the job starts, all of them, in
     pickled chunks. On ``local`` masters they are written to disk. To a cluster that may not see the
-    disk of this process they are sent, and so are in memory, up to a limit: more is an error. In
-    both cases memory is bounded, and a retried task finds the same items again.
+    disk of this process they are sent, and so are in memory, up to a limit: more goes to the
+    spool, or is an error. Memory is bounded, and a retried task finds the same items again.
 
     Args:
         flow: gives the items.
         session: where they go.
         partitions: into how many parts; None leaves it to Spark.
+        spool: where the cluster finds files; None if that is not known.
     """
 
-    __slots__ = ("_flow", "_partitions", "_session")
+    __slots__ = ("_flow", "_partitions", "_session", "_where")
 
-    def __init__(self, flow: Flow[Any], session: SparkSession, partitions: int | None) -> None:
+    def __init__(
+        self,
+        flow: Flow[Any],
+        session: SparkSession,
+        partitions: int | None,
+        spool: str | os.PathLike[str] | None = None,
+    ) -> None:
         self._flow: Final = flow
         self._session: Final = session
         self._partitions: Final = partitions
+        self._where: Final = spool
 
     @property
     def session(self) -> SparkSession:
@@ -338,7 +347,7 @@ class FlowOrigin:
         ints = self._ints()
         if ints is not None:
             yield None if stop() else self._ranged(ints)
-        elif shares_disk(self._session):
+        elif self._where is None and shares_disk(self._session):
             items = _Chunks(self._flow, stop)
             folder = Path(tempfile.mkdtemp(prefix="flow-spark-"))
             try:
@@ -368,7 +377,8 @@ class FlowOrigin:
         return Opened(df, RowReader(ItemSchema.of(df.schema).arrow))
 
     def _spool(self) -> Spool:
-        return Spool(self._session, ItemSchema.of(CHUNK_SCHEMA), way_out=_WRITE_THEM_FIRST)
+        columns = ItemSchema.of(CHUNK_SCHEMA)
+        return Spool(self._session, columns, self._where, way_out=_NAME_ONE)
 
     def _sent(self, spool: Spool, stop: Stop) -> Opened:
         items = _Chunks(self._flow, stop)
