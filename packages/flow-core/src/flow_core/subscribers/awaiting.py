@@ -33,6 +33,8 @@ async def iterate_async(source: Publisher[T], prefetch: int) -> AsyncIterator[T]
             if item is None:
                 return
             yield item
+            for item in subscriber.at_hand():
+                yield item
             del item
     finally:
         watch.end()

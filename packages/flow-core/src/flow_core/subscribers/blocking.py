@@ -46,8 +46,7 @@ def iterate_blocking(source: Publisher[T], prefetch: int) -> Iterator[T]:
                 return
             yield item
             del item
-            if queue:
-                yield from subscriber.at_hand()
+            yield from subscriber.at_hand()
     finally:
         subscriber.cancel()
 
