@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast, final, overload
+from typing import Any, Final, TypeVar, cast, final, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
@@ -453,11 +453,13 @@ class Zip(Coordinator[R]):
     """
 
     __slots__ = (
+        "_all",
         "_combiner",
         "_delay_error",
         "_ending",
         "_ends",
         "_flows",
+        "_nothing",
         "_open",
         "_places",
         "_row",
@@ -484,9 +486,11 @@ class Zip(Coordinator[R]):
         self._places: dict[Input[Any], int] = {
             one: place for place, one in enumerate(self._sources)
         }
-        self._row: list[Any | Empty] = [EMPTY] * len(flows)
+        self._nothing: Final[list[Any | Empty]] = [EMPTY] * len(flows)
+        self._row: list[Any | Empty] = self._nothing[:]
         """The items that wait for the missing ones of their row; never all of them."""
-        self._open = self._all_open()
+        self._all: Final = [*range(len(flows) - 1, -1, -1)]
+        self._open = self._all[:]
         """The places of those that are missing; the last one is looked at first."""
         self._ends: deque[Input[Any]] = deque()
         """Sources that have ended, which was not looked at yet."""
@@ -514,12 +518,10 @@ class Zip(Coordinator[R]):
                 return
             self._ending.append(place)
         sent = False
-        while self.demand and not self.over:
-            if not self._fill():
-                break
+        while self._emitted < self._requested and not self.over and self._fill():
             items = tuple(row)
-            row[:] = [EMPTY] * len(row)
-            self._open = self._all_open()
+            row[:] = self._nothing
+            self._open = self._all[:]
             # Without a combiner R is a tuple, by the overloads.
             self.emit(cast("R", items) if combiner is None else combiner(*items))
             sent = True
@@ -545,21 +547,18 @@ class Zip(Coordinator[R]):
             item is not EMPTY for item in self._row
         )
 
-    def _all_open(self) -> list[int]:
-        return [*range(len(self._flows) - 1, -1, -1)]
-
     def _fill(self) -> bool:
         """Take the items that are missing in the row, up to the first one that is not there."""
-        places = self._open
+        places, row, sources = self._open, self._row, self._sources
         while places:
             place = places[-1]
-            one = self._sources[place]
+            one = sources[place]
             item: Any = one.poll()
             if item is EMPTY:
                 if one.ended():
                     self._end()
                 return False
-            self._row[place] = item
+            row[place] = item
             places.pop()
         return True
 
