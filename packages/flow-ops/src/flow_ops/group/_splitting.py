@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
@@ -97,6 +98,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
     __slots__ = (
         "_asked",
         "_free",
+        "_freed",
         "_guard",
         "_limit",
         "_main",
@@ -132,6 +134,8 @@ class Splitting(Coordinator[R], Generic[T, R]):
         """All that came and was not dropped at once. Written with the permit."""
         self._free = 0
         """Items that were consumed, and not requested again yet."""
+        self._freed: deque[None] = deque()
+        """One for each more of them: to count them one by one takes no lock."""
         self.main_gone = False
         """The downstream has cancelled: there are no new parts."""
         self.unsubscribed: dict[Unicast[Any], None] = {}  # Any: never looked into
@@ -170,9 +174,18 @@ class Splitting(Coordinator[R], Generic[T, R]):
 
     def credit(self, n: int) -> None:
         """`n` items were consumed: request more, if it is time. Any thread."""
+        freed = self._freed
+        if n == 1:
+            freed.append(None)
+            n = 0
+            # Who has just received the last one that was requested looks here after that.
+            if self._free + len(freed) < self._limit and self._received < self._asked:
+                return
         with self._guard:
+            while freed:
+                freed.popleft()
+                n += 1
             free = self._free = self._free + n
-            # Who has just received the last one that was requested looks at `_free` after that.
             if free < self._limit and (not free or self._received < self._asked):
                 return
             self._free = 0
@@ -221,7 +234,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
     @property
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
-        return self._received - (self._asked - self._prefetch) - self._free
+        return self._received - (self._asked - self._prefetch) - self._free - len(self._freed)
 
     def _finish(self, error: BaseException | None) -> None:
         main = self._main

@@ -113,9 +113,29 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
     # -- for the owner
 
     def offer(self, item: T) -> None:
-        """Have `item` wait for its turn."""
-        self._queue.append(item)
-        self.signal()
+        """Give `item` on if it can be at once, or have it wait for its turn."""
+        permit = self._permit
+        if not permit.pop(0, False):
+            self._queue.append(item)
+            self.signal()
+            return
+        try:
+            downstream, receive = self._downstream, self._receive  # read before `_halt`
+            if (
+                downstream is None
+                or self._fused  # first: whoever polls empties the queue at any time
+                or self._queue
+                or self._halt
+                or self._emitted >= self._requested
+            ):
+                self._queue.append(item)
+                self._missed = True
+            else:
+                self._give(item, receive, downstream)
+        finally:
+            permit[0] = True
+            if self._missed:
+                self.signal()
 
     def finish(self, error: BaseException | None) -> None:
         """No more items will be offered."""
@@ -239,23 +259,25 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
             self._end(downstream)
 
     def _deliver(self, downstream: CoreSubscriber[T]) -> None:
-        queue, receive, conditional = self._queue, self._receive, self._conditional
+        queue, receive = self._queue, self._receive
         while not self._halt:
             done = self._done  # read before the queue: what came before the end waits by then
             if not queue or self._emitted >= self._requested:
                 if done and not queue:
                     self._end(downstream)
                 return
-            item = queue.popleft()
-            try:
-                if receive(item) is not False or not conditional:
-                    self._emitted += self._requested != UNBOUNDED
-            except BaseException as error:
-                self.taken(item)
-                self._raised(downstream, error)
-                return
-            self.taken(item)
+            self._give(queue.popleft(), receive, downstream)
         self._stop(downstream)
+
+    def _give(self, item: T, receive: Callable[[T], object], downstream: CoreSubscriber[T]) -> None:
+        try:
+            if receive(item) is not False or not self._conditional:
+                self._emitted += self._requested != UNBOUNDED
+        except BaseException as error:
+            self.taken(item)
+            self._raised(downstream, error)
+        else:
+            self.taken(item)
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
         """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
