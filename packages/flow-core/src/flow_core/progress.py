@@ -36,16 +36,17 @@ class Counter:
         total: how much is expected; None if nobody knows. It may change.
         note: what stands behind the count; it may change.
         shown: whether there is a bar of it, so that somebody looks.
+        stopped: whether it was told to end early, so that an error that ends it is no failure.
     """
 
-    __slots__ = ("count", "note", "shown", "total", "unit")
+    __slots__ = ("count", "note", "shown", "stopped", "total", "unit")
 
     def __init__(self, total: int | None = None, unit: str = "rows") -> None:
         self.count = 0
         self.total = total
         self.unit: Final = unit
         self.note = ""
-        self.shown = False
+        self.shown = self.stopped = False
 
 
 class Outcome(enum.Enum):
@@ -105,7 +106,7 @@ def counting(
     try:
         yield counter
     except Exception:
-        outcome = Outcome.FAILED
+        outcome = Outcome.STOPPED if counter.stopped else Outcome.FAILED
         raise
     except BaseException:
         outcome = Outcome.STOPPED

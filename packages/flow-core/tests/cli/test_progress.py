@@ -222,6 +222,10 @@ def test_a_block_that_raises_or_is_left_says_so(screen: Screen) -> None:
     with pytest.raises(KeyboardInterrupt), counting("rows"):
         raise KeyboardInterrupt
     assert screen.last.endswith("stopped")
+    with pytest.raises(ValueError, match="x"), counting("told to end") as rows:
+        rows.stopped = True
+        raise ValueError("x")
+    assert screen.last.endswith("stopped")
 
 
 def test_an_empty_flow_has_a_bar_that_is_full(screen: Screen) -> None:

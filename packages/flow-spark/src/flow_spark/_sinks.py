@@ -32,6 +32,7 @@ from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end
 from flow_spark.jobs.origin import Opened
+from flow_spark.jobs.run import run
 from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, no_items
 from flow_spark.jobs.united import in_their_order
 
@@ -131,7 +132,8 @@ def write(
 
     Returns:
         An operator that runs the flow and gives None. Demand: of a flow of this process, bounded,
-        as items are written to the spool. Thread: the calling one.
+        as items are written to the spool. Thread: the calling one, which waits for Spark; if it is
+        interrupted, the job is cancelled.
 
     Raises:
         ValueError: if `mode` is unknown.
@@ -140,6 +142,7 @@ def write(
         OrderedOperatorError: when applied, as `to_dataframe`.
         SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
         SpoolError: when applied, as `to_dataframe`.
+        SparkJobError: when applied, if Spark's job fails; the text has the way out, if it is known.
     """
     destination = _Destination(format, path, mode, partition_by, options)
 
@@ -190,7 +193,7 @@ class _Destination:
         writer = df.write.format(self._format).mode(self._mode).options(**self._options)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
-        writer.save(self._path)
+        run(df.sparkSession, "write", lambda: writer.save(self._path))
 
 
 @contextmanager
@@ -216,14 +219,15 @@ def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[An
 
     Returns:
         An operator that runs the flow. Demand: bounded, for at most one item more than `limit`.
-        Thread: the calling one.
+        Thread: the calling one, as of `write`.
 
     Raises:
         ValueError: if `limit` is less than 1.
         LimitExceededError: when applied, if there are more items than `limit`.
         UnsupportedTypeError: when applied, as `to_dataframe`.
         OrderedOperatorError: when applied, as `to_dataframe`.
-        SchemaMismatchError: when applied, if an item does not fit.
+        SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
+        SparkJobError: when applied, as `write`.
     """
     _check_limit(limit)
     return Operator("to_arrow", lambda flow: _table(flow, limit, schema, "to_arrow"))
@@ -247,6 +251,7 @@ def to_pandas(
         UnsupportedTypeError: as `to_arrow`.
         OrderedOperatorError: as `to_arrow`.
         SchemaMismatchError: as `to_arrow`.
+        SparkJobError: as `to_arrow`.
     """
     _check_limit(limit)
 
@@ -273,7 +278,8 @@ def _table(flow: Flow[Any], limit: int | None, schema: object, name: str) -> Arr
                 )
             # One more shows that there are more; Spark sends no further ones.
             bounded = df if limit is None else df.limit(limit + 1)
-            table: ArrowTable = cast("Any", bounded).toArrow()  # Any: its types are not complete
+            # Any: its types are not complete.
+            table: ArrowTable = run(df.sparkSession, name, cast("Any", bounded).toArrow)
         _check_fits(table.num_rows, limit, name)
         return table
     columns = _schema(flow, None, schema, name)

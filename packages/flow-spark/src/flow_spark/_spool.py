@@ -19,6 +19,7 @@ from flow_spark.errors import SpoolError
 from flow_spark.items.arrow import ArrowBatch, pa
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.frames import frame_of, is_connect
+from flow_spark.jobs.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,7 +147,8 @@ class _SparkStore:
     def write(self, batches: list[ArrowBatch]) -> None:
         table = pa.Table.from_batches(batches, schema=self._columns.arrow)
         part = frame_of(self._session, table, self._columns.spark())
-        part.write.mode("append").parquet(self._url)
+        writer = part.write.mode("append")
+        run(self._session, "spool", lambda: writer.parquet(self._url))
 
     def frame(self) -> DataFrame:
         return self._session.read.schema(self._columns.spark()).parquet(self._url)
