@@ -176,13 +176,14 @@ def test_finished_tasks_are_told_while_a_job_has_given_nothing_yet(
         return number
 
     numbers = flow.range(4).pipe(on_spark(spark, partitions=4)).map(work)
+    told: list[tuple[JobStatus, ...]] = []
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(end, numbers, tmp_path)
         for number in range(4):
             (tmp_path / f"{number}").open("w").close()  # waits for the task
             if number < 3:
-                told = (JobStatus(name, number + 1, 4, 0, 1),)
-                assert wait_until(lambda told=told: running_jobs(spark) == told, TIMEOUT_S)
+                told.append((JobStatus(name, number + 1, 4, 0, 1),))
+                assert wait_until(lambda: running_jobs(spark) == told[-1], TIMEOUT_S)
         job.result(TIMEOUT_S)
 
     assert running_jobs(spark) == ()

@@ -71,7 +71,7 @@ def to_dataframe(
             what the last mapper is annotated to return.
         spool: a folder for the files of a flow of this process, that the cluster reaches under the
             same path (`write` says more); None takes a temporary one, which is enough for
-            ``local`` masters.
+            ``local`` masters. What Spark puts under a URL is left there.
 
     Returns:
         An operator that gives a DataFrame. Demand: of a flow of this process, bounded, as items are
@@ -349,11 +349,13 @@ class WriteSubscriber(CoreSubscriber[Any]):
         "_count",
         "_destination",
         "_ended",
+        "_failure",
         "_items",
         "_lock",
         "_prefetch",
         "_size",
         "_spool",
+        "_spooling",
         "_subscription",
         "done",
     )
@@ -379,7 +381,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
         self._lock: Final = threading.Lock()
         self._items: list[Any] = []
         self._subscription: Subscription | None = None
-        self._ended = False
+        self._ended = self._spooling = False
+        self._failure: BaseException | None = None
         self._count = 0
         self.done: Final[Future[int]] = Future()
         self.done.set_running_or_notify_cancel()
@@ -407,6 +410,10 @@ class WriteSubscriber(CoreSubscriber[Any]):
         items.append(item)
         if len(items) < self._size:
             return
+        with self._lock:
+            if self._ended:
+                return
+            self._spooling = True
         try:
             self._spool_items()
         except BaseException as error:
@@ -414,6 +421,12 @@ class WriteSubscriber(CoreSubscriber[Any]):
             if is_fatal(error):
                 raise
             return
+        finally:
+            with self._lock:
+                self._spooling = False
+                failure = self._failure
+            if failure is not None:
+                self._settle(failure)
         subscription = self._subscription
         if subscription is not None:
             subscription.request(self._size)
@@ -449,23 +462,32 @@ class WriteSubscriber(CoreSubscriber[Any]):
             self._spool_items()
             self._destination.save(self._spool.frame())
         except BaseException as error:  # a thread has nobody to propagate to
-            self._spool.remove()
-            self.done.set_exception(error)
+            self._settle(error)
         else:
-            self._spool.remove()
-            self.done.set_result(self._count)
+            self._settle(None)
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
-            ended, self._ended = self._ended, True
+            if self._ended:
+                return
+            self._ended = True
+            self._failure = error
+            spooling = self._spooling
             subscription, self._subscription = self._subscription, None
-        if ended:
-            return
         if subscription is not None:
             subscription.cancel()
+        if not spooling:  # else the publisher's thread, which may be making files, removes them
+            self._settle(error)
+
+    def _settle(self, failure: BaseException | None) -> None:
         self._items = []
-        self._spool.remove()
-        self.done.set_exception(error)
+        try:
+            self._spool.remove()
+        finally:  # who waits is not to wait for ever, whatever is wrong with the files
+            if failure is None:
+                self.done.set_result(self._count)
+            else:
+                self.done.set_exception(failure)
 
 
 def frame_on_spark(
