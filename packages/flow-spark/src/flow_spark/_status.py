@@ -75,6 +75,9 @@ def running_jobs(session: SparkSession) -> tuple[JobStatus, ...]:
     Returns:
         One for each job that pulls items, or that `write`, `to_arrow`, `to_pandas` or a
         `WriteSubscriber` has started, the oldest first.
+
+    Raises:
+        SparkJobError: if Spark does not answer any more.
     """
     with _lock:
         found = [job for job in _running if job.session is session]

@@ -96,18 +96,17 @@ class _Classic:
         # PySpark's own tracker does not know tags, nor which stages have begun: a job has those,
         # too, that it skips since another one has left their results.
         context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
-        tracker = context._jsc.sc().statusTracker()
-        jobs = [_held(tracker.getJobInfo(job)) for job in tracker.getJobIdsForTag(tag)]
-        numbers = sorted({stage for job in jobs if job is not None for stage in job.stageIds()})
-        stages = [_held(tracker.getStageInfo(number)) for number in numbers]
-        return _summed(
-            name,
-            (
+        with answering(f"the Spark job {name!r}"):
+            tracker = context._jsc.sc().statusTracker()
+            jobs = [_held(tracker.getJobInfo(job)) for job in tracker.getJobIdsForTag(tag)]
+            numbers = sorted({stage for job in jobs if job is not None for stage in job.stageIds()})
+            stages = [_held(tracker.getStageInfo(number)) for number in numbers]
+            counts = [
                 (stage.numCompletedTasks(), stage.numTasks())
                 for stage in stages
                 if stage is not None and stage.submissionTime()
-            ),
-        )
+            ]
+        return _summed(name, counts)
 
     def cancel(self, tag: str) -> None:
         self._session.sparkContext.cancelJobsWithTag(tag)
