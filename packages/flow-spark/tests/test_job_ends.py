@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.jobs import job as jobs
+from flow_spark.jobs import run as runs
 from flow_spark.jobs.job import PushedJob
 
 TIMEOUT_S = 10.0
@@ -27,18 +29,22 @@ class Cluster:
     def addresses(self) -> tuple[str, str]:
         return "127.0.0.1", "127.0.0.1"
 
-    def collect(self, *_: object) -> list[tuple[int, int, int, int]]:
+    def handed_on(self) -> Callable[[], None]:
+        return lambda: None
+
+    @contextmanager
+    def tagged(self, *_: object) -> Iterator[None]:
         self.entered.set()
         if self.waits:
             assert self.cancelled.wait(TIMEOUT_S)
-        return []
+        yield
 
     def cancel(self, _: str) -> None:
         self.cancelled.set()
 
 
 class Rows:
-    """An origin, and what it opens."""
+    """An origin, what it opens, and a DataFrame of no rows."""
 
     session = None
     as_ = None
@@ -47,8 +53,11 @@ class Rows:
     def opened(self, _: object) -> Iterator[Rows]:
         yield self
 
-    def mapped(self, *_: object) -> None:
-        return None
+    def mapped(self, *_: object) -> Rows:
+        return self
+
+    def collect(self) -> list[tuple[int, int, int, int]]:
+        return []
 
 
 def job_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> PushedJob:
@@ -92,3 +101,26 @@ def test_a_cluster_is_told_to_cancel_a_job_that_runs(monkeypatch: pytest.MonkeyP
     assert job.join(TIMEOUT_S)
     submitted.join(TIMEOUT_S)
     assert not submitted.is_alive()
+
+
+def test_who_stops_waiting_for_a_sink_cancels_its_job_and_stays_until_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(waits=True)
+    session: Any = None
+    ended: list[bool] = []
+    monkeypatch.setattr(runs, "cluster_of", lambda _: cluster)
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt() -> None:
+        assert cluster.entered.wait(TIMEOUT_S)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(session, "write", lambda: ended.append(cluster.cancelled.is_set()))
+
+    assert ended == [True]
+    interrupter.join(TIMEOUT_S)

@@ -29,12 +29,24 @@ _TERMINAL_GONE: Final = (OSError, ValueError)
 
 
 class Counter:
-    """What is counted, in items: raised by one thread, read now and then by the display's."""
+    """What is counted: raised by one thread, read now and then by the display's.
 
-    __slots__ = ("count",)
+    Attributes:
+        count: how much there has been.
+        total: how much is expected; None if nobody knows. It may change.
+        note: what stands behind the count; it may change.
+        shown: whether there is a bar of it, so that somebody looks.
+        stopped: whether it was told to end early, so that an error that ends it is no failure.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("count", "note", "shown", "stopped", "total", "unit")
+
+    def __init__(self, total: int | None = None, unit: str = "rows") -> None:
         self.count = 0
+        self.total = total
+        self.unit: Final = unit
+        self.note = ""
+        self.shown = self.stopped = False
 
 
 class Outcome(enum.Enum):
@@ -71,7 +83,9 @@ def progress(label: str, total: int | None = None) -> Operator[T, Flow[T]]:
 
 
 @contextlib.contextmanager
-def counting(label: str, total: int | None = None) -> Generator[Counter, None, None]:
+def counting(
+    label: str, total: int | None = None, *, unit: str = "rows"
+) -> Generator[Counter, None, None]:
     """Show a count that a ``with`` block raises, as `progress` does for items of a flow.
 
     >>> with counting("rows") as rows:
@@ -83,15 +97,16 @@ def counting(label: str, total: int | None = None) -> Generator[Counter, None, N
     Args:
         label: what is counted.
         total: how many are expected; None if nobody knows.
+        unit: what one of them is called, in the plural.
     """
-    counter = Counter()
+    counter = Counter(total, unit)
     display = _display
-    display.add(counter, label, total)
+    display.add(counter, label)
     outcome = Outcome.DONE
     try:
         yield counter
     except Exception:
-        outcome = Outcome.FAILED
+        outcome = Outcome.STOPPED if counter.stopped else Outcome.FAILED
         raise
     except BaseException:
         outcome = Outcome.STOPPED
@@ -127,9 +142,9 @@ class _Shown(Counter):
     __slots__ = ("outcome",)
 
     def __init__(self, label: str, total: int | None) -> None:
-        super().__init__()
+        super().__init__(total)
         self.outcome = Outcome.STOPPED
-        _display.add(self, label, total)
+        _display.add(self, label)
 
     def end(self, *, done: bool) -> None:
         self.outcome = Outcome.DONE if done else Outcome.FAILED
@@ -166,8 +181,15 @@ class _Bar:
         self._marked_count = 0
         self._speed = 0.0
 
-    def text(self, outcome: Outcome | None = None) -> str:
-        count, now = self.counter.count, time.monotonic()
+    def draw(self, progress: Progress, outcome: Outcome | None = None) -> None:
+        text, counter = self._text(outcome), self.counter
+        if counter.total is not None:
+            progress.update(self.task, total=counter.total)
+        progress.update(self.task, completed=counter.count, text=text)
+
+    def _text(self, outcome: Outcome | None) -> str:
+        counter = self.counter
+        count, unit, now = counter.count, counter.unit, time.monotonic()
         elapsed = max(now - self._started_at, 1e-9)
         since = now - self._marked_at
         if outcome is not None or elapsed < 1:
@@ -176,7 +198,8 @@ class _Bar:
             self._speed = (count - self._marked_count) / since
             self._marked_at, self._marked_count = now, count
         minutes, seconds = divmod(elapsed, 60)
-        text = f"{count:,} rows  {self._speed:,.0f} rows/s  {minutes:.0f}:{seconds:04.1f}"
+        amount = f"{count:,} {unit}{counter.note}"
+        text = f"{amount}  {self._speed:,.0f} {unit}/s  {minutes:.0f}:{seconds:04.1f}"
         return text if outcome in (None, Outcome.DONE) else f"{text}  {outcome.value}"
 
 
@@ -203,14 +226,15 @@ class Display:
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
 
-    def add(self, counter: Counter, label: str, total: int | None) -> None:
+    def add(self, counter: Counter, label: str) -> None:
         """Show `counter`; the first one starts the display."""
         if not self.visible():
             return
         with self._lock, contextlib.suppress(*_TERMINAL_GONE):
             progress = self._progress or self._start()
-            task = progress.add_task(label, total=total, text="0 rows")
+            task = progress.add_task(label, total=counter.total, text=f"0 {counter.unit}")
             self._bars[counter] = _Bar(counter, task)
+            counter.shown = True
 
     def _start(self) -> Progress:
         self._progress = progress = _new_progress(self._console())
@@ -234,8 +258,8 @@ class Display:
                 self._stopped.set()
                 thread, self._thread, self._progress = self._thread, None, None
             if outcome is Outcome.DONE:
-                progress.update(bar.task, total=counter.count)
-            progress.update(bar.task, completed=counter.count, text=bar.text(outcome))
+                counter.total = counter.count
+            bar.draw(progress, outcome)
             if thread is not None:
                 progress.stop()
             else:
@@ -250,7 +274,7 @@ class Display:
                 if stopped.is_set() or progress is None:
                     return
                 for bar in self._bars.values():
-                    progress.update(bar.task, completed=bar.counter.count, text=bar.text())
+                    bar.draw(progress)
                 progress.refresh()
 
 

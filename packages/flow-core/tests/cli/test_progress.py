@@ -222,6 +222,10 @@ def test_a_block_that_raises_or_is_left_says_so(screen: Screen) -> None:
     with pytest.raises(KeyboardInterrupt), counting("rows"):
         raise KeyboardInterrupt
     assert screen.last.endswith("stopped")
+    with pytest.raises(ValueError, match="x"), counting("told to end") as rows:
+        rows.stopped = True
+        raise ValueError("x")
+    assert screen.last.endswith("stopped")
 
 
 def test_an_empty_flow_has_a_bar_that_is_full(screen: Screen) -> None:
@@ -245,6 +249,25 @@ def test_the_display_shows_the_count_while_the_flow_runs(screen: Screen) -> None
         assert drawn.wait(10)
 
 
+def test_what_is_counted_has_a_unit_a_note_and_a_total_that_may_change(screen: Screen) -> None:
+    drawn = threading.Event()
+    write = screen.file.write
+
+    def watch(text: str) -> int:
+        if "9 tasks of 12, 1 of 2 stages" in text:
+            drawn.set()
+        return write(text)
+
+    screen.file.write = watch  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="x"), counting("job", unit="tasks") as tasks:
+        assert tasks.shown
+        tasks.total, tasks.count, tasks.note = 12, 9, " of 12, 1 of 2 stages"
+        assert drawn.wait(10)
+        raise ValueError("x")
+    assert screen.last.count("━") == 30  # three quarters of a bar
+    assert re.search(r" 9 tasks of 12, 1 of 2 stages  \d+ tasks/s  0:0\d\.\d  failed$", screen.last)
+
+
 def test_a_terminal_that_goes_away_stops_no_flow(screen: Screen) -> None:
     with counting("rows"):
         screen.file.close()
@@ -260,6 +283,7 @@ def test_without_a_terminal_nothing_is_shown_or_started(
     assert list(flow.range(3).hide().pipe(progress("numbers"))) == [0, 1, 2]
     with counting("rows") as rows:
         rows.count += 1
+        assert not rows.shown
         assert "flow-progress" not in [thread.name for thread in threading.enumerate()]
     assert capsys.readouterr() == ("", "")
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from flow_spark._sinks import WriteSubscriber, to_arrow, to_dataframe, to_pandas, write
     from flow_spark._source_stream import stream_source
     from flow_spark._sources import from_dataframe, on_spark, union
+    from flow_spark._status import JobStatus, running_jobs
     from flow_spark._streams import (
         BatchStore,
         MicroBatch,
@@ -52,6 +53,7 @@ __all__ = [
     "BatchStore",
     "ChannelError",
     "CheckpointConflictError",
+    "JobStatus",
     "LimitExceededError",
     "MicroBatch",
     "NoJavaError",
@@ -74,6 +76,7 @@ __all__ = [
     "from_dataframe",
     "from_stream",
     "on_spark",
+    "running_jobs",
     "scan_by_key",
     "select",
     "session",
@@ -105,6 +108,8 @@ _LAZY = {
     "scan_by_key": "flow_spark._keyed",
     "stream_source": "flow_spark._source_stream",
     "write_each": "flow_spark._fan_out",
+    "JobStatus": "flow_spark._status",
+    "running_jobs": "flow_spark._status",
     "WriteSubscriber": "flow_spark._sinks",
     "to_arrow": "flow_spark._sinks",
     "to_dataframe": "flow_spark._sinks",

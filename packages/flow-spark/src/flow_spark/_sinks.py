@@ -32,6 +32,7 @@ from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end
 from flow_spark.jobs.origin import Opened
+from flow_spark.jobs.run import run
 from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, no_items
 from flow_spark.jobs.united import in_their_order
 
@@ -70,7 +71,7 @@ def to_dataframe(
             what the last mapper is annotated to return.
         spool: a folder for the files of a flow of this process, that the cluster reaches under the
             same path (`write` says more); None takes a temporary one, which is enough for
-            ``local`` masters.
+            ``local`` masters. What Spark puts under a URL is left there.
 
     Returns:
         An operator that gives a DataFrame. Demand: of a flow of this process, bounded, as items are
@@ -131,7 +132,8 @@ def write(
 
     Returns:
         An operator that runs the flow and gives None. Demand: of a flow of this process, bounded,
-        as items are written to the spool. Thread: the calling one.
+        as items are written to the spool. Thread: the calling one, which waits for Spark; if it is
+        interrupted, the job is cancelled.
 
     Raises:
         ValueError: if `mode` is unknown.
@@ -140,6 +142,7 @@ def write(
         OrderedOperatorError: when applied, as `to_dataframe`.
         SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
         SpoolError: when applied, as `to_dataframe`.
+        SparkJobError: when applied, if Spark's job fails; the text has the way out, if it is known.
     """
     destination = _Destination(format, path, mode, partition_by, options)
 
@@ -190,7 +193,7 @@ class _Destination:
         writer = df.write.format(self._format).mode(self._mode).options(**self._options)
         if self._partition_by:
             writer = writer.partitionBy(*self._partition_by)
-        writer.save(self._path)
+        run(df.sparkSession, "write", lambda: writer.save(self._path))
 
 
 @contextmanager
@@ -216,14 +219,15 @@ def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[An
 
     Returns:
         An operator that runs the flow. Demand: bounded, for at most one item more than `limit`.
-        Thread: the calling one.
+        Thread: the calling one, as of `write`.
 
     Raises:
         ValueError: if `limit` is less than 1.
         LimitExceededError: when applied, if there are more items than `limit`.
         UnsupportedTypeError: when applied, as `to_dataframe`.
         OrderedOperatorError: when applied, as `to_dataframe`.
-        SchemaMismatchError: when applied, if an item does not fit.
+        SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
+        SparkJobError: when applied, as `write`.
     """
     _check_limit(limit)
     return Operator("to_arrow", lambda flow: _table(flow, limit, schema, "to_arrow"))
@@ -247,6 +251,7 @@ def to_pandas(
         UnsupportedTypeError: as `to_arrow`.
         OrderedOperatorError: as `to_arrow`.
         SchemaMismatchError: as `to_arrow`.
+        SparkJobError: as `to_arrow`.
     """
     _check_limit(limit)
 
@@ -273,7 +278,8 @@ def _table(flow: Flow[Any], limit: int | None, schema: object, name: str) -> Arr
                 )
             # One more shows that there are more; Spark sends no further ones.
             bounded = df if limit is None else df.limit(limit + 1)
-            table: ArrowTable = cast("Any", bounded).toArrow()  # Any: its types are not complete
+            # Any: its types are not complete.
+            table: ArrowTable = run(df.sparkSession, name, cast("Any", bounded).toArrow)
         _check_fits(table.num_rows, limit, name)
         return table
     columns = _schema(flow, None, schema, name)
@@ -343,11 +349,13 @@ class WriteSubscriber(CoreSubscriber[Any]):
         "_count",
         "_destination",
         "_ended",
+        "_failure",
         "_items",
         "_lock",
         "_prefetch",
         "_size",
         "_spool",
+        "_spooling",
         "_subscription",
         "done",
     )
@@ -373,7 +381,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
         self._lock: Final = threading.Lock()
         self._items: list[Any] = []
         self._subscription: Subscription | None = None
-        self._ended = False
+        self._ended = self._spooling = False
+        self._failure: BaseException | None = None
         self._count = 0
         self.done: Final[Future[int]] = Future()
         self.done.set_running_or_notify_cancel()
@@ -401,6 +410,10 @@ class WriteSubscriber(CoreSubscriber[Any]):
         items.append(item)
         if len(items) < self._size:
             return
+        with self._lock:
+            if self._ended:
+                return
+            self._spooling = True
         try:
             self._spool_items()
         except BaseException as error:
@@ -408,6 +421,12 @@ class WriteSubscriber(CoreSubscriber[Any]):
             if is_fatal(error):
                 raise
             return
+        finally:
+            with self._lock:
+                self._spooling = False
+                failure = self._failure
+            if failure is not None:
+                self._settle(failure)
         subscription = self._subscription
         if subscription is not None:
             subscription.request(self._size)
@@ -443,23 +462,32 @@ class WriteSubscriber(CoreSubscriber[Any]):
             self._spool_items()
             self._destination.save(self._spool.frame())
         except BaseException as error:  # a thread has nobody to propagate to
-            self._spool.remove()
-            self.done.set_exception(error)
+            self._settle(error)
         else:
-            self._spool.remove()
-            self.done.set_result(self._count)
+            self._settle(None)
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
-            ended, self._ended = self._ended, True
+            if self._ended:
+                return
+            self._ended = True
+            self._failure = error
+            spooling = self._spooling
             subscription, self._subscription = self._subscription, None
-        if ended:
-            return
         if subscription is not None:
             subscription.cancel()
+        if not spooling:  # else the publisher's thread, which may be making files, removes them
+            self._settle(error)
+
+    def _settle(self, failure: BaseException | None) -> None:
         self._items = []
-        self._spool.remove()
-        self.done.set_exception(error)
+        try:
+            self._spool.remove()
+        finally:  # who waits is not to wait for ever, whatever is wrong with the files
+            if failure is None:
+                self.done.set_result(self._count)
+            else:
+                self.done.set_exception(failure)
 
 
 def frame_on_spark(

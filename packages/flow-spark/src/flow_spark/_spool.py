@@ -16,14 +16,23 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from flow_spark.errors import SpoolError
-from flow_spark.items.arrow import ArrowBatch, pa
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.frames import frame_of, is_connect
+from flow_spark.jobs.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Spool", "local_folder", "private_folder", "shares_disk", "spooled"]
+__all__ = [
+    "Spool",
+    "local_folder",
+    "parquet_writer",
+    "private_folder",
+    "remove_folder",
+    "shares_disk",
+    "spooled",
+]
 
 IN_MEMORY_BYTES: Final = 32 * 2**20
 """How much is sent to Spark at once; more of it goes through files."""
@@ -67,7 +76,8 @@ _lock: Final = threading.Lock()
 _left_behind: Final[set[Path]] = set()
 
 
-def _forget(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
+    """Remove what `private_folder` made."""
     shutil.rmtree(folder, ignore_errors=True)
     with _lock:
         _left_behind.discard(folder)
@@ -76,7 +86,17 @@ def _forget(folder: Path) -> None:
 @atexit.register
 def _clean_up() -> None:
     for folder in list(_left_behind):
-        _forget(folder)
+        remove_folder(folder)
+
+
+def parquet_writer(file: Path, schema: ArrowSchema) -> Any:  # Any: its module has no types
+    """A writer of a new file that nobody but this user can read; it costs little."""
+    from pyarrow import parquet as untyped
+
+    file.touch(mode=0o600, exist_ok=False)
+    return cast("Any", untyped).ParquetWriter(
+        str(file), schema, compression="none", use_dictionary=False, write_statistics=False
+    )
 
 
 class _Store(Protocol):
@@ -102,21 +122,10 @@ class _LocalStore:
     __slots__ = ("_columns", "_folder", "_session", "_writer")
 
     def __init__(self, session: SparkSession, columns: ItemSchema, inside: Path | None) -> None:
-        from pyarrow import parquet as untyped
-
-        parquet = cast("Any", untyped)  # Any: the module has no types
         self._session: Final = session
         self._columns: Final = columns
         self._folder: Final = private_folder(inside)
-        file = self._folder / "items.parquet"
-        file.touch(mode=0o600)
-        self._writer: Final = parquet.ParquetWriter(
-            str(file),
-            columns.arrow,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=False,
-        )
+        self._writer: Final = parquet_writer(self._folder / "items.parquet", columns.arrow)
 
     def write(self, batches: list[ArrowBatch]) -> None:
         table = pa.Table.from_batches(batches, schema=self._columns.arrow)
@@ -129,12 +138,16 @@ class _LocalStore:
 
     def remove(self) -> None:
         self._writer.close()
-        _forget(self._folder)
+        remove_folder(self._folder)
 
 
 @final
 class _SparkStore:
-    """Files that Spark itself writes, on a file system that this process does not reach."""
+    """Files that Spark itself writes, on a file system that this process does not reach.
+
+    They are in a folder that nobody but this user can look into, where there are such folders. A
+    client of Spark Connect can neither make one nor remove it: what is left then has no rows.
+    """
 
     __slots__ = ("_columns", "_session", "_url")
 
@@ -142,19 +155,32 @@ class _SparkStore:
         self._session: Final = session
         self._columns: Final = columns
         self._url: Final = f"{inside.rstrip('/')}/flow-spark-{uuid.uuid4().hex}"
+        if not is_connect(session):
+            jvm = cast("Any", session.sparkContext)._jvm  # Any: a proxy of py4j
+            files, folder = self._on_its_file_system()
+            files.mkdirs(folder, jvm.org.apache.hadoop.fs.permission.FsPermission("700"))
 
     def write(self, batches: list[ArrowBatch]) -> None:
         table = pa.Table.from_batches(batches, schema=self._columns.arrow)
         part = frame_of(self._session, table, self._columns.spark())
-        part.write.mode("append").parquet(self._url)
+        writer = part.write.mode("append")
+        run(self._session, "spool", lambda: writer.parquet(self._url))
 
     def frame(self) -> DataFrame:
         return self._session.read.schema(self._columns.spark()).parquet(self._url)
 
     def remove(self) -> None:
-        """Nothing removes a folder through a session; what is left is one of no rows."""
-        empty = _no_rows(self._session, self._columns)
-        empty.write.mode("overwrite").parquet(self._url)
+        if is_connect(self._session):
+            empty = _no_rows(self._session, self._columns)
+            empty.write.mode("overwrite").parquet(self._url)
+            return
+        files, folder = self._on_its_file_system()
+        files.delete(folder, True)
+
+    def _on_its_file_system(self) -> tuple[Any, Any]:  # Any: proxies of py4j
+        session = cast("Any", self._session)
+        folder = session.sparkContext._jvm.org.apache.hadoop.fs.Path(self._url)
+        return folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()), folder
 
 
 @final

@@ -63,5 +63,5 @@ def spark_engine(options: EngineOptions) -> Generator[Engine, None, None]:
         SessionStartError: if Spark does not start.
     """
     master = options.master or "local[*]"
-    with session(master, remote=options.remote, app_name=options.name) as spark:
+    with session(master, remote=options.remote, app_name=options.name, progress=True) as spark:
         yield SparkEngine(spark, options.remote or master, options.spool)

@@ -191,6 +191,41 @@ def test_a_spool_can_be_where_only_spark_writes(
     )
 
     assert df.distinct().count() == 25_000
+    (folder,) = (tmp_path / "spool").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_spool_where_only_spark_writes_is_removed(
+    spark: SparkSession, tmp_path: Path, tiny: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_spool, "local_folder", lambda _: None)
+
+    flow.range(25_000).pipe(
+        write("csv", tmp_path / "out", schema=int, session=spark, spool=(tmp_path / "in").as_uri())
+    )
+
+    assert sum(len(file.read_text().splitlines()) for file in files(tmp_path)) == 25_000
+    assert list((tmp_path / "in").iterdir()) == []
+
+
+def test_what_goes_to_spark_waits_in_private_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    modes: list[int] = []
+
+    def look(number: int) -> int:
+        if number == 15_000:
+            (folder,) = tmp_path.glob("flow-spark-*")
+            modes.extend(stat.S_IMODE(path.stat().st_mode) for path in (folder, *files(folder)))
+            assert folder in _spool._left_behind  # removed, even if this process ends now
+        return number
+
+    items = flow.range(25_000).map(look).pipe(on_spark(spark, partitions=2))
+
+    assert items.map(lambda n: n).count().single() == 25_000
+    assert modes == [0o700, 0o600, 0o600]
+    assert list(tmp_path.glob("flow-spark-*")) == []
 
 
 def test_without_a_place_for_it_too_much_is_an_error_that_names_the_way_out(
@@ -323,6 +358,35 @@ def test_a_cancelled_subscriber_writes_nothing(spark: SparkSession, tmp_path: Pa
     assert publisher.cancelled
     with pytest.raises(CancelledError):
         subscriber.done.result(TIMEOUT_S)
+
+
+def test_a_subscriber_that_is_cancelled_while_files_are_made_leaves_none(
+    spark: SparkSession, tmp_path: Path, tiny: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+    make = _spool.private_folder
+
+    def make_late(inside: Path | None = None) -> Path:
+        begun.set()
+        assert cancelled.wait(TIMEOUT_S)
+        return make(inside)
+
+    monkeypatch.setattr(_spool, "private_folder", make_late)
+    publisher = TestPublisher[int]()
+    subscriber = WriteSubscriber(
+        spark, "csv", tmp_path / "out", schema=int, spool=tmp_path, prefetch=1
+    )
+    publisher.subscribe(subscriber)
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(publisher.next, 1)
+        assert begun.wait(TIMEOUT_S)
+        subscriber.cancel()
+        cancelled.set()
+        sent.result(TIMEOUT_S)
+
+    assert isinstance(subscriber.done.exception(TIMEOUT_S), CancelledError)
+    assert publisher.cancelled
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_subscription_is_cancelled(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import urlsplit
 
+from flow_spark._status import showing
 from flow_spark.driver.gateway import DriverJvm, environment
 from flow_spark.driver.java import find_java
 from flow_spark.driver.reach import check_master, check_remote
@@ -58,6 +59,7 @@ def session(
     existing: SparkSession | None = None,
     log_level: str = "ERROR",
     conf: Mapping[str, Setting] | None = None,
+    progress: bool = False,
 ) -> Generator[SparkSession, None, None]:
     """A Spark session for the time of a ``with`` block.
 
@@ -84,6 +86,8 @@ def session(
         existing: a session made elsewhere, to be used and left alone.
         log_level: how much of the JVM's log goes to stderr: OFF, ERROR, WARN, INFO …
         conf: Spark settings, over the ones chosen here: ``conf={"spark.driver.memory": "2g"}``.
+        progress: whether jobs that begin in the block are shown as bars on stderr, if that is a
+            terminal: tasks that are done, of all that Spark has planned. ``flow run`` shows them.
 
     Yields:
         The session.
@@ -93,16 +97,25 @@ def session(
         SessionStartError: if the JVM or Spark does not start; the text has what they printed.
         SessionConflictError: if another session, with other settings, runs in this process.
     """
-    if existing is not None:
-        yield existing
-        return
-    settings = conf or {}
-    if remote is not None:
-        with _connect(remote, app_name, settings) as connected:
-            yield connected
-        return
+    with contextlib.ExitStack() as stack:
+        if existing is not None:
+            spark = existing
+        elif remote is not None:
+            spark = stack.enter_context(_connect(remote, app_name, conf or {}))
+        else:
+            spark = stack.enter_context(_classic(master, app_name, log_level, conf or {}))
+        if progress:
+            stack.enter_context(showing(spark))
+        yield spark
+
+
+@contextlib.contextmanager
+def _classic(
+    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]
+) -> Generator[SparkSession, None, None]:
+    """The one session of this process with a JVM of its own."""
     with _lock:
-        shared = _acquire(master, app_name, log_level, settings)
+        shared = _acquire(master, app_name, log_level, conf)
     try:
         yield shared.spark
     except BaseException as error:

@@ -7,12 +7,24 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["way_out"]
+__all__ = ["short", "way_out"]
 
 _SET: Final = (
     "set the environment variable PYSPARK_PYTHON to it before the session is made (of a Spark "
     "Connect server: before the server is started)"
 )
+
+
+def short(error: BaseException) -> str:
+    """The lines of `error` without stacks, and what to do if they show it."""
+    lines = str(error).splitlines()
+    # The frames of a Python worker are indented; what it raised, below them, is not.
+    kept = [
+        line for line in lines if not line.lstrip().startswith(("at ", "...")) and line[:2] != "  "
+    ]
+    told = "\n".join(kept[:12]).strip() or type(error).__name__
+    advice = way_out(str(error))
+    return told if advice is None else f"{told}\nThe way out: {advice}"
 
 
 def way_out(text: str) -> str | None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
 from abc import abstractmethod
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol, final
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
+from flow_spark._status import JobStatus, followed
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.shell.progress import StageInfo
 
 __all__ = ["Cluster", "answering", "cluster_of"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _ANY_PORT: Final = 15002
+_DESCRIPTION: Final = "spark.job.description"
 
 
 class Cluster(Protocol):
@@ -28,8 +33,20 @@ class Cluster(Protocol):
         """Where to listen, and what to tell the tasks."""
 
     @abstractmethod
-    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
-        """The rows of `df`, from a job that `cancel` finds by `tag`. Blocks."""
+    def handed_on(self) -> Callable[[], None]:
+        """What this thread has told Spark of its jobs, to be told again by another thread."""
+
+    @abstractmethod
+    def tagged(
+        self, tag: str, name: str, stopped: Callable[[], bool]
+    ) -> AbstractContextManager[None]:
+        """A context manager for the jobs of this thread, which has to be one that ends then.
+
+        Args:
+            tag: what `cancel` finds them by.
+            name: what they are called in Spark's tools, and by those who follow them.
+            stopped: whether they were told to end, so that their error is no failure.
+        """
 
     @abstractmethod
     def cancel(self, tag: str) -> None:
@@ -51,12 +68,45 @@ class _Classic:
         advertised = str(conf.get("spark.driver.host", socket.gethostname()))
         return str(conf.get("spark.driver.bindAddress", advertised)), advertised
 
-    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
+    def handed_on(self) -> Callable[[], None]:
+        tags = self._session.getTags()
+        context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
+        told = context.getLocalProperties().clone()
+
+        def tell() -> None:
+            context.setLocalProperties(told)
+            for tag in tags:
+                self._session.addTag(tag)
+
+        return tell
+
+    @contextmanager
+    def tagged(
+        self, tag: str, name: str, stopped: Callable[[], bool]
+    ) -> Generator[None, None, None]:
         # Tags belong to a thread of the JVM, which goes with this thread and ends with it.
         context = self._session.sparkContext
         context.addJobTag(tag)
-        context.setJobDescription(name)
-        return [(row[0], row[1], row[2], row[3]) for row in df.collect()]
+        if context.getLocalProperty(_DESCRIPTION) is None:
+            context.setJobDescription(name)
+        with followed(self._session, name, lambda: self._status(tag, name), stopped):
+            yield
+
+    def _status(self, tag: str, name: str) -> JobStatus:
+        # PySpark's own tracker does not know tags, nor which stages have begun: a job has those,
+        # too, that it skips since another one has left their results.
+        context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
+        with answering(f"the Spark job {name!r}"):
+            tracker = context._jsc.sc().statusTracker()
+            jobs = [_held(tracker.getJobInfo(job)) for job in tracker.getJobIdsForTag(tag)]
+            numbers = sorted({stage for job in jobs if job is not None for stage in job.stageIds()})
+            stages = [_held(tracker.getStageInfo(number)) for number in numbers]
+            counts = [
+                (stage.numCompletedTasks(), stage.numTasks())
+                for stage in stages
+                if stage is not None and stage.submissionTime()
+            ]
+        return _summed(name, counts)
 
     def cancel(self, tag: str) -> None:
         self._session.sparkContext.cancelJobsWithTag(tag)
@@ -80,12 +130,57 @@ class _Connect:
             own = str(probe.getsockname()[0])
         return own, own
 
-    def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
+    def handed_on(self) -> Callable[[], None]:
+        tags = self._session.getTags()
+
+        def tell() -> None:
+            for tag in tags:
+                self._session.addTag(tag)
+
+        return tell
+
+    @contextmanager
+    def tagged(
+        self, tag: str, name: str, stopped: Callable[[], bool]
+    ) -> Generator[None, None, None]:
         self._session.addTag(tag)
-        return [(row[0], row[1], row[2], row[3]) for row in df.collect()]
+        seen: dict[int, tuple[int, int]] = {}
+        mine = threading.get_ident()
+
+        def hear(*, stages: Iterable[StageInfo] | None, **_: object) -> None:
+            # In the thread whose job it is; the client tells of those of all threads.
+            if threading.get_ident() == mine:
+                for stage in stages or ():
+                    seen[stage.stage_id] = stage.num_completed_tasks, stage.num_tasks
+
+        handler = cast("Any", hear)  # Any: the protocol of handlers is an abstract class
+        self._session.registerProgressHandler(handler)
+        try:
+            with followed(self._session, name, lambda: _summed(name, list(seen.values())), stopped):
+                yield
+        finally:
+            with contextlib.suppress(ValueError):  # somebody else may have cleared them all
+                self._session.removeProgressHandler(handler)
 
     def cancel(self, tag: str) -> None:
         self._session.interruptTag(tag)
+
+
+def _held(option: Any) -> Any:  # Any: proxies of py4j
+    """What an option of Scala holds, or None: Spark forgets jobs and stages of long ago."""
+    return option.get() if option.isDefined() else None
+
+
+def _summed(name: str, stages: Iterable[tuple[int, int]]) -> JobStatus:
+    """The status of a job of stages, each with its tasks that are done, and all of them."""
+    found = [(min(done, tasks), tasks) for done, tasks in stages]
+    return JobStatus(
+        name,
+        tasks_done=sum(done for done, _ in found),
+        tasks=sum(tasks for _, tasks in found),
+        stages_done=sum(done == tasks for done, tasks in found),
+        stages=len(found),
+    )
 
 
 def cluster_of(session: SparkSession) -> Cluster:

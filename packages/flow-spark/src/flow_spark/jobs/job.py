@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statistics
 from flow_spark.errors import SparkJobError
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.advice import way_out
 from flow_spark.jobs.cluster import answering, cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.run import cancel_until, explained, new_tag
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.failures import load_error
@@ -26,9 +24,8 @@ if TYPE_CHECKING:
 
     from flow_spark.jobs.origin import Opened, Origin
 
-__all__ = ["STAGES", "PushedJob", "cause_of", "lowered", "lowered_all", "short"]
+__all__ = ["STAGES", "PushedJob", "cause_of", "lowered", "lowered_all"]
 
-_CANCEL_EVERY_S: Final = 0.2
 STAGES: Final = "the stages of this flow"
 """What cannot be pickled, in the words of its user."""
 
@@ -71,7 +68,7 @@ class PushedJob:
         self._origin: Final = origin
         self._name: Final = name
         self._cluster: Final = cluster_of(origin.session)
-        self._tag: Final = f"flow-{uuid.uuid4().hex}"
+        self._tag: Final = new_tag()
         self._lock: Final = threading.Lock()
         self._receiver: BatchReceiver | None = None
         self._stop: Final = Stop()
@@ -104,7 +101,12 @@ class PushedJob:
             return
         receiver.cancel()
         if submitted and not self._ended.is_set():
-            threading.Thread(target=self._end, name="flow-spark-cancel", daemon=True).start()
+            threading.Thread(
+                target=cancel_until,
+                args=(self._cluster, self._tag, self._ended),
+                name="flow-spark-cancel",
+                daemon=True,
+            ).start()
 
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait until Spark has ended the job; False if `timeout_s` seconds passed before."""
@@ -145,10 +147,11 @@ class PushedJob:
                         ),
                         COUNTS_DDL,
                     )
-                    rows = self._cluster.collect(counts, self._tag, self._name)
+                    with self._cluster.tagged(self._tag, self._name, self._stop):
+                        rows = counts.collect()
             self._no_task_ran = not rows
             self._ended.set()  # whoever hears of the end has nothing to cancel
-            receiver.finish([PartitionResult(*row) for row in rows])
+            receiver.finish([PartitionResult(row[0], row[1], row[2], row[3]) for row in rows])
         except BaseException as error:  # a thread has nobody to propagate to
             receiver.fail(self._explain(receiver, error))
         finally:
@@ -160,23 +163,15 @@ class PushedJob:
             self._submitted = not self._stop()
             return self._submitted
 
-    def _end(self) -> None:
-        # A job that is still being planned has nothing to cancel yet, so this is repeated.
-        while not self._ended.is_set():
-            with contextlib.suppress(Exception):
-                self._cluster.cancel(self._tag)
-            self._ended.wait(_CANCEL_EVERY_S)
-
     def _explain(self, receiver: BatchReceiver, error: BaseException) -> BaseException:
         cause = cause_of(receiver)
         if cause is not None:
             cause.__cause__ = cause.__cause__ or error
             return cause
-        if not _is_of_spark(error):
-            return error  # the items' own source, or one of our errors
-        failed = SparkJobError(f"the Spark job {self._name!r} failed: {short(error)}")
-        failed.__cause__ = error
-        return failed
+        told = explained(error, self._name)
+        if told is not error:  # else it is of the items' own source, or one of our errors
+            told.__cause__ = error
+        return told
 
 
 def cause_of(receiver: BatchReceiver) -> BaseException | None:
@@ -229,25 +224,3 @@ def _lowering(
 
 def _dumped(reader: Reader) -> bytes:
     return dumps(reader, "the class that rows are made into")
-
-
-def _is_of_spark(error: BaseException) -> bool:
-    """Whether it tells of a failed job; a query that is wrong already says so well itself."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import AnalysisException, ParseException, PySparkException
-
-    if isinstance(error, (AnalysisException, ParseException)):
-        return False
-    return isinstance(error, (Py4JError, PySparkException))
-
-
-def short(error: BaseException) -> str:
-    """The lines of `error` without stacks, and what to do if they show it."""
-    lines = str(error).splitlines()
-    # The frames of a Python worker are indented; what it raised, below them, is not.
-    kept = [
-        line for line in lines if not line.lstrip().startswith(("at ", "...")) and line[:2] != "  "
-    ]
-    told = "\n".join(kept[:12]).strip() or type(error).__name__
-    advice = way_out(str(error))
-    return told if advice is None else f"{told}\nThe way out: {advice}"

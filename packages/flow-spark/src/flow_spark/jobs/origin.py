@@ -5,19 +5,24 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import shutil
-import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from flow_core.flow import Flow
 from flow_core.sources.iterables import RangeSource
 from flow_core.stages.compiler import close_iterator
-from flow_spark._spool import Spool, shares_disk, spooled
+from flow_spark._spool import (
+    Spool,
+    parquet_writer,
+    private_folder,
+    remove_folder,
+    shares_disk,
+    spooled,
+)
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowBatch
 from flow_spark.items.rows import RowReader
@@ -349,12 +354,12 @@ class FlowOrigin:
             yield None if stop() else self._ranged(ints)
         elif self._where is None and shares_disk(self._session):
             items = _Chunks(self._flow, stop)
-            folder = Path(tempfile.mkdtemp(prefix="flow-spark-"))
+            folder = private_folder()
             try:
                 df = self._spooled(items, folder)
                 yield None if stop() else self._divided(df, items)
             finally:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
         else:
             spool = self._spool()
             made = self._sent(spool, stop)
@@ -398,19 +403,9 @@ class FlowOrigin:
 
     def _spooled(self, chunks: _Chunks, folder: Path) -> DataFrame:
         """One file for each partition (Spark splits or joins them as it likes)."""
-        from pyarrow import parquet as untyped
-
-        parquet = cast("Any", untyped)  # Any: the module has no types
         files = 1 if self.ordered else max(self._partitions or 0, 2)
         writers = [
-            parquet.ParquetWriter(
-                str(folder / f"{number}.parquet"),
-                CHUNK_SCHEMA,
-                compression="none",
-                use_dictionary=False,
-                write_statistics=False,
-            )
-            for number in range(files)
+            parquet_writer(folder / f"{number}.parquet", CHUNK_SCHEMA) for number in range(files)
         ]
         try:
             for writer, chunk in zip(itertools.cycle(writers), chunks, strict=False):

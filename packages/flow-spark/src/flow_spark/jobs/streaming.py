@@ -17,11 +17,12 @@ from flow_spark.channel.handover import BatchLine, BatchListener, Handover, labe
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.channel.wire import Target
 from flow_spark.errors import ChannelError, SparkJobError
+from flow_spark.jobs.advice import short
 from flow_spark.jobs.checkpoint import claim
 from flow_spark.jobs.cluster import answering, cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
-from flow_spark.jobs.job import STAGES, cause_of, short
+from flow_spark.jobs.job import STAGES, cause_of
 from flow_spark.jobs.task import COUNTS_DDL, PushTask
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.pickles import dumps

@@ -1,0 +1,109 @@
+"""Run something on Spark for a thread that waits for it, and may have to leave."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from flow_spark.errors import SparkJobError
+from flow_spark.jobs.advice import short
+from flow_spark.jobs.cluster import Cluster, answering, cluster_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["cancel_until", "explained", "new_tag", "run"]
+
+R = TypeVar("R")
+
+_CANCEL_EVERY_S: Final = 0.2
+_ENDS_WITHIN_S: Final = 5.0
+
+
+def new_tag() -> str:
+    """What a job can be found by."""
+    return f"flow-{uuid.uuid4().hex}"
+
+
+def run(session: SparkSession, name: str, action: Callable[[], R]) -> R:
+    """What `action` gives, whose jobs can be followed, and are cancelled by whoever leaves early.
+
+    It is called in a thread of its own, with what this one has told Spark (its scheduler pool, its
+    tags): a KeyboardInterrupt would otherwise cut a conversation with the JVM in two.
+
+    Args:
+        session: where the jobs run.
+        name: what they are called in Spark's tools.
+        action: starts them, and waits for them.
+
+    Raises:
+        SparkJobError: if one fails, with the way out if that is known.
+    """
+    try:
+        with answering(f"the Spark job {name!r}"):
+            return _ran(cluster_of(session), name, action)
+    except Exception as error:
+        told = explained(error, name)
+        if told is error:
+            raise
+        raise told from error
+
+
+def _ran(cluster: Cluster, name: str, action: Callable[[], R]) -> R:
+    tag, ended, left = new_tag(), threading.Event(), threading.Event()
+    tell = cluster.handed_on()
+    done: Future[R] = Future()
+
+    def work() -> None:
+        try:
+            tell()
+            with cluster.tagged(tag, name, left.is_set):
+                result = action()
+        except BaseException as error:  # a thread has nobody to propagate to
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+        finally:
+            ended.set()
+
+    try:
+        threading.Thread(target=work, name="flow-spark-job", daemon=True).start()
+        ended.wait()
+    except BaseException:
+        left.set()
+        threading.Thread(
+            target=cancel_until, args=(cluster, tag, ended), name="flow-spark-cancel", daemon=True
+        ).start()
+        ended.wait(_ENDS_WITHIN_S)
+        raise
+    return done.result()
+
+
+def cancel_until(cluster: Cluster, tag: str, ended: threading.Event) -> None:
+    """Cancel what runs under `tag`, until `ended` is set."""
+    # A job that is still being planned has nothing to cancel yet, so this is repeated.
+    while not ended.is_set():
+        with contextlib.suppress(Exception):
+            cluster.cancel(tag)
+        ended.wait(_CANCEL_EVERY_S)
+
+
+def explained(error: BaseException, name: str) -> BaseException:
+    """What to say of an error of the job `name`: itself, if it is not one of a job of Spark."""
+    if not _is_of_spark(error):
+        return error
+    return SparkJobError(f"the Spark job {name!r} failed: {short(error)}")
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    """Whether it tells of a failed job; a query that is wrong already says so well itself."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    if isinstance(error, (AnalysisException, ParseException)):
+        return False
+    return isinstance(error, (Py4JError, PySparkException))
