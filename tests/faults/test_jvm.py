@@ -17,8 +17,10 @@ WAIT_S = 160
 
 # Says what comes of it; all of it within one process, as a user's program would go on.
 SCRIPT = """
-import json, os, signal, sys, threading, time
+import contextlib, json, os, signal, sys, threading, time
 from pathlib import Path
+
+from pyspark import SparkContext
 
 import flow_core as flow
 from flow_core import hooks
@@ -37,9 +39,16 @@ def jvm():
             pass
     return found
 
-def kill():
-    for pid in jvm():
-        os.kill(pid, getattr(signal, told["signal"]))
+def end():
+    died.append(time.monotonic())
+    if told["death"] == "exit":
+        with contextlib.suppress(Exception):  # nobody answers any more
+            SparkContext._active_spark_context._jvm.java.lang.System.exit(0)
+        return
+    ended = jvm()
+    assert ended
+    for pid in ended:
+        os.kill(pid, getattr(signal, told["death"]))
 
 def slow(n):
     time.sleep(0.001)
@@ -49,14 +58,14 @@ def iterated(spark):
     for item in flow.range(100_000).pipe(on_spark(spark, partitions=2)).map(slow):
         items.append(item)
         if len(items) == 500:
-            kill()
+            end()
 
 def subscribed(spark):
     over = threading.Event()
     def take(item):
         items.append(item)
         if len(items) == 500:
-            kill()
+            end()
     def fail(error):
         errors.append(error)
         over.set()
@@ -68,7 +77,7 @@ def subscribed(spark):
 
 def summed(spark):
     made = flow.range(100_000).pipe(on_spark(spark, partitions=2)).map(slow)
-    threading.Timer(2, kill).start()
+    threading.Timer(2, end).start()
     items.append(made.sum().single())
 
 def streamed(spark):
@@ -78,24 +87,23 @@ def streamed(spark):
     for item in from_stream(df):
         items.append(item)
         if len(items) == 500:
-            kill()
+            end()
 
-items, errors, dropped = [], [], []
+items, errors, dropped, died = [], [], [], []
 before = set(threading.enumerate())
 with hooks.dropped_errors.scoped("test", dropped.append):
-    started, failed = 0.0, None
+    failed = None
     try:
         with session("local[2]") as spark:
-            started = time.monotonic()
             globals()[told["how"]](spark)
     except Exception as error:
         failed = error
-    took = time.monotonic() - started
-    end = time.monotonic() + 20
+    took = time.monotonic() - died[0] if died else None
+    deadline = time.monotonic() + 20
     def left():  # but for the daemons that PySpark itself leaves after any session
         new = [one for one in threading.enumerate() if one not in before]
         return [one for one in new if one.name.startswith("flow") or not one.daemon]
-    while left() and time.monotonic() < end:
+    while left() and time.monotonic() < deadline:
         time.sleep(0.05)
     with session("local[2]") as spark:
         again = sorted(flow.range(5).pipe(on_spark(spark, partitions=1)).map(abs))
@@ -120,14 +128,15 @@ def processes_with(mark: str) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["iterated", "subscribed", "summed", "streamed"])
-@pytest.mark.parametrize("signal", ["SIGKILL"])
-def test_a_jvm_that_is_killed_fails_the_flow_once_and_another_can_start(
-    how: str, signal: str, tmp_path: Path
+@pytest.mark.parametrize("death", ["SIGKILL", "SIGTERM", "exit"])
+def test_a_jvm_that_ends_fails_the_flow_once_and_another_can_start(
+    how: str, death: str, tmp_path: Path
 ) -> None:
+    """Killed, or in an orderly way, in which it stops its jobs first."""
     scratch = tmp_path / "tmp"
     scratch.mkdir()
     mark = f"FLOW_TEST_MARK={tmp_path}"
-    told = {"how": how, "mark": mark, "signal": signal, "spool": str(tmp_path / "spool")}
+    told = {"how": how, "mark": mark, "death": death, "spool": str(tmp_path / "spool")}
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(told)],
         env={**os.environ, "TMPDIR": str(scratch), "FLOW_TEST_MARK": str(tmp_path)},
@@ -140,6 +149,7 @@ def test_a_jvm_that_is_killed_fails_the_flow_once_and_another_can_start(
     said = json.loads(ran.stdout.splitlines()[-1])
     assert said["error"] is not None, said
     assert said["doubled"] == 0
+    assert said["took"] is not None, said
     assert said["took"] < 30, said
     assert said["threads"] == []
     assert said["dropped"] == []

@@ -13,6 +13,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
+from flow_core.plugins import Backpressure, plugin_host
 from flow_core.protocols import Subscriber
 from flow_core.testing import BAD_SOURCES, TestSubscriber, VirtualClock, check_bad_source
 
@@ -21,6 +22,37 @@ PASSES_ON = {"hide", "do_on_request", "lift", "context_capture", "context_write"
 
 GOES_ON = {"cache", "replay"}
 """They stay subscribed when their subscriber leaves: what comes then is kept for the next one."""
+
+HOLDS = "has room for all that comes"
+KNOWS = "knows its result before too much has come"
+COPIES = "drops more than what has come"
+TAKES_ALL = {
+    "buffer_boundary": HOLDS,
+    "buffer_toggle": HOLDS,
+    "buffer_when": HOLDS,
+    "buffer_with_time": HOLDS,
+    "element_at_or_default": KNOWS,
+    "expand": "breadth first, asks for what is requested of it, as `concat` does",
+    "first_or_default": KNOWS,
+    "is_empty": KNOWS,
+    "ordered_merge": COPIES,
+    "sequence_equal": KNOWS,
+    "single_or_default": KNOWS,
+    "single_or_error": "is tried behind `count`, which asks for all",
+    "window_with_count, overlapping": COPIES,
+}
+"""Operators that bound what they ask for, and here take all that comes, or cannot be counted."""
+
+QUEUES = {"delay"}
+"""Operators that pass demand on, and let what came wait."""
+
+
+def bounds(tried: Any) -> bool:
+    """Whether the registry says that an operator asks for so many items, and no more may come."""
+    host = plugin_host()
+    registered = host.operators if tried.registered in host.operators else host.sources
+    backpressure = registered[tried.registered].spec.backpressure
+    return backpressure in {Backpressure.FULL, Backpressure.ERROR}
 
 
 def test_an_operator_keeps_the_rules_behind_each_bad_source(tried: Any, drops: Any) -> None:
@@ -41,6 +73,25 @@ def test_an_operator_keeps_the_rules_behind_each_bad_source(tried: Any, drops: A
         except Exception as failure:
             failed[bad.name] = f"{type(failure).__name__}: {failure}"
     assert failed == {}
+
+
+def test_an_operator_that_asks_for_so_many_items_fails_if_more_come(tried: Any, drops: Any) -> None:
+    """With `MissingBackpressureError`. Others pass on what comes, or have asked for all."""
+    clock = VirtualClock()
+
+    def fails() -> bool:
+        try:
+            check_bad_source(
+                lambda source: tried.make(source, lambda task: task(), clock),
+                bounded=True,
+                settle=clock.run if "delayed" in tried.kinds else lambda: None,
+                only=lambda name: name == "overflow",
+            )
+        except AssertionError:
+            return False
+        return True
+
+    assert fails() == (tried.name in QUEUES or (bounds(tried) and tried.name not in TAKES_ALL))
 
 
 class Raising:

@@ -5,6 +5,10 @@ divided into rounds. What fails names the seed, the round and the worker: FLOW_S
 FLOW_SOAK_ROUND run just that again, on the same pipelines with the same requests; threads are
 scheduled as they like all the same.
 
+What comes is compared with what the same pipeline gives alone, in one thread and on a clock of its
+own: all of that if it completes, and the beginning of it if it was cancelled or has failed. Where
+the order is not kept, it is the same items, or some of them.
+
 Multicasts are part of it wherever flow-multicast is installed.
 """
 
@@ -20,9 +24,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +42,7 @@ from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError, RejectedExecutionError
 from flow_core.protocols import CoreSubscriber, Fusion, Subscription
 from flow_core.serial import SerialDrain
-from flow_core.testing import TestPublisher, TestSubscriber
+from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
 from flow_ops.coordination import Input
 
 SECONDS = float(os.environ.get("FLOW_SOAK_S", "2"))
@@ -54,16 +60,33 @@ MULTICAST: Any = (
     else None
 )
 
+LONG = SECONDS >= 30 and not ONLY
 ROUNDS = 1 if ONLY else max(2, min(60, int(SECONDS / 3)))
 MEASURED = 9
-"""Rounds that are needed to say whether memory grows."""
+"""Rounds that are needed to say whether memory grows; a long run has them, however slow it is."""
 BLOCKS = 8_000
 """Blocks of memory that caches and free lists may take more, from the first third to the last."""
 RESIDENT = 32 * 2**20
 """The same of the process, in bytes: an allocator does not give all of it back."""
 
-ANSWERS = (ValueError, MissingBackpressureError)
-"""What the flows here may fail with: the source's own error, a bad request, an overflow."""
+LOSSY = frozenset(("endless", "selective", "closing"))
+"""Kinds of pipelines of which it depends on threads and time what they give."""
+CERTAIN = frozenset(("and_then", "parallel, run_on"))
+"""These are of such a kind, and yet always give the same items."""
+CUT_BY_TIME = frozenset(("take_with_time", "take_until_with_time"))
+REORDER = frozenset(("group_by", "parallel", "parallel, run_on"))
+BY_POSITION = frozenset(("window_with_count, overlapping",))
+"""What they give depends on the order of what they get."""
+OVERFLOW = frozenset(
+    (
+        "buffer_with_time",
+        "buffer_with_time_or_count",
+        "on_backpressure_error",
+        "window_with_time",
+        "window_with_time_or_count",
+    )
+)
+"""These do not wait for demand, and may fail with MissingBackpressureError."""
 
 
 # -- the strict guards
@@ -194,6 +217,111 @@ class Stranger:
             self._source.subscribe(subscriber)
 
 
+class PlannedError(Exception):
+    """What a source here fails with."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A source and operators that chance has chosen.
+
+    Args:
+        count: how many items the source has.
+        kind: which source.
+        steps: the operators, and whether what each one gives is hidden.
+    """
+
+    count: int
+    kind: int
+    steps: tuple[tuple[Any, bool], ...]
+
+    def __str__(self) -> str:
+        steps = [f"{pipeline}{' (hidden)' * hidden}" for pipeline, hidden in self.steps]
+        return " | ".join([f"{self.count} items of source {self.kind}", *steps])
+
+    @property
+    def names(self) -> list[str]:
+        return [str(pipeline) for pipeline, _ in self.steps]
+
+    @property
+    def fails(self) -> bool:
+        """Whether the source fails, in the middle."""
+        return self.kind == 2 and self.count > 0
+
+    @property
+    def keeps_order(self) -> bool:
+        return REORDER.isdisjoint(self.names)
+
+    @property
+    def certain(self) -> bool:
+        """Whether it gives the same items each time."""
+        return all(
+            name in CERTAIN or (name not in CUT_BY_TIME and LOSSY.isdisjoint(pipeline.kinds))
+            for (pipeline, _), name in zip(self.steps, self.names, strict=True)
+        ) and (self.keeps_order or BY_POSITION.isdisjoint(self.names))
+
+    def flow(self, source: Flow[int], at: Any) -> Flow[int]:
+        """The operators behind a source. Each one gets numbers that tell one item from another."""
+        made: Flow[Any] = source
+        for pipeline, hidden in self.steps:
+            made = pipeline.make(made, at)
+            if hidden:
+                made = made.hide()
+            if pipeline.registered.startswith("buffer"):  # when one ends is a matter of time
+                made = made.flat_map_iterable(_itself)
+            made = made.map(_as_number if self.keeps_order else _number_in)
+        return made
+
+    def may_fail_with(self, error: BaseException, *, asked_badly: bool) -> bool:
+        """Whether `error` is one that is due.
+
+        Args:
+            asked_badly: whether there was a request for less than one item.
+        """
+        if isinstance(error, PlannedError):
+            return self.fails
+        if isinstance(error, MissingBackpressureError):
+            return not OVERFLOW.isdisjoint(self.names)
+        return asked_badly and _of_bad_request(error)
+
+
+def _itself(items: Iterable[Any]) -> Iterable[Any]:
+    return items
+
+
+def _as_number(item: Any) -> int:
+    """All of the item: pairs that are made of other items than before differ."""
+    return item if isinstance(item, int) else hash(item)
+
+
+def _number_in(item: Any) -> int:
+    """What came from the upstream. What it is paired with depends on the order."""
+    return item if isinstance(item, int) else next(n for n in item if isinstance(n, int))
+
+
+def _of_bad_request(error: BaseException) -> bool:
+    return isinstance(error, ValueError) and "§3.9" in str(error)
+
+
+def difference(got: list[int], alone: list[int], *, completed: bool, in_order: bool) -> str:
+    """What came, against what the same pipeline gives alone; empty if all is well.
+
+    Args:
+        completed: whether all has to be there. Otherwise some of it may be missing: the last ones
+            if it is `in_order`.
+        in_order: whether items have to come in the order of `alone`.
+    """
+    wrong = []
+    if more := Counter(got) - Counter(alone):
+        wrong.append(f"too many: {sorted(more.elements())[:9]}")
+    if completed and (lost := Counter(alone) - Counter(got)):
+        wrong.append(f"lost: {sorted(lost.elements())[:9]}")
+    if not wrong and in_order and got != alone[: len(got)]:
+        at = next(n for n, (one, other) in enumerate(zip(got, alone, strict=False)) if one != other)
+        wrong.append(f"not in order: {got[at : at + 9]} where {alone[at : at + 9]} should be")
+    return f"{len(got)} items of {len(alone)}, {'; '.join(wrong)}" if wrong else ""
+
+
 class Soak:
     """Runs random pipelines until time is over."""
 
@@ -206,30 +334,67 @@ class Soak:
         self.failures: list[str] = []
         self.violations: list[str] = []
         self.runs: dict[str, int] = {"subscribed": 0, "awaited": 0, "shared": 0}
+        self.compared: dict[str, int] = {"whole": 0, "beginning": 0}
         self.lock = threading.Lock()
         self.of_thread = threading.local()
 
     # -- pipelines
 
-    def source(self, chance: random.Random) -> Flow[int]:
-        count = chance.choice((0, 1, 5, 200, 1000))
-        items = flow.range(count)
-        kind = chance.randrange(5)
-        if kind == 0:
+    def draw(self, chance: random.Random) -> Drawn:
+        return Drawn(
+            chance.choice((0, 1, 5, 200, 1000)),
+            chance.randrange(5),
+            tuple(
+                (chance.choice(self.pipelines), chance.random() < 0.3)
+                for _ in range(chance.choice((1, 1, 2, 3)))
+            ),
+        )
+
+    def source(self, drawn: Drawn) -> Flow[int]:
+        items = flow.range(drawn.count)
+        if drawn.kind == 0:
             return items
-        if kind == 1:
+        if drawn.kind == 1:
             return items.hide()
-        if kind == 2:
-            return items.map(self._fail_at(count // 2))
-        if kind == 3:
+        if drawn.kind == 2:
+            return items.map(self._fail_at(drawn.count // 2))
+        if drawn.kind == 3:
             return items.filter(lambda n: n % 3 != 0)
-        return Flow(self._pushed(count))
+        return flow.defer(lambda: Flow(self._pushed(drawn.count)))
+
+    def flow(self, drawn: Drawn) -> Flow[int]:
+        return drawn.flow(self.source(drawn), self.at)
+
+    def alone(self, drawn: Drawn) -> list[int]:
+        """What the pipeline gives in one thread, if its source does not fail after its items."""
+        clock = VirtualClock()
+        at = type(self.at)(lambda task: task(), clock, self.at.period_s)
+        count = drawn.count // 2 if drawn.fails else drawn.count
+        source = flow.range(count)
+        if drawn.kind == 3:
+            source = source.filter(lambda n: n % 3 != 0)
+        subscriber = TestSubscriber[int]()
+        drawn.flow(source, at).subscribe(subscriber)
+        clock.advance_by(10 * self.at.period_s)
+        if not subscriber.completed:
+            raise AssertionError(f"alone: {subscriber.error!r}") from subscriber.error
+        return subscriber.items
+
+    def compare(self, drawn: Drawn, got: list[int], *, completed: bool, in_order: bool) -> None:
+        """Look for items that are lost, or came twice, or at the wrong place."""
+        if completed and drawn.fails:
+            raise AssertionError("it completed, and its source has failed")
+        wrong = difference(got, self.alone(drawn), completed=completed, in_order=in_order)
+        if wrong:
+            raise AssertionError(wrong)
+        with self.lock:
+            self.compared["whole" if completed else "beginning"] += 1
 
     @staticmethod
     def _fail_at(count: int) -> Callable[[int], int]:
         def fail(n: int) -> int:
             if n == count:
-                raise ValueError("as planned")
+                raise PlannedError(f"at {n}")
             return n
 
         return fail
@@ -254,18 +419,6 @@ class Soak:
 
         return Stranger(TestPublisher[int](on_request=answer), lock)
 
-    def flow(self, chance: random.Random) -> tuple[str, Flow[Any]]:
-        made: Flow[Any] = self.source(chance)
-        names = []
-        for _ in range(chance.choice((1, 1, 2, 3))):
-            pipeline = chance.choice(self.pipelines)
-            names.append(str(pipeline))
-            made = pipeline.make(made, self.at)
-            if chance.random() < 0.3:
-                made = made.hide()
-            made = made.map(lambda _: 1)
-        return " | ".join(names), made
-
     def guarded(self, subscriber: CoreSubscriber[Any]) -> CoreSubscriber[Any]:
         """The hook: some links between operators get a guard; guarded ones cannot be fused."""
         chance = getattr(self.of_thread, "chance", None) or random
@@ -275,7 +428,9 @@ class Soak:
 
     # -- a subscriber, used by two threads
 
-    def act(self, subscriber: TestSubscriber[Any], chance: random.Random) -> None:
+    def act(self, subscriber: TestSubscriber[Any], chance: random.Random) -> bool:
+        """Some calls; whether one was a bad request."""
+        asked_badly = False
         for _ in range(chance.randrange(6)):
             what = chance.random()
             if what < 0.8:
@@ -283,32 +438,34 @@ class Soak:
             elif what < 0.9:
                 subscriber.cancel()
             elif what < 0.93 and subscriber._subscription is not None:
+                asked_badly = True
                 subscriber._subscription.request(0)
+        return asked_badly
 
     def subscribed(self, chance: random.Random) -> None:
-        _, made = self.flow(chance)
-        subscriber = TestSubscriber[Any](
+        drawn = self.draw(chance)
+        subscriber = TestSubscriber[int](
             chance.choice((0, 1, 10, UNBOUNDED)),
             fusion=chance.choice((Fusion.NONE, Fusion.NONE, Fusion.ANY)),
         )
         foreign = chance.random() < 0.3
         other = random.Random(chance.random())
         together = self.helpers.submit(self.act, subscriber, other)
-        made.subscribe(Foreign(subscriber) if foreign else subscriber)
-        self.act(subscriber, chance)
-        together.result(WAIT_S)
+        self.flow(drawn).subscribe(Foreign(subscriber) if foreign else subscriber)
+        asked_badly = self.act(subscriber, chance)
+        asked_badly = together.result(WAIT_S) or asked_badly
         if chance.random() < 0.3:
             subscriber.cancel()
-        self._end(subscriber)
-
-    def _end(self, subscriber: TestSubscriber[Any]) -> None:
         if not subscriber._cancelled:
             subscriber.request(UNBOUNDED)
             subscriber.await_terminal(WAIT_S)
         subscriber.assert_rules_kept()
-        error = subscriber.error
-        if error is not None and not isinstance(error, ANSWERS):
+        completed, error = subscriber.completed, subscriber.error
+        if error is not None and not drawn.may_fail_with(error, asked_badly=asked_badly):
             raise AssertionError(f"{error!r}") from error
+        if drawn.certain:
+            got = list(subscriber.items)
+            self.compare(drawn, got, completed=completed, in_order=drawn.keeps_order)
 
     # -- a multicast: some stay, others come and go, and then all connect again
 
@@ -385,35 +542,48 @@ class Soak:
         got = list(subscriber.items)
         if got and got != list(range(got[0], got[0] + len(got))):
             raise AssertionError(f"a visitor got {got}")
-        if subscriber.error is not None and not isinstance(subscriber.error, ANSWERS):
+        if subscriber.error is not None:
             raise AssertionError(f"{subscriber.error!r}") from subscriber.error
 
     # -- an event loop
 
     async def awaited(self, chance: random.Random) -> None:
-        _, made = self.flow(chance)
+        drawn = self.draw(chance)
+        made, in_order = self.flow(drawn), drawn.keeps_order
         if chance.random() < 0.5:
+            in_order = False
             made = made.pipe(
                 ops.map_async(_same, max_concurrency=chance.choice((1, 3, 16)), ordered=False)
             )
-        consumer = asyncio.ensure_future(self._take(made, chance.choice((3, 100, 10**9))))
+        got: list[int] = []
+        completed = cancelled = False
+        consumer = asyncio.ensure_future(self._take(made, chance.choice((3, 100, 10**9)), got))
         if chance.random() < 0.3:
             for _ in range(chance.randrange(20)):
                 await asyncio.sleep(0)
-            consumer.cancel()
-        with suppress(asyncio.CancelledError, *ANSWERS):
+            cancelled = consumer.cancel()
+        try:
             async with asyncio.timeout(WAIT_S):
-                await consumer
+                completed = await consumer
+        except asyncio.CancelledError:
+            if not cancelled:
+                raise
+        except Exception as error:
+            if not drawn.may_fail_with(error, asked_badly=False):
+                raise
+        if drawn.certain:
+            self.compare(drawn, got, completed=completed, in_order=in_order)
 
     @staticmethod
-    async def _take(made: Flow[Any], most: int) -> None:
-        count = 0
-        async for _ in made:
-            count += 1
-            if count >= most:
-                break
-            if count % 50 == 0:
+    async def _take(made: Flow[int], most: int, got: list[int]) -> bool:
+        """Take items, and say whether there were no more."""
+        async for item in made:
+            got.append(item)
+            if len(got) >= most:
+                return False
+            if len(got) % 50 == 0:
                 await asyncio.sleep(0)
+        return True
 
     # -- workers
 
@@ -426,7 +596,7 @@ class Soak:
             once(chance)
         except BaseException as error:
             chance.setstate(state)
-            names = "a multicast" if what == "shared" else self.flow(chance)[0]
+            names = "a multicast" if what == "shared" else str(self.draw(chance))
             trace = traceback.format_exception(error.__cause__ or error)
             self.failures.append(f"{seed} {what}: {names}: {error!r}\n{''.join(trace[-4:])}")
         with self.lock:
@@ -504,7 +674,8 @@ def growth(samples: list[int]) -> int:
 @contextmanager
 def hooks_watched(soak: Soak, unexpected: list[str]) -> Iterator[None]:
     def look(error: BaseException) -> None:
-        if not isinstance(error, (*ANSWERS, RejectedExecutionError)):
+        due = (PlannedError, MissingBackpressureError, RejectedExecutionError)
+        if not isinstance(error, due) and not _of_bad_request(error):
             unexpected.append(repr(error))
 
     with (
@@ -527,10 +698,11 @@ def test_random_flows_keep_the_rules_and_leave_nothing(
     soak = Soak(pipelines, surroundings)
     blocks: list[int] = []
     memory: list[int] = []
+    least = MEASURED if LONG else 2
     begun = time.monotonic()
     with hooks_watched(soak, unexpected):
         for number in [int(ONLY)] if ONLY else range(ROUNDS):
-            if number >= 2 and time.monotonic() - begun > SECONDS:
+            if number >= least and time.monotonic() - begun > SECONDS:
                 break  # the last flows of a round take their time, too
             soak.round(number, SECONDS / ROUNDS)
             gc.collect()
@@ -540,7 +712,8 @@ def test_random_flows_keep_the_rules_and_leave_nothing(
                 with capsys.disabled():
                     print(
                         f"\rsoak {SEED}: {time.monotonic() - begun:4.0f} of {SECONDS:.0f} s, "
-                        f"{sum(soak.runs.values()):,} runs, {len(soak.violations)} violations, "
+                        f"{sum(soak.runs.values()):,} runs, {sum(soak.compared.values()):,} "
+                        f"compared, {len(soak.violations)} violations, "
                         f"{len(soak.failures)} failures, {memory[-1] >> 20} MiB, "
                         f"{blocks[-1]:,} blocks",
                         end="",
@@ -559,6 +732,7 @@ def test_random_flows_keep_the_rules_and_leave_nothing(
     assert soak.runs["subscribed"] > 1
     assert soak.runs["awaited"] > 1
     assert soak.runs["shared"] > 1 or MULTICAST is None
+    assert min(soak.compared.values()) > 1
     alone = "FLOW_SOAK_S" not in os.environ  # the tests of this package, without the others
     assert MULTICAST is not None or alone, "flow-multicast is not installed"
     del soak
@@ -571,7 +745,8 @@ def test_random_flows_keep_the_rules_and_leave_nothing(
     assert [type(one).__name__ for one in left] == []
     more = [one.name for one in threading.enumerate() if one not in threads]
     assert [name for name in more if name != "flow-clock"] == []
-    if len(blocks) >= MEASURED:
+    if LONG:
+        assert len(blocks) >= MEASURED
         assert growth(blocks) < BLOCKS, f"FLOW_SOAK_SEED={SEED}: blocks of memory {blocks}"
         assert growth(memory) < RESIDENT, f"FLOW_SOAK_SEED={SEED}: bytes of memory {memory}"
 
@@ -602,3 +777,65 @@ def test_the_guard_notes_each_broken_rule() -> None:
     guard.on_complete()
     rules = [note.partition(":")[0] for note in notes]
     assert rules == ["§1.9", "§1.1", "§2.12", "§1.3", "§1.1", "§1.7"]
+
+
+# -- what is wrong is found
+
+
+def test_what_is_lost_or_came_twice_or_too_early_differs() -> None:
+    alone = [3, 1, 2]
+    whole = {
+        (3, 1, 2): "",
+        (3, 1): "2 items of 3, lost: [2]",
+        (3, 1, 2, 2): "4 items of 3, too many: [2]",
+        (3, 1, 1): "3 items of 3, too many: [1]; lost: [2]",
+        (3, 2, 1): "3 items of 3, not in order: [2, 1] where [1, 2] should be",
+    }
+    beginning = {(): "", (3, 1): "", (3, 3): "2 items of 3, too many: [3]"}
+    beginning[1,] = "1 items of 3, not in order: [1] where [3, 1, 2] should be"
+    for completed, cases in ((True, whole), (False, beginning)):
+        for got, wrong in cases.items():
+            assert difference(list(got), alone, completed=completed, in_order=True) == wrong
+    assert difference([2, 3, 1], alone, completed=True, in_order=False) == ""
+    assert difference([2], alone, completed=False, in_order=False) == ""
+    assert "lost: [3]" in difference([2, 1], alone, completed=True, in_order=False)
+
+
+def _raise(_: object) -> int:
+    raise ValueError("its own")
+
+
+PLANTED: dict[str, tuple[Callable[[Flow[int]], Flow[int]], str]] = {
+    "loses": (lambda up: up.filter(lambda n: n != 3), "lost: [3]"),
+    "doubles": (lambda up: up.flat_map_iterable(lambda n: [n] * (1 + (n == 3))), "too many: [3"),
+    "swaps": (lambda up: up.map(lambda n: {3: 4, 4: 3}.get(n, n)), "not in order: [4, 3"),
+    "ends early": (lambda up: up.take(3), "lost: ["),
+    "hides an error": (
+        lambda up: up.pipe(ops.on_error_resume(lambda _: flow.empty())),
+        "it completed, and its source has failed",
+    ),
+    "raises": (lambda up: up.map(_raise), "ValueError('its own')"),
+    "overflows": (
+        lambda up: up.pipe(ops.on_backpressure_error()),
+        "MissingBackpressureError",
+    ),
+}
+"""What an operator may do wrong, and what is said of it."""
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_what_an_operator_does_wrong_is_found(
+    what: str, pipelines: Any, surroundings: Any, dropped_unseen: None
+) -> None:
+    operator, said = PLANTED[what]
+
+    def make(up: Flow[int], at: Any) -> Flow[int]:
+        return operator(up) if at.executor is soak.pool else up  # when alone, all is well
+
+    soak = Soak([type(pipelines[0])("planted", make)], surroundings)
+    try:
+        for run in range(60):
+            soak.worked(f"{run}", "subscribed", soak.subscribed)
+    finally:
+        soak.close()
+    assert [failure for failure in soak.failures if said in failure]

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,30 @@ def cluster(place: Place) -> StandaloneCluster:
     return place.cluster
 
 
+@pytest.fixture
+def seen(tmp_path: Path) -> Path:
+    """A folder for files that tell which process of the cluster has got to which item."""
+    folder = tmp_path / "seen"
+    folder.mkdir()
+    return folder
+
+
+def items_and_processes(seen: Path) -> list[tuple[str, int]]:
+    found = [path.name.split() for path in seen.iterdir()]
+    return [(item, int(pid)) for item, pid in found]
+
+
+def seen_again(seen: Path) -> set[str]:
+    """Items that two processes have got to: a task was lost there, and started again."""
+    counts = Counter(item for item, _ in items_and_processes(seen))
+    return {item for item, count in counts.items() if count > 1}
+
+
+def said_who_takes_over(caplog: pytest.LogCaptureFixture) -> bool:
+    said = re.compile(r"task \d+ takes over from task \d+, which was lost")
+    return any(said.search(record.getMessage()) for record in caplog.records)
+
+
 @pytest.mark.parametrize("what", KILLS)
 def test_every_item_arrives_once_although_something_is_killed(
     place: Place, cluster: StandaloneCluster, what: str, caplog: pytest.LogCaptureFixture
@@ -63,33 +88,32 @@ def test_every_item_arrives_once_although_something_is_killed(
 
     assert len(found) == len(set(found))
     assert sorted(found) == [(n, str(n)) for n in range(ROWS) if n % 3 > 0]
-    assert what == "a worker" or any(
-        re.search(r"task \d+ takes over from task \d+, which was lost", record.getMessage())
-        for record in caplog.records
-    )
+    assert said_who_takes_over(caplog)
 
 
 @pytest.mark.parametrize("what", KILLS)
 def test_a_result_over_all_items_is_right_although_something_is_killed(
-    place: Place, cluster: StandaloneCluster, what: str, tmp_path: Path
+    place: Place, cluster: StandaloneCluster, what: str, seen: Path, tmp_path: Path
 ) -> None:
     """What a partition gives at its end is lost with its task, and made again."""
-    working, go_on = tmp_path / "working", tmp_path / "go on"
+    go_on = tmp_path / "go on"
 
     def work(n: int) -> int:
         if n % 1000 == 999:
-            working.touch()
+            (seen / f"{n} {os.getpid()}").touch()
             while not go_on.exists():
                 time.sleep(0.01)
         return n
 
     there = flow.range(40_000).pipe(on_spark(place.spark, partitions=4)).map(work)
     future = there.sum().to_future()
-    assert wait_until(working.exists, TIMEOUT_S)
-    KILLS[what](cluster, None)
+    assert wait_until(lambda: items_and_processes(seen), TIMEOUT_S)
+    item, pid = items_and_processes(seen)[0]
+    KILLS[what](cluster, pid)
     go_on.touch()
 
     assert future.result(TIMEOUT_S) == sum(range(40_000))
+    assert item in seen_again(seen)
 
 
 @pytest.mark.parametrize("phase", ["before the shuffle", "behind the shuffle"])
@@ -99,19 +123,17 @@ def test_sums_by_key_are_right_although_something_is_killed_during_the_shuffle(
     cluster: StandaloneCluster,
     what: str,
     phase: str,
+    seen: Path,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The killed executor holds a part of what was shuffled: that is made again, too."""
-    pid_of, go_on = tmp_path / "pid", tmp_path / "go on"
+    go_on = tmp_path / "go on"
 
     def held(item: tuple[str, int]) -> tuple[str, int]:
-        if not go_on.exists():
-            written = tmp_path / str(os.getpid())
-            written.write_text(str(os.getpid()))
-            written.rename(pid_of)
-            while not go_on.exists():
-                time.sleep(0.01)
+        (seen / f"{item[0]} {os.getpid()}").touch()
+        while not go_on.exists():
+            time.sleep(0.01)
         return item
 
     pairs = flow.range(40_000).pipe(on_spark(place.spark, partitions=4)).map(lambda n: (str(n), n))
@@ -122,8 +144,9 @@ def test_sums_by_key_are_right_although_something_is_killed_during_the_shuffle(
         sums = sums.map(held)
     with caplog.at_level(logging.WARNING, logger="flow.spark"):
         future = sums.to_list().to_future()
-        assert wait_until(pid_of.exists, TIMEOUT_S)
-        KILLS[what](cluster, int(pid_of.read_text()))
+        assert wait_until(lambda: items_and_processes(seen), TIMEOUT_S)
+        item, pid = items_and_processes(seen)[0]
+        KILLS[what](cluster, pid)
         go_on.touch()
         found = future.result(TIMEOUT_S)
 
@@ -131,11 +154,9 @@ def test_sums_by_key_are_right_although_something_is_killed_during_the_shuffle(
     for n in range(40_000):
         expected[str(n)[-2:]] = expected.get(str(n)[-2:], 0) + n
     assert sorted(found) == sorted(expected.items())
+    assert item in seen_again(seen)
     # A task before the shuffle says nothing to this process, and Spark's own log tells of it.
-    told = what != "a worker" and phase == "behind the shuffle"
-    assert not told or any(
-        "takes over from task" in record.getMessage() for record in caplog.records
-    )
+    assert phase == "before the shuffle" or said_who_takes_over(caplog)
 
 
 def test_a_killed_python_worker_costs_nothing(

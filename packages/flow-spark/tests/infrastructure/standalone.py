@@ -12,6 +12,8 @@ from .runtime import FAST, Runtime
 __all__ = ["EXECUTORS", "StandaloneCluster"]
 
 PATIENCE_S = 60.0
+NOTICED_S = 120.0
+"""How long an executor may take to end without its worker, on a machine that is busy."""
 
 EXECUTORS = {
     "spark.cores.max": 2,
@@ -78,9 +80,10 @@ class StandaloneCluster:
         os.kill(pid, signal.SIGKILL)
 
     def kill_worker(self, of: int | None = None) -> None:
-        """kill -9 of a worker alone; its executor may live on for a while, and finish its task."""
-        _, worker = self._victim(of)
+        """kill -9 of a worker alone; its executor notices, and ends by itself."""
+        pid, worker = self._victim(of)
         worker.kill()
+        assert wait_until(lambda: pid not in self.executors(), NOTICED_S), "the executor lives on"
 
     def kill_machine(self, of: int | None = None) -> None:
         """kill -9 of a worker and its executor, as when their machine is lost."""
