@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from flow_spark.jobs.advice import way_out
+from flow_spark.jobs.advice import short, way_out
 
 MINE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -45,3 +45,14 @@ def test_the_cause_and_the_way_out_are_told(text: str, told: list[str]) -> None:
 
 def test_what_does_not_tell_gets_no_advice() -> None:
     assert way_out("java.lang.OutOfMemoryError: Java heap space") is None
+
+
+class Silent(Exception):
+    """As an error of Java when the JVM has ended."""
+
+    def __str__(self) -> str:
+        raise OSError("nobody answers")
+
+
+def test_an_error_that_says_nothing_any_more_is_told_all_the_same() -> None:
+    assert short(Silent()) == "(its text cannot be made)"

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from flow_spark.pickling.failures import text_of
+
 __all__ = ["short", "way_out"]
 
 _SET: Final = (
@@ -17,13 +19,15 @@ _SET: Final = (
 
 def short(error: BaseException) -> str:
     """The lines of `error` without stacks, and what to do if they show it."""
-    lines = str(error).splitlines()
+    text = text_of(error)  # one of Java is asked in the JVM, which may have ended
     # The frames of a Python worker are indented; what it raised, below them, is not.
     kept = [
-        line for line in lines if not line.lstrip().startswith(("at ", "...")) and line[:2] != "  "
+        line
+        for line in text.splitlines()
+        if not line.lstrip().startswith(("at ", "...")) and line[:2] != "  "
     ]
     told = "\n".join(kept[:12]).strip() or type(error).__name__
-    advice = way_out(str(error))
+    advice = way_out(text)
     return told if advice is None else f"{told}\nThe way out: {advice}"
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from flow_spark.errors import RemoteError, RemoteTracebackError
 from flow_spark.pickling.pickles import TaskSender
 
-__all__ = ["dump_error", "load_error"]
+__all__ = ["dump_error", "load_error", "text_of"]
 
 _Link = tuple[bytes, str, str, list[str]]
 """One exception of a chain: pickled (or nothing), its class, its text, its notes."""
@@ -49,7 +49,7 @@ def _dump_link(link: BaseException) -> _Link:
     except Exception:
         data = b""
     name = f"{type(link).__module__}.{type(link).__qualname__}"
-    return data, name, _text(link), [str(note) for note in getattr(link, "__notes__", ())]
+    return data, name, text_of(link), [str(note) for note in getattr(link, "__notes__", ())]
 
 
 def _load_link(link: _Link, text: str) -> BaseException:
@@ -75,7 +75,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """What `error` says, if it can be made to."""
     try:
         return str(error)
     except Exception:
