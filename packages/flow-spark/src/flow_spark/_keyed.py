@@ -121,9 +121,8 @@ def scan_by_key(
             timeMode="none" if timeout_ms is None else "processingTime",
         )
         reader = ChunkReader((states, needs))
-        return Flow(
-            SparkSource[tuple[K, S]](StreamOrigin(df, None, origin.settings, reader=reader))
-        )
+        settings = origin.settings.after(*(stage.name for stage in flow.stages), "scan_by_key")
+        return Flow(SparkSource[tuple[K, S]](StreamOrigin(df, None, settings, reader=reader)))
 
     return Operator("scan_by_key", apply)
 

@@ -87,9 +87,12 @@ def from_stream(
         as_: what an item is; see `from_dataframe`.
         checkpoint: a folder, on any file system that Spark reaches, where Spark keeps how far it
             is. It belongs to one flow. None: a temporary one, and each run begins anew.
+            Without a `name`, a flow is known by the names of its stages on Spark and by what `df`
+            reads; the functions in them may change between two runs.
         trigger: seconds between the starts of micro-batches; ``"available-now"`` takes what there
             is, and completes; None takes the next as soon as the last one is consumed.
-        name: of the query, in Spark's tools; a checkpoint is not given to a flow of another name.
+        name: of the query, in Spark's tools. A checkpoint is not given to a flow of another name;
+            one of the same name is trusted, so that its stages and what it reads may change.
         output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
 
     Returns:
@@ -290,7 +293,7 @@ def _each_batch(name: str, deal: Deal) -> Operator[Any, Flow[MicroBatch]]:
             parts = source.split(flow.stages)
             if not parts.local:
                 program = Program[Any, MicroBatch](parts.remote)
-                each = EachBatch(source.origin, deal)
+                each = EachBatch(source.origin, deal, name)
                 return Flow(JobSource[MicroBatch](each, program, exact=True))
             raise UnsupportedTypeError(
                 f"{name}() gets the items of one micro-batch, and {parts.turn!r} goes over the "

@@ -79,7 +79,9 @@ def test_a_micro_batch_that_was_being_read_when_the_flow_was_cancelled_comes_aga
     spark: SparkSession, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
     drop.put([1, 2, 3])
-    rows = from_stream(drop.stream(spark), checkpoint=tmp_path / "state", trigger="available-now")
+    rows = from_stream(
+        drop.stream(spark), checkpoint=tmp_path / "state", trigger="available-now", name="rows"
+    )
 
     some = list(rows.take(2))
     assert stopped(spark)
