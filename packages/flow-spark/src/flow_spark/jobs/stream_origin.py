@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
+from typing_extensions import TypeIs
+
 from flow_core.errors import FlowError
 from flow_core.stages import Program
 from flow_spark.errors import UnsupportedTypeError
@@ -79,11 +81,8 @@ class StreamOrigin(FrameRows):
             name: as there.
             consumer: the operator that deals with the micro-batches, if there is one.
         """
-        settings = self._settings
-        if isinstance(program, Program):
-            settings = settings.after(*(stage.name for stage in program.stages))
-        if consumer is not None:
-            settings = settings.after(consumer)
+        stages = [stage.name for stage in program.stages] if _has_stages(program) else []
+        settings = self._settings.after(*stages, *([] if consumer is None else [consumer]))
         return StreamJob(self._df, self._reader, self.as_, program, settings)
 
     @property
@@ -114,6 +113,10 @@ class StreamOrigin(FrameRows):
 
     def __repr__(self) -> str:
         return f"from_stream({self._columns()})"
+
+
+def _has_stages(program: object) -> TypeIs[Program[Any, Any]]:  # Any: of items of any type
+    return isinstance(program, Program)
 
 
 @final

@@ -7,6 +7,7 @@ own classes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import io
@@ -29,7 +30,7 @@ from flow_spark.pickling.by_value import (
 from flow_spark.pickling.culprit import culprit
 from flow_spark.pickling.modules import importable
 
-__all__ = ["ClassReference", "ItemSender", "TaskSender", "dumps", "find_class"]
+__all__ = ["ClassReference", "ItemSender", "TaskSender", "class_of_one_run", "dumps", "find_class"]
 
 _PROTOCOL: Final = 5
 
@@ -129,6 +130,36 @@ class ItemSender:
         return _dump_items(items, self)
 
 
+def class_of_one_run(obj: object) -> type | None:
+    """A class in `obj` that a process of another run would not find, in a task.
+
+    Such classes have come by value, and have an id in one run of the program only.
+
+    Args:
+        obj: what cannot be pickled plainly here.
+    """
+    sender = _Noting()
+    with contextlib.suppress(Exception):
+        _ItemPickler(io.BytesIO(), sender).dump(obj)
+    return sender.found
+
+
+@final
+class _Noting:
+    """Notes the first class that goes by its id, or that has no name to be found by."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: type | None = None
+
+    def reference(self, cls: type, /) -> ClassReference | None:
+        reference = _reference_from_task(cls)
+        if self.found is None and not isinstance(reference, tuple):
+            self.found = cls
+        return reference
+
+
 def _dump_program(obj: object) -> bytes:
     with _registry:
         buffer = io.BytesIO()
@@ -176,7 +207,7 @@ def _dump_items(items: list[Any], sender: TaskSender | ItemSender) -> bytes:
 class _ItemPickler(ByValuePickler):
     """Pickles items; classes that a plain pickle could not name are referred to by id."""
 
-    def __init__(self, file: io.BytesIO, sender: TaskSender | ItemSender) -> None:
+    def __init__(self, file: io.BytesIO, sender: TaskSender | ItemSender | _Noting) -> None:
         super().__init__(file, protocol=_PROTOCOL)
         self._sender: Final = sender
 
