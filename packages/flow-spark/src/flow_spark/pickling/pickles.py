@@ -1,8 +1,8 @@
 """Send functions and items to Python workers, and get items back.
 
 Classes and functions of modules that a worker cannot import (``__main__``, a script, a test) are
-pickled by value. What comes back refers to them by id, so that the driver gets instances of its
-own classes.
+pickled by value, and so are these modules themselves. What comes back refers to the classes by id,
+so that the driver gets instances of its own.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ _WAYS_OUT: Final = (
     "and the like cannot be: create them inside the function, pass plain values instead, or keep "
     "this step in this process, behind a boundary such as observe_on."
 )
+
+_OF_IMPORT: Final = frozenset({"__builtins__", "__cached__", "__loader__", "__spec__"})
+"""What a module has of the import system."""
 
 ClassReference = str | tuple[str, str]
 """cloudpickle's id of a class that travelled by value, or a module and a qualified name."""
@@ -175,9 +178,12 @@ def _dump_program(obj: object) -> bytes:
 class _ProgramPickler(ByValuePickler):
     """Pickles functions and classes by value where the worker could not import them."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(
+        self, file: io.BytesIO, sendable: dict[types.ModuleType, bool] | None = None
+    ) -> None:
         super().__init__(file, protocol=_PROTOCOL)
         self._registered: list[types.ModuleType] = []
+        self._sendable: Final = {} if sendable is None else sendable
 
     def reducer_override(self, obj: Any) -> Any:  # Any: as in pickle.Pickler
         if isinstance(obj, (type, types.FunctionType)):
@@ -186,12 +192,41 @@ class _ProgramPickler(ByValuePickler):
             if module is not None and not importable(module) and module.__name__ not in known:
                 by_value(module)
                 self._registered.append(module)
+        elif isinstance(obj, types.ModuleType) and not importable(obj) and self._can_send(obj):
+            # Filled when it is there already: modules refer to each other, and to themselves.
+            return types.ModuleType, (obj.__name__,), _contents(obj), None, None, _fill
         return super().reducer_override(obj)
+
+    def _can_send(self, module: types.ModuleType) -> bool:
+        """Whether all that a module holds can be pickled; else it goes by its name."""
+        known = self._sendable.get(module)
+        if known is None:
+            self._sendable[module] = True  # for those that refer to it
+            trial = _ProgramPickler(io.BytesIO(), self._sendable)
+            try:
+                trial.dump(_contents(module))
+            except Exception:
+                known = False
+            else:
+                known = True
+            finally:
+                trial.forget()
+            self._sendable[module] = known
+        return known
 
     def forget(self) -> None:
         """Undo what `reducer_override` has told cloudpickle."""
         for module in self._registered:
             no_longer_by_value(module)
+
+
+def _contents(module: types.ModuleType) -> dict[str, Any]:  # Any: globals of any type
+    return {name: value for name, value in vars(module).items() if name not in _OF_IMPORT}
+
+
+def _fill(module: types.ModuleType, contents: dict[str, Any]) -> None:
+    """In a worker: give a module that came by value what it holds."""
+    vars(module).update(contents)
 
 
 def _dump_items(items: list[Any], sender: TaskSender | ItemSender) -> bytes:
