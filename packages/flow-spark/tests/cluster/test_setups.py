@@ -212,7 +212,7 @@ from flow_jobs import fee
 from flow_spark import on_spark, session
 with session({master!r}, conf={conf!r}) as spark:
     there = flow.range(3).pipe(on_spark(spark))
-    print(list(there.map(lambda n: (flow_jobs.price(n), fee(n), flow_ops.__name__))))
+    print(sorted(there.map(lambda n: (flow_jobs.price(n), fee(n), flow_ops.__name__))))
 """
 
 
