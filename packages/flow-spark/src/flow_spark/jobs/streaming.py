@@ -242,6 +242,11 @@ class StreamJob:
         self._receiver: BatchReceiver | None = None
         self._query: _Query | None = None
 
+    @property
+    def endless(self) -> bool:
+        """Whether it waits for more when it has taken all that there is."""
+        return "availableNow" not in self._settings.trigger
+
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
         for delivery in self.deliveries():
             yield from delivery
