@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import types
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +25,14 @@ MINE = f"{sys.version_info.major}.{sys.version_info.minor}"
             ["has no flow_core", "flow_spark.session(master)", "PYSPARK_PYTHON"],
         ),
         (
+            "ModuleNotFoundError: No module named 'flow_ops'",
+            ["has no flow_ops", "flow_spark.session(master)", "install flow-ops", "PYSPARK_PYTHON"],
+        ),
+        (
+            "ModuleNotFoundError: No module named 'flow_jobs'",
+            ["has no flow_jobs", "what the functions of the flow import"],
+        ),
+        (
             "ModuleNotFoundError: No module named 'pyarrow.lib'",
             ["has no pyarrow", "Install flow-spark there", "PYSPARK_PYTHON"],
         ),
@@ -41,6 +51,20 @@ def test_the_cause_and_the_way_out_are_told(text: str, told: list[str]) -> None:
 
     assert advice is not None
     assert [part for part in told if part not in advice] == []
+
+
+def test_a_module_of_the_program_itself_is_told_as_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    module = types.ModuleType("flow_jobs")
+    module.__file__ = str(tmp_path / "flow_jobs.py")
+    monkeypatch.setitem(sys.modules, "flow_jobs", module)
+
+    advice = way_out("ModuleNotFoundError: No module named 'flow_jobs'")
+
+    assert advice is not None
+    for told in ("that is not installed", "refers to them as globals", "spark.addArtifacts("):
+        assert told in advice
 
 
 def test_what_does_not_tell_gets_no_advice() -> None:

@@ -17,7 +17,7 @@ from flow_core.errors import FlowError
 from flow_spark.channel.push import Push
 from flow_spark.channel.receiver import Batch, BatchReceiver, PartitionResult
 from flow_spark.channel.wire import FRAME, HELLO, MAGIC, NONCE_SIZE, Kind, Target, sign
-from flow_spark.errors import ChannelError, PartitionChangedError
+from flow_spark.errors import ChannelError, LimitExceededError, PartitionChangedError
 
 T = TypeVar("T")
 TIMEOUT_S = 20.0
@@ -528,3 +528,20 @@ def test_it_has_one_reader_at_a_time(receiver: BatchReceiver) -> None:
 def test_capacity_is_at_least_one_batch() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         BatchReceiver(capacity=0)
+
+
+def test_what_is_longer_than_a_frame_is_told_and_the_partition_goes_on(
+    receiver: BatchReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flow_spark.channel.push.LONGEST_FRAME", 100)
+
+    def attempt() -> tuple[int, int]:
+        with closing(Push(receiver.target, 0, 1)) as push:
+            with pytest.raises(LimitExceededError, match=r"1 item of [\d,]+ bytes.*100 at once"):
+                send(push, "x" * 100)
+            send(push, "x")
+            return push.end(0)
+
+    finish(receiver, (0, 1, background(attempt)))
+
+    assert received(receiver) == [(0, "x")]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import pickle
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +20,7 @@ import flow_core as flow
 from flow_core.stages import Program
 from flow_spark.channel.wire import Kind
 from flow_spark.errors import NotPicklableError, RemoteError, RemoteTracebackError
+from flow_spark.pickling.by_value import registered_by_value
 from flow_spark.pickling.chunks import FRAME_BYTES, chunks
 from flow_spark.pickling.codec import decode, encode
 from flow_spark.pickling.failures import load_error
@@ -150,6 +154,46 @@ def test_classes_of_a_function_come_back_as_themselves(in_worker: InWorker) -> N
 
     assert type(found) is Local
     assert found == Local(1)
+
+
+Beside = Callable[..., types.ModuleType]
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+    """Imports the first of some modules, from a folder that workers do not know."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+
+    def imported(**sources: str) -> types.ModuleType:
+        for module, source in sources.items():
+            (tmp_path / f"{module}.py").write_text(source)
+        return importlib.import_module(next(iter(sources)))
+
+    yield imported
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def test_modules_that_workers_cannot_import_go_by_value_whatever_their_name(
+    in_worker: InWorker, beside: Beside
+) -> None:
+    jobs = beside(
+        flow_jobs="import flow_rates\nFEE = 1\ndef price(n): return n * flow_rates.rate() + FEE\n",
+        flow_rates="import flow_jobs, json\ndef rate(): return json.loads('3') + flow_jobs.FEE\n",
+    )
+    price = jobs.price
+
+    assert decode(*in_worker(lambda: [jobs.price(2), price(3)])) == [9, 13]
+    assert not {"flow_jobs", "flow_rates"} & registered_by_value()
+
+
+def test_a_module_that_holds_what_cannot_be_sent_goes_by_its_name(
+    beside: Beside,
+) -> None:
+    jobs = beside(flow_jobs="import threading\nlock = threading.Lock()\n")
+
+    assert pickle.loads(dumps(lambda: jobs, "it"))() is jobs
 
 
 def test_attributes_beyond_the_fields_are_kept(in_worker: InWorker) -> None:

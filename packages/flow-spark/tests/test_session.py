@@ -261,6 +261,39 @@ except SessionStartError as error:
 
 
 @needs_proc
+def test_settings_are_not_in_the_list_of_processes_and_reach_spark_as_they_are(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "conf").mkdir()
+    defaults = "spark.flow.default kept\nspark.driver.memory 600m\nspark.sql.ansi.enabled true\n"
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)
+    process, _ = run(
+        r"""
+from pathlib import Path
+from flow_spark import session
+secret = "hu" + "sh"  # this script is in the list of processes itself
+conf = {"spark.flow.password": f"{secret}=\\ #ä\U0001f600: x", "spark.sql.ansi.enabled": False}
+seen = ""
+with session("local[1]", conf=conf) as spark:
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            seen += entry.read_bytes().decode(errors="replace")
+        except OSError:
+            pass
+    given = spark.sparkContext.getConf()
+    memory = spark._jvm.java.lang.Runtime.getRuntime().maxMemory() / 2**20
+    print(secret in seen, given.get("spark.flow.password") == conf["spark.flow.password"])
+    print(given.get("spark.flow.default"), given.get("spark.sql.ansi.enabled"), memory < 700)
+""",
+        tmp_path,
+        SPARK_CONF_DIR=str(tmp_path / "conf"),
+    )
+    said, complained = process.communicate()
+
+    assert said.splitlines() == ["False True", "kept false True"], complained
+
+
+@needs_proc
 def test_ctrl_c_while_the_jvm_starts_leaves_nothing(tmp_path: Path) -> None:
     process, _ = run(
         """

@@ -139,7 +139,10 @@ def _native(
         )
     if as_ is None and (not other or origin.as_ in _GENERIC or _is_row(origin.as_)):
         as_ = origin.as_
-    return Flow(SparkSource[Any](origin.changed(change, as_)))
+    changed = origin.changed(change, as_)
+    return Flow(
+        SparkSource[Any](changed.behind(name) if isinstance(changed, StreamOrigin) else changed)
+    )
 
 
 def _is_row(as_: object) -> bool:

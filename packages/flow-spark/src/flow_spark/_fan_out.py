@@ -84,7 +84,8 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
                 f"behind it, and {flow!r} has none"
             )
         df = frame_on_spark(source, flow, schema, "write_each")
-        each = _EachSink(df, sinks, source.origin.settings)
+        stages = (stage.name for stage in flow.stages)
+        each = _EachSink(df, sinks, source.origin.settings.after(*stages, "write_each"))
         return Flow(JobSource[MicroBatch](each, Program[Any, MicroBatch](()), exact=True))
 
     return Operator("write_each", apply, f"{len(sinks)} sinks")

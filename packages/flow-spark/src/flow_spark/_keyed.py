@@ -17,7 +17,7 @@ from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.hashing import stable_hash
 from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.task import CHUNK_DDL, ChunkReader
-from flow_spark.pickling.pickles import TaskSender, dumps
+from flow_spark.pickling.pickles import TaskSender, class_of_one_run, dumps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +57,8 @@ def scan_by_key(
     Args:
         key: of an item; hashable. Keys that are equal belong together. Those of plain types, tuples
             and frozen dataclasses are divided among the tasks; those of other classes are all dealt
-            with in one place.
+            with in one place. Their classes are found again after a restart, so that they have to
+            be those of installed modules; the first key of a class of a script ends the query.
         accumulate: gets the state of the item's key and the item, and gives the new state. A state
             can be pickled; it is kept between runs of the program, so that its class should be one
             of an importable module.
@@ -121,9 +122,8 @@ def scan_by_key(
             timeMode="none" if timeout_ms is None else "processingTime",
         )
         reader = ChunkReader((states, needs))
-        return Flow(
-            SparkSource[tuple[K, S]](StreamOrigin(df, None, origin.settings, reader=reader))
-        )
+        settings = origin.settings.after(*(stage.name for stage in flow.stages), "scan_by_key")
+        return Flow(SparkSource[tuple[K, S]](StreamOrigin(df, None, settings, reader=reader)))
 
     return Operator("scan_by_key", apply)
 
@@ -161,7 +161,28 @@ class _Keyed:
     def __call__(self, item: Any) -> tuple[int, bytes]:  # Any: items of whatever type
         key = self.key(item)
         hash(key)  # raises here, where the user's function is, if it cannot be one
-        return stable_hash(key), TaskSender().dump([(key, item)])
+        try:
+            payload = pickle.dumps([(key, item)], 5)
+        except Exception:  # one of the two has a class that came by value
+            _check_lasts(key)
+            payload = TaskSender().dump([(key, item)])
+        return stable_hash(key), payload
+
+
+def _check_lasts(key: object) -> None:
+    """Refuse a key that would be another one after a restart."""
+    try:
+        pickle.dumps(key, 5)
+    except Exception as error:
+        cls = class_of_one_run(key)
+        if cls is None:
+            raise  # it cannot be pickled at all
+        raise UnsupportedTypeError(
+            f"scan_by_key() cannot keep a state for the key {key!r}: its class "
+            f"{cls.__module__}.{cls.__qualname__} belongs to this run of the program, and after a "
+            "restart no key would be equal to this one. Put the class into a module that is "
+            "installed here and where the executors run, or give a tuple of plain values as key"
+        ) from error
 
 
 @final

@@ -32,7 +32,9 @@ from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end
 from flow_spark.jobs.origin import Opened
+from flow_spark.jobs.publisher import JobSubscription
 from flow_spark.jobs.run import run
+from flow_spark.jobs.streaming import StreamJob
 from flow_spark.jobs.task import CHUNK_SCHEMA, ChunkReader, no_items
 from flow_spark.jobs.united import in_their_order
 
@@ -315,6 +317,12 @@ class WriteSubscriber(CoreSubscriber[Any]):
     The items wait in a spool on disk, in bounded memory. When the publisher completes, Spark writes
     them all; when it fails, or is cancelled, none of them.
 
+    It is for publishers that complete. Behind a stream that does not, nothing would ever be written
+    while the spool grows: it refuses one that it is subscribed to directly, and cannot see one
+    behind a boundary or ``publish``. Nor does the spool survive a crash, though a stream with a
+    checkpoint takes what is in it as consumed, and does not give it again: what a stream must not
+    lose is written by `write_each`.
+
     >>> subscriber = WriteSubscriber(spark, "parquet", "out", schema=Trip)  # doctest: +SKIP
     >>> publisher.subscribe(subscriber)  # doctest: +SKIP
     >>> subscriber.done.result()  # doctest: +SKIP
@@ -341,7 +349,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
 
     Raises:
         ValueError: if `mode` is unknown, or `prefetch` less than 1.
-        UnsupportedTypeError: if `schema` has no counterpart in Spark.
+        UnsupportedTypeError: if `schema` has no counterpart in Spark. In `done`: if the publisher
+            is a stream without an end.
     """
 
     __slots__ = (
@@ -397,6 +406,14 @@ class WriteSubscriber(CoreSubscriber[Any]):
                 self._subscription = subscription
         if refused:
             subscription.cancel()  # §2.5
+        elif _is_endless(subscription):
+            self._fail(
+                UnsupportedTypeError(
+                    "WriteSubscriber writes when all items have come, and this stream has no end: "
+                    "write each micro-batch, .pipe(write_each(batch_writer(format, path))), or "
+                    "take what there is now, from_stream(df, trigger='available-now')"
+                )
+            )
         else:
             subscription.request(self._prefetch)
 
@@ -488,6 +505,13 @@ class WriteSubscriber(CoreSubscriber[Any]):
                 self.done.set_result(self._count)
             else:
                 self.done.set_exception(failure)
+
+
+def _is_endless(subscription: Subscription) -> bool:
+    if not isinstance(subscription, JobSubscription):
+        return False
+    job = subscription.job
+    return isinstance(job, StreamJob) and job.endless
 
 
 def frame_on_spark(

@@ -78,6 +78,12 @@ def from_stream(
     checkpoint: nothing is lost, and `for_each_batch_once` keeps it from being done twice. One query
     for many subscribers: ``.pipe(publish())`` of flow-multicast.
 
+    To take an item is not yet to have worked on it. What buffers takes items before those behind it
+    want them: ``observe_on`` and ``publish`` as many as their `prefetch`, a `WriteSubscriber` all
+    of them, until the end. Spark may have committed these, and a crash then loses them. What must
+    not be lost is dealt with in front of such a boundary, by `for_each_batch_once`,
+    `for_each_batch` or `write_each`: their micro-batches are committed when the work is done.
+
     >>> rows = spark.readStream.format("rate").load()  # doctest: +SKIP
     >>> for item in from_stream(rows, checkpoint="state/rate"):  # doctest: +SKIP
     ...     print(item)
@@ -87,9 +93,12 @@ def from_stream(
         as_: what an item is; see `from_dataframe`.
         checkpoint: a folder, on any file system that Spark reaches, where Spark keeps how far it
             is. It belongs to one flow. None: a temporary one, and each run begins anew.
+            Without a `name`, a flow is known by the names of its stages on Spark and by what `df`
+            reads; the functions in them may change between two runs.
         trigger: seconds between the starts of micro-batches; ``"available-now"`` takes what there
             is, and completes; None takes the next as soon as the last one is consumed.
-        name: of the query, in Spark's tools; a checkpoint is not given to a flow of another name.
+        name: of the query, in Spark's tools. A checkpoint is not given to a flow of another name;
+            one of the same name is trusted, so that its stages and what it reads may change.
         output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
 
     Returns:
@@ -259,7 +268,9 @@ def for_each_batch_once(
     >>> rows.pipe(for_each_batch_once(store, add)).subscribe()  # doctest: +SKIP
 
     Args:
-        store: where the numbers are kept; `SqliteBatchStore`, or a `BatchStore` of one's own.
+        store: where the numbers are kept; `SqliteBatchStore`, or a `BatchStore` of one's own. They
+            are those of a query, which goes with its checkpoint: without one, each run would be
+            another query, and do everything again.
         action: gets the number, the items as in `for_each_batch`, and what the store gives to work
             with, such as a database connection. What it does elsewhere is not part of the
             transaction.
@@ -269,7 +280,8 @@ def for_each_batch_once(
         As `for_each_batch`; `MicroBatch.repeated` says that the action was not called.
 
     Raises:
-        UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages.
+        UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages, or to
+            one without a checkpoint.
     """
 
     def deal(query_id: str, batch_id: int, items: BatchItems) -> bool:
@@ -280,17 +292,25 @@ def for_each_batch_once(
             items.check()
         return True
 
-    return _each_batch("for_each_batch_once", deal)
+    return _each_batch("for_each_batch_once", deal, needs_checkpoint=True)
 
 
-def _each_batch(name: str, deal: Deal) -> Operator[Any, Flow[MicroBatch]]:
+def _each_batch(
+    name: str, deal: Deal, *, needs_checkpoint: bool = False
+) -> Operator[Any, Flow[MicroBatch]]:
     def apply(flow: Flow[Any]) -> Flow[MicroBatch]:
         source = flow.source
         if is_on_spark(source) and isinstance(source.origin, StreamOrigin):
+            if needs_checkpoint and source.origin.settings.checkpoint is None:
+                raise UnsupportedTypeError(
+                    f"{name}() knows a micro-batch by its query and its number, and without a "
+                    "checkpoint each run is another query, so that everything would be done "
+                    "again: give one, from_stream(df, checkpoint='…'), or use for_each_batch()"
+                )
             parts = source.split(flow.stages)
             if not parts.local:
                 program = Program[Any, MicroBatch](parts.remote)
-                each = EachBatch(source.origin, deal)
+                each = EachBatch(source.origin, deal, name)
                 return Flow(JobSource[MicroBatch](each, program, exact=True))
             raise UnsupportedTypeError(
                 f"{name}() gets the items of one micro-batch, and {parts.turn!r} goes over the "

@@ -119,7 +119,7 @@ class RemoteTracebackError(FlowError):
 
 
 class LimitExceededError(FlowError, ValueError):
-    """A flow that was to be held in memory has more items than was allowed."""
+    """A flow to be held in memory has more items than allowed, or an item is too large to send."""
 
 
 class SpoolError(FlowError, RuntimeError):

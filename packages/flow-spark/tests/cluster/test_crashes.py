@@ -18,7 +18,7 @@ import pytest
 
 from ..infrastructure.connect import ConnectServer
 from ..infrastructure.drop import Drop
-from ..infrastructure.processes import wait_until
+from ..infrastructure.processes import processes_with, wait_until
 from ..infrastructure.runtime import Runtime
 from ..infrastructure.sessions import Sessions
 from ..infrastructure.standalone import EXECUTORS
@@ -76,18 +76,6 @@ POINTS = {
 
 # Each kill costs a session.
 PLACES = {"local": 4, "standalone": 2, "connect": 2}
-
-
-def processes_with(mark: str) -> list[int]:
-    """Which processes have inherited an environment variable of this value."""
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 @contextmanager

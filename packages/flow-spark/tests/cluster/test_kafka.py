@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import uuid
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow.dataset as dataset
 import pytest
 
 import flow_spark
@@ -21,7 +28,7 @@ from flow_spark import (
     from_stream,
 )
 
-from ..infrastructure.processes import wait_until
+from ..infrastructure.processes import processes_with, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,3 +213,94 @@ def test_a_topic_is_put_into_a_database_once_and_who_watches_is_told_of_each_mic
 
     with closing(sqlite3.connect(tmp_path / "store.db")) as db:
         assert sorted(db.execute("SELECT number FROM numbers")) == [(n,) for n in range(100)]
+
+
+# --- What survives a crash ------------------------------------------------------------------------
+
+# It ends itself in the midst of a micro-batch; with none, when all is done.
+DRIVER = """
+import json, os, signal, sys
+from flow_spark import (
+    SqliteBatchStore, batch_writer, for_each_batch_once, from_stream, session, write_each
+)
+
+told = json.loads(sys.argv[1])
+
+def here(batch_id):
+    if told["kill_in"] == batch_id:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def insert(batch_id, items, db):
+    db.executemany("INSERT INTO numbers VALUES (?)", ((item,) for item in items))
+    here(batch_id)
+
+with session("local[2]", conf={"spark.jars": told["jars"]}) as spark:
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", told["servers"])
+    reader = reader.option("maxOffsetsPerTrigger", 400).option("startingOffsets", "earliest")
+    rows = reader.option("subscribe", told["topic"]).load()
+    numbers = rows.selectExpr("cast(cast(value as string) as bigint) as n")
+    tens = from_stream(numbers, checkpoint=told["state"], trigger="available-now")
+    tens = tens.filter(lambda n: n % 2 == 0).map(lambda n: 10 * n)
+    if told["sink"] == "database":
+        store = SqliteBatchStore(told["database"])
+        batches = tens.pipe(for_each_batch_once(store, insert))
+    else:
+        one, two = (batch_writer("parquet", told["files"] + name) for name in ("/one", "/two"))
+        between = lambda df, batch_id: here(batch_id)
+        batches = tens.pipe(write_each(one, between, two, schema="n long"))
+    print(json.dumps([[batch.batch_id, batch.items] for batch in batches]))
+"""
+
+
+@pytest.mark.parametrize("sink", ["database", "files"])
+def test_a_killed_driver_goes_on_with_its_topic_and_its_sinks_have_each_item_once(
+    sink: str,
+    kafka: KafkaBroker,
+    spark: SparkSession,
+    kafka_source: str,
+    tmp_path: Path,
+    committed: Callable[[], set[int]],
+) -> None:
+    topic = kafka.topic()
+    produced(spark, kafka, topic, range(1000))
+    database, files = tmp_path / "numbers.db", tmp_path / "files"
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("CREATE TABLE numbers (number)")
+    told = {
+        "sink": sink,
+        "topic": topic,
+        "servers": kafka.servers,
+        "jars": kafka_source,
+        "state": str(tmp_path / "state"),
+        "database": str(database),
+        "files": str(files),
+    }
+
+    def run(kill_in: int | None) -> subprocess.CompletedProcess[str]:
+        mark = uuid.uuid4().hex
+        ran = subprocess.run(
+            [sys.executable, "-c", DRIVER, json.dumps({**told, "kill_in": kill_in})],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env={**os.environ, "FLOW_TEST_MARK": mark},
+        )
+        assert wait_until(lambda: not processes_with(mark), TIMEOUT_S)  # its JVM ends with it
+        return ran
+
+    killed = run(1)
+    seen = committed()
+    again = run(None)
+
+    assert (killed.returncode, seen) == (-signal.SIGKILL, {0}), killed.stderr
+    assert again.returncode == 0, again.stderr
+    assert [batch_id for batch_id, _ in json.loads(again.stdout)][:2] == [1, 2]
+    expected = [10 * n for n in range(0, 1000, 2)]
+    if sink == "database":
+        with closing(sqlite3.connect(database)) as db:
+            assert sorted(row[0] for row in db.execute("SELECT number FROM numbers")) == expected
+    else:
+        for name in ("one", "two"):
+            table = dataset.dataset(files / name, partitioning="hive").to_table()
+            assert sorted(table.column("n").to_pylist()) == expected

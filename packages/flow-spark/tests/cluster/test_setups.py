@@ -38,7 +38,9 @@ def taken() -> Iterator[int]:
         yield sock.getsockname()[1]
 
 
-def said_by(script: str, variables: Mapping[str, str] | None = None) -> str:
+def said_by(
+    script: str, variables: Mapping[str, str] | None = None, folder: Path | None = None
+) -> str:
     """What a process of its own prints on stdout: a process holds only one session."""
     ran = subprocess.run(
         [sys.executable, "-c", script],
@@ -47,6 +49,7 @@ def said_by(script: str, variables: Mapping[str, str] | None = None) -> str:
         timeout=TIMEOUT_S,
         check=False,
         env={**os.environ, **(variables or {})},
+        cwd=folder,
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -199,6 +202,33 @@ def test_executors_without_the_packages_get_them_from_a_session_that_is_made_her
     script = EXECUTOR.format(master=standalone.url, conf=EXECUTORS)
 
     assert said_by(script, {"PYSPARK_PYTHON": bare_python}).strip() == "['0', '1', '2']"
+
+
+BESIDE = """
+import flow_core as flow
+import flow_jobs
+import flow_ops
+from flow_jobs import fee
+from flow_spark import on_spark, session
+with session({master!r}, conf={conf!r}) as spark:
+    there = flow.range(3).pipe(on_spark(spark))
+    print(sorted(there.map(lambda n: (flow_jobs.price(n), fee(n), flow_ops.__name__))))
+"""
+
+
+@pytest.mark.cluster
+def test_a_module_beside_the_script_is_sent_along_whatever_its_name(
+    standalone: StandaloneCluster, bare_python: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("flow_ops", reason="needs flow-ops beside it")
+    (tmp_path / "flow_jobs.py").write_text(
+        "RATE = 2\ndef price(n): return RATE * n\ndef fee(n): return RATE\n"
+    )
+    script = BESIDE.format(master=standalone.url, conf=EXECUTORS)
+
+    said = said_by(script, {"PYSPARK_PYTHON": bare_python}, tmp_path)
+
+    assert said.strip() == str([(2 * n, 2, "flow_ops") for n in range(3)])
 
 
 @pytest.mark.cluster

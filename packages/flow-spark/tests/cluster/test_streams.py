@@ -27,14 +27,13 @@ from flow_spark import (
 )
 from flow_spark.errors import RemoteTracebackError
 
+from ..infrastructure.drop import Drop
 from ..infrastructure.fixtures import each_place
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from ..infrastructure.drop import Drop
 
 pytestmark = [
     pytest.mark.spark,
@@ -181,7 +180,8 @@ def test_cancelling_stops_the_query_and_the_micro_batch_comes_again(
     place: Place, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
     drop.put(range(100_000))
-    rows = from_stream(drop.stream(place.spark), checkpoint=tmp_path / "state")
+    stream, state = drop.stream(place.spark), tmp_path / "state"
+    rows = from_stream(stream, checkpoint=state, name="rows")
     subscriber = TestSubscriber[int](request=10)
     rows.subscribe(subscriber)
     subscriber.await_items(10, TIMEOUT_S)
@@ -193,9 +193,7 @@ def test_cancelling_stops_the_query_and_the_micro_batch_comes_again(
     print(f"{place.name}: no query {time.monotonic() - began:.2f} s after cancel")
     subscriber.assert_silent_after_cancel()
     assert committed() == set()
-    now = from_stream(
-        drop.stream(place.spark), checkpoint=tmp_path / "state", trigger="available-now"
-    )
+    now = from_stream(stream, checkpoint=state, trigger="available-now", name="rows")
     assert now.count().single() == 100_000
 
 
@@ -212,6 +210,27 @@ def test_a_checkpoint_is_refused_to_a_flow_of_another_name_or_other_columns(
     with pytest.raises(CheckpointConflictError, match=r"(?s)columns.*begin anew"):
         renamed = stream.withColumnRenamed("n", "m")
         list(from_stream(renamed, checkpoint=state, trigger="available-now", name="mine"))
+
+
+def test_without_a_name_a_checkpoint_is_refused_to_a_flow_that_reads_something_else(
+    place: Place, drop: Drop, tmp_path: Path
+) -> None:
+    drop.put([1])
+    other = tmp_path / "other"
+    other.mkdir()
+    there = Drop(other)
+    there.put([2])
+
+    def run(files: Drop) -> list[str]:
+        stream = files.stream(place.spark).where("n > 0")
+        rows = from_stream(stream, checkpoint=tmp_path / "state", trigger="available-now")
+        return list(rows.map(str))
+
+    found = run(drop)
+    with pytest.raises(CheckpointConflictError, match=f"'json path={drop.folder}', not 'json p"):
+        run(there)
+    drop.put([3])
+    assert (found, run(drop)) == (["1"], ["3"])
 
 
 @pytest.mark.cluster

@@ -13,7 +13,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["Server", "ServerError", "ancestors", "processes_of_group", "wait_until"]
+__all__ = [
+    "Server",
+    "ServerError",
+    "ancestors",
+    "processes_of_group",
+    "processes_with",
+    "wait_until",
+]
 
 GUARD = Path(__file__).with_name("guard.py")
 PATIENCE_S = 5.0
@@ -47,6 +54,18 @@ def processes_of_group(group: int) -> dict[int, str]:
             if int(found_group) == group and state != "Z":
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                 found[int(entry.name)] = command.decode(errors="replace")
+    return found
+
+
+def processes_with(mark: str) -> list[int]:
+    """Which processes have inherited an environment variable of this value."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
     return found
 
 

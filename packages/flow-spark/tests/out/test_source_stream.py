@@ -141,7 +141,8 @@ class TestSegments:
 
 
 def all_of(df: DataFrame, tmp_path: Path) -> list[Any]:
-    return list(from_stream(df, checkpoint=tmp_path / "state", trigger="available-now"))
+    state = tmp_path / "state"
+    return list(from_stream(df, checkpoint=state, trigger="available-now", name="all"))
 
 
 @spark_test
@@ -169,7 +170,7 @@ def test_a_restart_goes_on_without_loss_and_without_duplicates(
     df = stream_source(
         rest, spark, schema=int, spool=tmp_path / "spool", segment_rows=50, batch_segments=1
     )
-    rows = from_stream(df, checkpoint=tmp_path / "state")
+    rows = from_stream(df, checkpoint=tmp_path / "state", name="all")
     some = list(rows.take(120))  # in the middle of the third micro-batch, which is not committed
     assert until(lambda: not spark.streams.active)
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -15,8 +15,11 @@ from flow_core.testing import TestSubscriber
 from flow_spark import (
     MicroBatch,
     OrderedOperatorError,
+    SqliteBatchStore,
     UnsupportedTypeError,
+    WriteSubscriber,
     for_each_batch,
+    for_each_batch_once,
     from_dataframe,
     from_stream,
     to_dataframe,
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 TIMEOUT_S = 60.0
+
+NO_STORE = cast("SqliteBatchStore", None)
 
 Committed = Callable[[], set[int]]
 
@@ -79,7 +84,9 @@ def test_a_micro_batch_that_was_being_read_when_the_flow_was_cancelled_comes_aga
     spark: SparkSession, drop: Drop, tmp_path: Path, committed: Committed
 ) -> None:
     drop.put([1, 2, 3])
-    rows = from_stream(drop.stream(spark), checkpoint=tmp_path / "state", trigger="available-now")
+    rows = from_stream(
+        drop.stream(spark), checkpoint=tmp_path / "state", trigger="available-now", name="rows"
+    )
 
     some = list(rows.take(2))
     assert stopped(spark)
@@ -170,6 +177,21 @@ def test_a_stream_stays_on_the_cluster_as_a_streaming_dataframe(
     assert sorted(row.n for row in spark.read.parquet(str(tmp_path / "out")).collect()) == [10, 20]
 
 
+def test_who_writes_at_the_end_refuses_a_stream_that_has_none(
+    spark: SparkSession, drop: Drop, tmp_path: Path
+) -> None:
+    drop.put([1])
+    endless = WriteSubscriber(spark, "json", tmp_path / "out", schema="n long")
+    from_stream(drop.stream(spark)).map(lambda n: n).subscribe(endless)
+    until_now = WriteSubscriber(spark, "json", tmp_path / "out", schema="n long")
+    from_stream(drop.stream(spark), trigger="available-now").subscribe(until_now)
+
+    with pytest.raises(UnsupportedTypeError, match=r"no end.*write_each.*available-now"):
+        endless.done.result(TIMEOUT_S)
+    assert until_now.done.result(TIMEOUT_S) == 1
+    assert stopped(spark)
+
+
 def test_what_makes_no_sense_on_a_stream_is_refused_at_once(
     spark: SparkSession, drop: Drop
 ) -> None:
@@ -183,6 +205,8 @@ def test_what_makes_no_sense_on_a_stream_is_refused_at_once(
         from_stream(stream, trigger=-1)
     with pytest.raises(UnsupportedTypeError, match="micro-batches"):
         flow.range(3).pipe(for_each_batch(lambda _, items: None))
+    with pytest.raises(UnsupportedTypeError, match=r"checkpoint each run.*checkpoint='…'"):
+        from_stream(stream).pipe(for_each_batch_once(NO_STORE, lambda _, items, db: None))
     with pytest.raises(UnsupportedTypeError, match="count"):
         from_stream(stream).count().pipe(for_each_batch(lambda _, items: None))
     with pytest.raises(UnsupportedTypeError, match="count"):

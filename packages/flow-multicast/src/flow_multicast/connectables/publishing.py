@@ -121,7 +121,9 @@ def publish(
     subscriber has a run of its own, and `selector` may use the flow that it is given several times.
 
     Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait
-    for the next one, also when the source has ended with these (C06).
+    for the next one, also when the source has ended with these (C06). What waits counts as taken:
+    a source that remembers across crashes what was taken, such as ``from_stream`` of flow-spark
+    with a checkpoint, does not give these items again, though no subscriber has worked on them.
     Thread: that of the source, or of whoever requests. Fusion: none.
     Errors: those of the source go to all. A subscriber that raises is out; the others go on.
     Source: C01-C09, C39.

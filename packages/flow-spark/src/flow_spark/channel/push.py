@@ -9,6 +9,7 @@ from flow_spark.channel.wire import (
     COUNTS,
     FRAME,
     HELLO,
+    LONGEST_FRAME,
     MAGIC,
     NONCE_SIZE,
     SOCKET_BUFFER,
@@ -19,7 +20,7 @@ from flow_spark.channel.wire import (
     sign,
     tune,
 )
-from flow_spark.errors import ChannelError, PartitionChangedError
+from flow_spark.errors import ChannelError, LimitExceededError, PartitionChangedError
 
 __all__ = ["Push"]
 
@@ -72,6 +73,9 @@ class Push:
             kind: how `payload` is encoded.
             rows: the number of items in it.
             payload: the encoded items.
+
+        Raises:
+            LimitExceededError: if they are more than a frame may hold; nothing has been sent then.
         """
         self._frame(kind, rows, payload)
         self._rows += rows
@@ -126,6 +130,12 @@ class Push:
         self._socket.close()
 
     def _frame(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
+        if len(payload) > LONGEST_FRAME:
+            raise LimitExceededError(
+                f"{rows} item{'s' if rows != 1 else ''} of {len(payload):,} bytes cannot be sent "
+                f"to this process: {LONGEST_FRAME:,} at once are the most. Make less of it on "
+                "Spark before (map), divide it (flat_map_iterable), or leave it there (write)"
+            )
         head = FRAME.pack(kind, rows, len(payload))
         if len(payload) < _JOINED:
             self._write(head + payload)

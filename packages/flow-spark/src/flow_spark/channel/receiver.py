@@ -23,6 +23,7 @@ from flow_spark.channel.wire import (
     COUNTS,
     FRAME,
     HELLO,
+    LONGEST_FRAME,
     MAC_SIZE,
     MAGIC,
     NONCE_SIZE,
@@ -42,7 +43,6 @@ _log: Final = logging.getLogger("flow.spark")
 
 _BACKLOG: Final = 4096
 _HELLO_SIZE: Final = HELLO.size + MAC_SIZE
-_LONGEST_FRAME: Final = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +425,7 @@ class BatchReceiver:
             self._waiting.append(connection)
             return False
         code, connection.rows, length = FRAME.unpack(connection.buffer)
-        if length > _LONGEST_FRAME:
+        if length > LONGEST_FRAME:
             raise _BrokenError
         try:
             connection.kind = Kind(code)

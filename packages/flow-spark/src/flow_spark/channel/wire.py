@@ -24,6 +24,7 @@ __all__ = [
     "COUNTS",
     "FRAME",
     "HELLO",
+    "LONGEST_FRAME",
     "MAC_SIZE",
     "MAGIC",
     "NONCE_SIZE",
@@ -51,6 +52,9 @@ FRAME: Final = struct.Struct(">BIQ")
 
 COUNTS: Final = struct.Struct(">QQ")
 """The body of ``END``: all items of the partition, and the batches this attempt sent."""
+
+LONGEST_FRAME: Final = 2**31
+"""Bytes that may follow a frame's head; what claims to be longer is not of this protocol."""
 
 SOCKET_BUFFER: Final = 128 * 1024
 """Bytes in each direction's kernel buffer: what a task may be ahead of the driver's reading."""

@@ -25,7 +25,7 @@ from flow_spark.errors import SessionStartError, SparkJobError
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-__all__ = ["DriverJvm", "environment"]
+__all__ = ["DriverJvm", "environment", "write_settings"]
 
 _START_TIMEOUT_S: Final = 120.0
 _STOP_TIMEOUT_S: Final = 5.0
@@ -92,7 +92,7 @@ class DriverJvm:
 
         Args:
             java: the runtime to use.
-            conf: Spark settings, given to the launcher.
+            conf: Spark settings, given to the launcher in a file that nobody else can read.
             variables: environment variables for the JVM and the Python workers below it.
             log_level: of the JVM's log on stderr: OFF, ERROR, WARN, INFO …
 
@@ -105,12 +105,12 @@ class DriverJvm:
         facts = self.workspace / "gateway"
         log4j = self.workspace / "log4j2.properties"
         log4j.write_text(_log4j(log_level), encoding="utf-8")
-        command = [str(script)]
-        for key, value in conf.items():
-            command += ["--conf", f"{key}={value}"]
-        command.append("pyspark-shell")
+        settings = self.workspace / "spark.properties"
+        write_settings(settings, conf)
+        # Not as arguments: everybody on the machine can read these, and settings hold passwords.
+        given = ["--properties-file", str(settings), "--load-spark-defaults"]
         process = subprocess.Popen(
-            command,
+            [str(script), *given, "pyspark-shell"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -253,6 +253,30 @@ class _Quiet:
             self._held = [line]
         elif not line.startswith(_NOISE):
             self._stream.write(line)
+
+
+def write_settings(file: Path, conf: Mapping[str, str]) -> None:
+    """Write a properties file of Java that only this user can read.
+
+    Args:
+        file: is made.
+        conf: keys and values of any text.
+    """
+    lines = [f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items()]
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as writing:
+        writing.writelines(lines)
+
+
+def _escaped(text: str) -> str:
+    """As ``java.util.Properties`` reads it back; in UTF-16, as Java has it."""
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return "".join(_escaped_unit(unit) for (unit,) in struct.iter_unpack(">H", encoded))
+
+
+def _escaped_unit(unit: int) -> str:
+    char = chr(unit)
+    return char if char.isascii() and (char.isalnum() or char in "._-/") else f"\\u{unit:04x}"
 
 
 @contextlib.contextmanager

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import zipfile
 from pathlib import Path
-from typing import Final
+
+from flow_spark.pickling.modules import SHIPPED
 
 __all__ = ["packed"]
-
-_PACKAGES: Final = ("flow_core", "flow_spark", "typing_extensions")
-"""Ours, and what they import of others that PySpark does not need itself."""
 
 
 def packed(folder: Path) -> Path:
     """A zip of the packages that tasks import, for ``SparkContext.addPyFile``.
+
+    It has all of `SHIPPED` that are installed here, whether a flow uses them or not: which ones it
+    does is known only when it runs, and they are small.
 
     Args:
         folder: where to make it.
     """
     archive = folder / "flow_packages.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packing:
-        for name in _PACKAGES:
-            file = importlib.import_module(name).__file__
-            if file is None:
+        for name in SHIPPED:
+            found = importlib.util.find_spec(name)
+            if found is None or found.origin is None:
                 continue
-            root = Path(file).parent
-            if Path(file).stem != "__init__":
-                packing.write(file, Path(file).name)
+            file = Path(found.origin)
+            if file.stem != "__init__":
+                packing.write(file, file.name)
                 continue
-            for source in sorted(root.rglob("*.py")):
-                packing.write(source, Path(name) / source.relative_to(root))
+            for source in sorted(file.parent.rglob("*.py")):
+                packing.write(source, Path(name) / source.relative_to(file.parent))
     return archive

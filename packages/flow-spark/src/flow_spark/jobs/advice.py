@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from flow_spark.pickling.failures import text_of
+from flow_spark.pickling.modules import SHIPPED, importable
 
 __all__ = ["short", "way_out"]
 
@@ -61,14 +62,23 @@ def _no_package_of_ours(found: re.Match[str]) -> str:
     return (
         f"the executors' Python has no {found[1]}. A session that is made by "
         "flow_spark.session(master) brings it along; to one that was made elsewhere, install "
-        f"flow-spark in the Python of the executors, and {_SET}."
+        f"{found[1].replace('_', '-')} in the Python of the executors, and {_SET}."
     )
 
 
 def _no_package(found: re.Match[str]) -> str:
+    module = sys.modules.get(found[1])
+    if module is not None and not importable(module):
+        return (
+            f"the executors' Python has no {found[1]}, a module of this program that is not "
+            "installed. Such modules are sent along if a function refers to them as globals, and "
+            "if all that they hold can be pickled. Do so, or send the file: "
+            "spark.addArtifacts(path, pyfile=True), or install it there."
+        )
     return (
         f"the executors' Python has no {found[1]}. Install flow-spark there, with all that it "
-        f"needs; or if another Python on their machines has it, {_SET}."
+        "needs, and what the functions of the flow import; or if another Python on their machines "
+        f"has it, {_SET}."
     )
 
 
@@ -83,7 +93,7 @@ def _no_program(found: re.Match[str]) -> str:
 
 _KNOWN: Final[tuple[tuple[str, Callable[[re.Match[str]], str]], ...]] = (
     (r"Python in worker has different version: (\d+\.\d+)", _other_version),
-    (r"No module named '(flow_\w+)", _no_package_of_ours),
+    (rf"No module named '({'|'.join(SHIPPED)})\b", _no_package_of_ours),
     (r"No module named '(\w+)", _no_package),
     (r"PACKAGE_NOT_INSTALLED\] (\w+)", _no_package),
     (r'Cannot run program "([^"]+)"', _no_program),

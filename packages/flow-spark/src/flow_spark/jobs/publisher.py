@@ -28,7 +28,7 @@ from flow_core.subscribers.blocking import check_may_block
 from flow_core.subscribers.strict import core_subscriber
 from flow_spark.jobs.origin import Job, Runs
 
-__all__ = ["JobSource"]
+__all__ = ["JobSource", "JobSubscription"]
 
 T = TypeVar("T")
 
@@ -177,6 +177,11 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         self._cancelled = self._open = self._running = False
         self._fused: Iterator[T] | None = None
         self._ahead: T | Empty = EMPTY
+
+    @property
+    def job(self) -> Job:
+        """The job."""
+        return self._job
 
     def start(self) -> None:
         """Hand this over as the subscription, then serve what was requested meanwhile (§1.9)."""

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
+from typing_extensions import TypeIs
+
 from flow_core.errors import FlowError
+from flow_core.stages import Program
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.jobs.origin import FrameRows, Job, readable
 from flow_spark.jobs.streaming import Delivery, StreamJob, StreamSettings
@@ -68,9 +71,19 @@ class StreamOrigin(FrameRows):
             "of pyspark.sql.streaming)"
         )
 
-    def job(self, program: RemoteProgram | None, name: str) -> StreamJob:
-        """See `Runs.job`; the query's own name counts, if it has one."""
-        return StreamJob(self._df, self._reader, self.as_, program, self._settings)
+    def job(
+        self, program: RemoteProgram | None, name: str, *, consumer: str | None = None
+    ) -> StreamJob:
+        """See `Runs.job`; the query's own name counts, if it has one.
+
+        Args:
+            program: as there.
+            name: as there.
+            consumer: the operator that deals with the micro-batches, if there is one.
+        """
+        stages = [stage.name for stage in program.stages] if _has_stages(program) else []
+        settings = self._settings.after(*stages, *([] if consumer is None else [consumer]))
+        return StreamJob(self._df, self._reader, self.as_, program, settings)
 
     @property
     def chunked(self) -> bool:
@@ -81,6 +94,10 @@ class StreamOrigin(FrameRows):
     def settings(self) -> StreamSettings:
         """How its query runs."""
         return self._settings
+
+    def behind(self, name: str) -> StreamOrigin:
+        """The same rows, if they are columns, known as what the operator of this name has made."""
+        return StreamOrigin(self._given, self.as_, self._settings.after(name))
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
         """The rows that `change` makes of the whole DataFrame, in Catalyst.
@@ -96,6 +113,10 @@ class StreamOrigin(FrameRows):
 
     def __repr__(self) -> str:
         return f"from_stream({self._columns()})"
+
+
+def _has_stages(program: object) -> TypeIs[Program[Any, Any]]:  # Any: of items of any type
+    return isinstance(program, Program)
 
 
 @final
@@ -126,20 +147,23 @@ class EachBatch:
     Args:
         origin: the stream.
         deal: what is done with each.
+        name: of the operator.
     """
 
-    __slots__ = ("_deal", "_origin")
+    __slots__ = ("_deal", "_name", "_origin")
 
-    def __init__(self, origin: StreamOrigin, deal: Deal) -> None:
+    def __init__(self, origin: StreamOrigin, deal: Deal, name: str) -> None:
+        self._name: Final = name
         self._origin: Final = origin
         self._deal: Final = deal
 
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """See `Runs.job`; the items of the job are of `MicroBatch`."""
-        return _EachBatchJob(self._origin.job(program, name), self._deal)
+        job = self._origin.job(program, name, consumer=self._name)
+        return _EachBatchJob(job, self._deal)
 
     def __repr__(self) -> str:
-        return f"for_each_batch over {self._origin!r}"
+        return f"{self._name} over {self._origin!r}"
 
 
 class _CutError(FlowError):

@@ -10,7 +10,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from flow_spark.channel.handover import BatchLine, BatchListener, Handover, label_of
@@ -52,12 +52,18 @@ class StreamSettings:
         checkpoint: where Spark keeps how far it is; None takes a temporary one.
         trigger: what `DataStreamWriter.trigger` is given.
         output_mode: what `DataStreamWriter.outputMode` is given.
+        stages: the names of what was done with the rows of the source already.
     """
 
     name: str | None
     checkpoint: str | None
     trigger: Mapping[str, Any]  # Any: as PySpark has it, a str or a bool
     output_mode: str
+    stages: tuple[str, ...] = ()
+
+    def after(self, *names: str) -> StreamSettings:
+        """The settings for what comes of the rows behind more stages."""
+        return replace(self, stages=self.stages + names)
 
 
 @final
@@ -237,6 +243,11 @@ class StreamJob:
         self._receiver: BatchReceiver | None = None
         self._query: _Query | None = None
 
+    @property
+    def endless(self) -> bool:
+        """Whether it waits for more when it has taken all that there is."""
+        return "availableNow" not in self._settings.trigger
+
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
         for delivery in self.deliveries():
             yield from delivery
@@ -322,7 +333,7 @@ class StreamJob:
     def _started(self, listener: BatchListener) -> _Query | None:
         settings = self._settings
         if settings.checkpoint is not None:
-            claim(self._df, settings.checkpoint, settings.name)
+            claim(self._df, settings.checkpoint, settings.name, settings.stages)
         writer = self._df.writeStream.outputMode(settings.output_mode)
         if settings.checkpoint is not None:
             writer = writer.option("checkpointLocation", settings.checkpoint)

@@ -10,15 +10,22 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
-__all__ = ["importable", "own_paths"]
+__all__ = ["SHIPPED", "importable", "own_paths"]
+
+SHIPPED: Final = ("flow_core", "flow_multicast", "flow_ops", "flow_spark", "typing_extensions")
+"""What a session brings along to executors on other machines, if it is installed here."""
 
 
 def importable(module: ModuleType) -> bool:
-    """Whether a worker has `module`: it is installed, and not just a script or a test."""
+    """Whether a worker has `module`: it is shipped or installed, and no script, test or the like.
+
+    What is installed here is taken to be installed on the executors, too.
+    """
     if module.__name__ == "__main__":
         return False
-    if module.__name__.partition(".")[0].startswith("flow_"):
+    if module.__name__.partition(".")[0] in SHIPPED:
         return True
     file = getattr(module, "__file__", None)
     return not isinstance(file, str) or _installed(file)

@@ -1,12 +1,13 @@
 """Send functions and items to Python workers, and get items back.
 
 Classes and functions of modules that a worker cannot import (``__main__``, a script, a test) are
-pickled by value. What comes back refers to them by id, so that the driver gets instances of its
-own classes.
+pickled by value, and so are these modules themselves. What comes back refers to the classes by id,
+so that the driver gets instances of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import io
@@ -29,7 +30,7 @@ from flow_spark.pickling.by_value import (
 from flow_spark.pickling.culprit import culprit
 from flow_spark.pickling.modules import importable
 
-__all__ = ["ClassReference", "ItemSender", "TaskSender", "dumps", "find_class"]
+__all__ = ["ClassReference", "ItemSender", "TaskSender", "class_of_one_run", "dumps", "find_class"]
 
 _PROTOCOL: Final = 5
 
@@ -38,6 +39,9 @@ _WAYS_OUT: Final = (
     "and the like cannot be: create them inside the function, pass plain values instead, or keep "
     "this step in this process, behind a boundary such as observe_on."
 )
+
+_OF_IMPORT: Final = frozenset({"__builtins__", "__cached__", "__loader__", "__spec__"})
+"""What a module has of the import system."""
 
 ClassReference = str | tuple[str, str]
 """cloudpickle's id of a class that travelled by value, or a module and a qualified name."""
@@ -129,6 +133,36 @@ class ItemSender:
         return _dump_items(items, self)
 
 
+def class_of_one_run(obj: object) -> type | None:
+    """A class in `obj` that a process of another run would not find, in a task.
+
+    Such classes have come by value, and have an id in one run of the program only.
+
+    Args:
+        obj: what cannot be pickled plainly here.
+    """
+    sender = _Noting()
+    with contextlib.suppress(Exception):
+        _ItemPickler(io.BytesIO(), sender).dump(obj)
+    return sender.found
+
+
+@final
+class _Noting:
+    """Notes the first class that goes by its id, or that has no name to be found by."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: type | None = None
+
+    def reference(self, cls: type, /) -> ClassReference | None:
+        reference = _reference_from_task(cls)
+        if self.found is None and not isinstance(reference, tuple):
+            self.found = cls
+        return reference
+
+
 def _dump_program(obj: object) -> bytes:
     with _registry:
         buffer = io.BytesIO()
@@ -144,9 +178,12 @@ def _dump_program(obj: object) -> bytes:
 class _ProgramPickler(ByValuePickler):
     """Pickles functions and classes by value where the worker could not import them."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(
+        self, file: io.BytesIO, sendable: dict[types.ModuleType, bool] | None = None
+    ) -> None:
         super().__init__(file, protocol=_PROTOCOL)
         self._registered: list[types.ModuleType] = []
+        self._sendable: Final = {} if sendable is None else sendable
 
     def reducer_override(self, obj: Any) -> Any:  # Any: as in pickle.Pickler
         if isinstance(obj, (type, types.FunctionType)):
@@ -155,12 +192,41 @@ class _ProgramPickler(ByValuePickler):
             if module is not None and not importable(module) and module.__name__ not in known:
                 by_value(module)
                 self._registered.append(module)
+        elif isinstance(obj, types.ModuleType) and not importable(obj) and self._can_send(obj):
+            # Filled when it is there already: modules refer to each other, and to themselves.
+            return types.ModuleType, (obj.__name__,), _contents(obj), None, None, _fill
         return super().reducer_override(obj)
+
+    def _can_send(self, module: types.ModuleType) -> bool:
+        """Whether all that a module holds can be pickled; else it goes by its name."""
+        known = self._sendable.get(module)
+        if known is None:
+            self._sendable[module] = True  # for those that refer to it
+            trial = _ProgramPickler(io.BytesIO(), self._sendable)
+            try:
+                trial.dump(_contents(module))
+            except Exception:
+                known = False
+            else:
+                known = True
+            finally:
+                trial.forget()
+            self._sendable[module] = known
+        return known
 
     def forget(self) -> None:
         """Undo what `reducer_override` has told cloudpickle."""
         for module in self._registered:
             no_longer_by_value(module)
+
+
+def _contents(module: types.ModuleType) -> dict[str, Any]:  # Any: globals of any type
+    return {name: value for name, value in vars(module).items() if name not in _OF_IMPORT}
+
+
+def _fill(module: types.ModuleType, contents: dict[str, Any]) -> None:
+    """In a worker: give a module that came by value what it holds."""
+    vars(module).update(contents)
 
 
 def _dump_items(items: list[Any], sender: TaskSender | ItemSender) -> bytes:
@@ -176,7 +242,7 @@ def _dump_items(items: list[Any], sender: TaskSender | ItemSender) -> bytes:
 class _ItemPickler(ByValuePickler):
     """Pickles items; classes that a plain pickle could not name are referred to by id."""
 
-    def __init__(self, file: io.BytesIO, sender: TaskSender | ItemSender) -> None:
+    def __init__(self, file: io.BytesIO, sender: TaskSender | ItemSender | _Noting) -> None:
         super().__init__(file, protocol=_PROTOCOL)
         self._sender: Final = sender
 
