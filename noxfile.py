@@ -81,6 +81,7 @@ SOAK = {  # here, and where CI is set; `tests` takes 2, 100000 and 4000
 }
 
 SPARK = {
+    "FLOW_REQUIRE": "1",  # nothing is skipped because something is missing
     "FLOW_SOAK_S": "300",  # `pytest -m cluster` takes 20
 }
 
