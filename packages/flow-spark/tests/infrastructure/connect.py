@@ -35,7 +35,7 @@ class ConnectServer:
     ) -> None:
         if missing := [name for name in ("grpc", "grpc_status") if find_spec(name) is None]:
             pytest.skip(f"a client of Spark Connect needs: {', '.join(missing)}")
-        settings = {
+        settings: dict[str, str | int] = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": "0",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -54,7 +54,7 @@ class ConnectServer:
         variables = {**runtime.variables(), "SPARK_DAEMON_MEMORY": "1g"}
         self.server = Server("connect", [*command, "spark-internal"], runtime.folder, variables)
         started = self.server.wait_for(r"Spark Connect server started at: \S*?:(\d+)")
-        self.url = f"sc://127.0.0.1:{started[1]}"
+        self.url = f"sc://{settings['spark.connect.grpc.binding.address']}:{started[1]}"
         port = self.server.wait_for(r"Successfully started service 'SparkUI' on port (\d+)")[1]
         applications = f"http://127.0.0.1:{port}/api/v1/applications"
         self._executors = f"{applications}/{_answer(applications)[0]['id']}/executors"
