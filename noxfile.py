@@ -80,6 +80,11 @@ SOAK = {  # here, and where CI is set; `tests` takes 2, 100000 and 4000
     "FLOW_SOAK_ROUNDS": ("1000000", "100000"),
 }
 
+SPARK = {
+    "FLOW_REQUIRE": "1",  # nothing is skipped because something is missing
+    "FLOW_SOAK_S": "300",  # `pytest -m cluster` takes 20
+}
+
 # --- Helpers ------------------------------------------------------------------------------------
 
 
@@ -317,7 +322,9 @@ def spark(session: nox.Session) -> None:
     install(session, "flow-spark", "flow-ops", "flow-multicast")
     session.install(*dependencies("test"))
     options = ("-m", "cluster", "--timeout=600", *session.posargs)
-    session.run("pytest", "packages/flow-spark/tests", "tests/faults/test_jvm.py", *options)
+    folders = ("packages/flow-spark/tests", "tests/faults/test_jvm.py")
+    env = {name: os.environ.get(name, value) for name, value in SPARK.items()}
+    session.run("pytest", *folders, *options, env=env)
 
 
 # Sessions that come with their subject go here: docs.

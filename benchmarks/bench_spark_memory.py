@@ -1,19 +1,22 @@
 """Twenty million rows through this process, in each direction, and what the driver holds meanwhile.
 
 * in: a DataFrame, pulled by a subscriber that requests 1,000 at a time;
+* stream_in: a streaming DataFrame, pulled like that, in micro-batches of a twentieth of the rows;
 * to_dataframe, write, subscriber: a flow of this process, as a DataFrame and written to Parquet;
 * stream: a flow of this process as a stream of Spark, through its spool on disk.
 
 At each tenth of the rows: the resident memory of the Python, and what is left on the heap of
-the JVM after a collection. From the second tenth on neither may grow by a tenth, or by 50 MiB.
+the JVM after a collection. From the second tenth on neither may grow by a tenth, or by 50 MiB;
+if one does, the process ends with an error when everything was measured.
 
-    python benchmarks/bench_spark_memory.py [in to_dataframe write subscriber stream] [--rows N]
+    python benchmarks/bench_spark_memory.py [DIRECTION ...] [--rows N]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -21,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, concat, lit
 from rich.console import Console
 from rich.table import Table
@@ -30,6 +33,7 @@ import flow_core as flow
 from flow_spark import (
     WriteSubscriber,
     from_dataframe,
+    from_stream,
     session,
     stream_source,
     to_dataframe,
@@ -38,6 +42,7 @@ from flow_spark import (
 
 AT_A_TIME = 1_000
 SAMPLES = 10
+MICRO_BATCHES = 20
 GROWTH = 0.1
 GROWTH_MIB = 50
 COLUMNS = "id long, text string, third double"
@@ -106,14 +111,32 @@ class ByThousands:
         self.done.set()
 
 
-def pulled(spark: SparkSession, samples: Samples, _: Path, rows: int) -> int:
+def widened(ids: DataFrame) -> DataFrame:
+    """The columns of every direction, of one with numbers."""
     text, third = concat(lit("row "), col("id")).alias("text"), (col("id") / 3).alias("third")
-    subscriber = ByThousands(samples)
-    from_dataframe(spark.range(rows).select("id", text, third)).subscribe(subscriber)
+    return ids.select("id", text, third)
+
+
+def read(rows: flow.Flow[Any], subscriber: ByThousands) -> int:
+    rows.subscribe(subscriber)
     subscriber.done.wait()
     if subscriber.error is not None:
         raise subscriber.error
     return subscriber.rows
+
+
+def pulled(spark: SparkSession, samples: Samples, _: Path, rows: int) -> int:
+    return read(from_dataframe(widened(spark.range(rows))), ByThousands(samples))
+
+
+def pulled_from_a_stream(spark: SparkSession, samples: Samples, folder: Path, rows: int) -> int:
+    files = folder / "files"
+    # One file is one micro-batch: `rows` is a multiple of their number.
+    spark.range(0, rows, 1, MICRO_BATCHES).write.parquet(str(files))
+    reader = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+    there = widened(reader.parquet(str(files)))
+    stream = from_stream(there, checkpoint=folder / "state", trigger="available-now")
+    return read(stream, ByThousands(samples))
 
 
 def framed(spark: SparkSession, samples: Samples, _: Path, rows: int) -> int:
@@ -159,6 +182,7 @@ Direction = Callable[[SparkSession, Samples, Path, int], int]
 
 DIRECTIONS: dict[str, Direction] = {
     "in": pulled,
+    "stream_in": pulled_from_a_stream,
     "to_dataframe": framed,
     "write": written,
     "subscriber": subscribed,
@@ -166,10 +190,10 @@ DIRECTIONS: dict[str, Direction] = {
 }
 
 
-def verdict(samples: list[float]) -> str:
+def growth(samples: list[float]) -> tuple[float, bool]:
+    """MiB since the second tenth at the most, and whether that is more than there may be."""
     grown = max(samples[1:]) - samples[1]
-    met = grown < GROWTH_MIB or grown < samples[1] * GROWTH
-    return f"+{grown:.0f}{'' if met else ', grows'}"
+    return grown, grown >= GROWTH_MIB and grown >= samples[1] * GROWTH
 
 
 def main() -> None:
@@ -177,11 +201,13 @@ def main() -> None:
     parser.add_argument("directions", nargs="*", help=f"all if none: {', '.join(DIRECTIONS)}")
     parser.add_argument("--rows", type=int, default=20_000_000)
     options = parser.parse_args()
-    rows = options.rows // SAMPLES * SAMPLES
+    step = SAMPLES * MICRO_BATCHES * AT_A_TIME
+    rows = max(options.rows // step, 1) * step
     table = Table(title=f"{rows:,} rows: MiB that the driver holds", title_justify="left")
     tenths = [f"{tenth * 100 // SAMPLES} %" for tenth in range(1, SAMPLES + 1)]
     for heading in ("direction", "", "s", *tenths, "growth"):
         table.add_column(heading, justify="left" if heading in {"direction", ""} else "right")
+    growing: list[str] = []
     for name in options.directions or DIRECTIONS:
         # A session for each, so that each begins with an empty heap.
         conf = {"spark.driver.memory": "1g"}
@@ -193,8 +219,14 @@ def main() -> None:
             raise AssertionError(f"{name}: {found:,} rows arrived, not {rows:,}")
         for what, held in (("Python", samples.python), ("JVM heap", samples.heap)):
             texts = [f"{mib:.0f}" for mib in held]
-            table.add_row(name, what, f"{seconds:.0f}", *texts, verdict(held))
+            grown, too_much = growth(held)
+            verdict = f"+{grown:.0f}{', grows' if too_much else ''}"
+            table.add_row(name, what, f"{seconds:.0f}", *texts, verdict)
+            if too_much:
+                growing.append(f"{name}: {what} +{grown:.0f} MiB")
     Console(width=130).print(table)
+    if growing:
+        sys.exit(f"memory grows: {'; '.join(growing)}")
 
 
 if __name__ == "__main__":

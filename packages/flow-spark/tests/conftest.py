@@ -13,6 +13,7 @@ import flow_spark
 
 from .infrastructure.fixtures import *  # noqa: F403 - its __all__ are the fixtures
 from .infrastructure.places import PLACES
+from .infrastructure.required import *  # noqa: F403 - its __all__ are hooks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
 import flow_core as flow
 from flow_core.flow import Flow
+from flow_core.stages import Stage, Translation
+from flow_core.stages.filtering import TAKE
 from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark import (
     NotPicklableError,
@@ -27,6 +31,9 @@ from flow_spark import (
     union,
 )
 from flow_spark.errors import RemoteTracebackError
+from flow_spark.jobs import lowering
+from flow_spark.jobs.lowering import Split, split
+from flow_spark.jobs.translations import translated
 
 from ..infrastructure.places import Place
 from ..tried import FLOWS, Half, Pair, halved, in_any_order
@@ -228,88 +235,194 @@ def multiset(items: list[Any]) -> Counter[str]:
 def order_is_no_matter(case: StageCase) -> bool:
     """Whether it makes the same of the same items in another order, as far as can be seen."""
     rng = random.Random(case.name)
-    for _ in range(40):
-        items = [rng.randint(-3, 12) for _ in range(rng.randint(0, 12))]
+    # The last one is longer than what any of them takes or skips.
+    for size in (*(rng.randint(0, 12) for _ in range(40)), 1100):
+        items = [rng.randint(-3, 12) for _ in range(size)]
         expected = multiset(case.model(items))
-        if any(multiset(case.model(rng.sample(items, len(items)))) != expected for _ in range(4)):
+        if any(multiset(case.model(rng.sample(items, size))) != expected for _ in range(4)):
             return False
     return True
 
 
+def parts(case: StageCase) -> Split | None:
+    """Where it runs if items have no order; None if it is refused then."""
+    try:
+        return split(case.apply(flow.range(0)).stages, ordered=False, ways_out="")
+    except OrderedOperatorError:
+        return None
+
+
 UNORDERED = [case for case in STAGE_CASES if order_is_no_matter(case)]
+# What runs in each partition and leaves something for the others.
+ALONE = [
+    case
+    for case in UNORDERED
+    if (found := parts(case)) and not found.local and case.model(list(range(20)))
+]
+COMBINED = [case for case in UNORDERED if (found := parts(case)) and found.combine]
+
+EXAMPLES = 60
+PARTITIONS = 3
+FEWEST, MOST = 30, 200
+AT_LEAST_RUN = 0.7
+AT_LEAST_COMBINED = 0.4
 
 
-def pipelines(cases: list[StageCase]) -> st.SearchStrategy[StageCase]:
-    return st.lists(st.sampled_from(cases), max_size=6).map(
-        lambda chosen: functools.reduce(
-            StageCase.then, chosen, StageCase("|", lambda f: f, lambda items: items)
-        )
-    )
+def any_of(
+    cases: Sequence[StageCase], min_size: int, max_size: int
+) -> st.SearchStrategy[list[StageCase]]:
+    return st.lists(st.sampled_from(cases), min_size=min_size, max_size=max_size)
 
 
-inputs = st.lists(st.integers(-3, 12), max_size=20)
-some = settings(
-    max_examples=10,
+def chained(*chosen: list[StageCase]) -> StageCase:
+    return functools.reduce(StageCase.then, itertools.chain(*chosen))
+
+
+ordered_pipelines = st.builds(chained, any_of(STAGE_CASES, 1, 6))
+# Every other one has a stage that is combined of what the partitions gave.
+unordered_pipelines = st.builds(
+    chained,
+    any_of(ALONE, 0, 2),
+    st.one_of(any_of(COMBINED, 1, 1), any_of(UNORDERED, 1, 1)),
+    any_of(UNORDERED, 0, 3),
+)
+# Derandomized: every mode gets the same ones.
+drawn = settings(
+    max_examples=EXAMPLES,
     deadline=None,
     derandomize=True,
     database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.too_slow],
 )
-many = settings(some, max_examples=60, derandomize=False)
 
 
-def ordered_agrees(place: Place, case: StageCase, items: list[int]) -> None:
-    there = flow.from_iterable(items).pipe(on_spark(place.spark, partitions=1))
+@dataclass
+class Tried:
+    """The pipelines that one mode was given, and what has become of them."""
 
-    assert list(case.apply(there)) == list(case.apply(flow.from_iterable(items)))
+    names: list[str] = field(default_factory=list)
+    refused: int = 0
+    combined: int = 0
+
+    def __str__(self) -> str:
+        return f"{len(self.names)} drawn, {self.refused} refused, {self.combined} combined"
+
+    def are_enough(self) -> None:
+        """Not so many are refused, or run in one place only, that nothing is left to compare."""
+        run = len(self.names) - self.refused
+        assert run >= AT_LEAST_RUN * len(self.names), self
+        assert self.combined >= AT_LEAST_COMBINED * len(self.names), self
+
+    def are_those_of_other_modes(self, kind: str) -> None:
+        assert self.names == DRAWN.setdefault(kind, self.names)
 
 
-def unordered_agrees(place: Place, case: StageCase, items: list[int]) -> None:
-    there = flow.from_iterable(items).pipe(on_spark(place.spark, partitions=3))
-    try:
-        found = list(case.apply(there))
-    except OrderedOperatorError:
-        return  # refused, and so not wrong
-    assert multiset(found) == multiset(list(case.apply(flow.from_iterable(items))))
+DRAWN: dict[str, list[str]] = {}
+
+
+def numbers(count: int, modulus: int) -> Callable[[Flow[int]], Flow[int]]:
+    """Makes of a range what pipelines read: few numbers again and again, or many once."""
+    assert count >= FEWEST
+    return lambda ints: ints.map(lambda n: n * 7 % modulus - 3)
+
+
+def placed(place: Place, count: int) -> Flow[int]:
+    return flow.range(count).pipe(on_spark(place.spark, partitions=PARTITIONS))
+
+
+def compare_unordered(place: Place, tried: Tried, only: settings = drawn) -> None:
+    """Give the drawn pipelines to Spark and to this process."""
+
+    @only
+    @given(
+        case=unordered_pipelines,
+        count=st.integers(FEWEST, MOST),
+        modulus=st.sampled_from([5, 31, 1009]),
+    )
+    def agree(case: StageCase, count: int, modulus: int) -> None:
+        tried.names.append(f"{case.name} of {count}, {modulus}")
+        made = numbers(count, modulus)
+        if (found := parts(case)) is None:
+            tried.refused += 1
+            with pytest.raises(OrderedOperatorError):
+                list(case.apply(made(placed(place, count))))
+            return
+        tried.combined += found.combine > 0
+        there = list(case.apply(made(placed(place, count))))
+        assert multiset(there) == multiset(list(case.apply(made(flow.range(count)))))
+
+    agree()
 
 
 def test_there_are_stages_for_which_the_order_is_no_matter() -> None:
-    assert len(UNORDERED) > 20
+    assert len(ALONE) > 5
+    assert len(COMBINED) > 10
+    assert len(UNORDERED) > len(ALONE) + len(COMBINED)
 
 
 @pytest.mark.cluster
-@some
-@given(case=pipelines(list(STAGE_CASES)), items=inputs)
-def test_some_random_pipelines_give_the_same_list(
-    place: Place, case: StageCase, items: list[int]
-) -> None:
-    ordered_agrees(place, case, items)
+@pytest.mark.parametrize("count", [FEWEST, MOST])
+def test_what_random_pipelines_read_is_spread_over_all_partitions(place: Place, count: int) -> None:
+    def partition_of(_: int) -> int:
+        from pyspark import TaskContext
 
+        context = TaskContext.get()
+        assert context is not None
+        return context.partitionId()
 
-@pytest.mark.cluster
-@some
-@given(case=pipelines(UNORDERED), items=inputs)
-def test_some_random_pipelines_give_the_same_multiset(
-    place: Place, case: StageCase, items: list[int]
-) -> None:
-    unordered_agrees(place, case, items)
+    found = Counter(numbers(count, 5)(placed(place, count)).map(partition_of))
 
-
-@pytest.mark.cluster
-@pytest.mark.timeout(900)
-@many
-@given(case=pipelines(list(STAGE_CASES)), items=inputs)
-def test_many_random_pipelines_give_the_same_list(
-    place: Place, case: StageCase, items: list[int]
-) -> None:
-    ordered_agrees(place, case, items)
+    assert set(found) == set(range(PARTITIONS))
+    assert min(found.values()) >= FEWEST // PARTITIONS
 
 
 @pytest.mark.cluster
 @pytest.mark.timeout(900)
-@many
-@given(case=pipelines(UNORDERED), items=inputs)
-def test_many_random_pipelines_give_the_same_multiset(
-    place: Place, case: StageCase, items: list[int]
+def test_random_pipelines_give_the_same_multiset(place: Place) -> None:
+    tried = Tried()
+
+    compare_unordered(place, tried)
+
+    print(f"{place.name}: {tried}")
+    tried.are_enough()
+    tried.are_those_of_other_modes("unordered")
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_random_pipelines_find_what_combines_only_one_partition(
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unordered_agrees(place, case, items)
+    """A defect is put into every translation: what a second partition gave is left out."""
+
+    def of_one_partition(stage: Stage[Any, Any]) -> Translation | None:
+        found = translated(stage)
+        if found is None or not found.combine:
+            return found
+        return Translation(found.partial, (Stage(TAKE, 1), *found.combine))
+
+    monkeypatch.setattr(lowering, "translated", of_one_partition)
+    first_only = settings(drawn, phases=[Phase.generate], report_multiple_bugs=False)
+    tried = Tried()
+
+    with pytest.raises(AssertionError, match="Counter"):
+        compare_unordered(place, tried, first_only)
+
+    assert tried.combined
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_random_pipelines_give_the_same_list_when_it_is_ordered(place: Place) -> None:
+    tried = Tried()
+
+    @drawn
+    @given(case=ordered_pipelines, items=st.lists(st.integers(-3, 12), max_size=20))
+    def agree(case: StageCase, items: list[int]) -> None:
+        tried.names.append(f"{case.name} of {items}")
+        there = flow.from_iterable(items).pipe(on_spark(place.spark, partitions=1))
+        assert list(case.apply(there)) == list(case.apply(flow.from_iterable(items)))
+
+    agree()
+
+    tried.are_those_of_other_modes("ordered")

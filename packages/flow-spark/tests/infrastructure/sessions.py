@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from typing import TypeVar
 
 __all__ = ["Sessions"]
+
+T = TypeVar("T")
 
 
 class Sessions:
@@ -18,8 +17,8 @@ class Sessions:
     def __init__(self) -> None:
         self._open = contextlib.ExitStack()
 
-    def switch(self, opening: AbstractContextManager[SparkSession]) -> SparkSession:
-        """Close the session that is open, and enter another one."""
+    def switch(self, opening: AbstractContextManager[T]) -> T:
+        """Close the session that is open, and enter another one, or what holds one."""
         self.close()
         return self._open.enter_context(opening)
 
