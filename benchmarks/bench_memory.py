@@ -7,10 +7,9 @@ what waits. References to them are counted, so that nothing weighs little by not
 from __future__ import annotations
 
 import asyncio
-import gc
 import queue
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import final
 
 import reactivex
@@ -68,20 +67,25 @@ NUMBERS = tuple(range(1_000_000, 1_000_000 + ITEMS))
 
 @final
 class Stalled:
-    """A subscriber that requests as many as it is told to, and keeps what holds the others."""
+    """A subscriber that requests as many as it is told to, and keeps what holds others."""
 
     def __init__(self, requested: int = 0) -> None:
         self.requested = requested
+        self.subscription: Subscription | None = None
         self.kept: list[object] = []
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        self.kept.append(subscription)
+        self.subscription = subscription
         if self.requested:
             subscription.request(self.requested)
 
     def on_next(self, item: object, /) -> None:
         if not isinstance(item, int):
             self.kept.append(item)  # a group or a window, in which items wait
+
+    def cancel(self) -> None:
+        if self.subscription is not None:
+            self.subscription.cancel()
 
     def on_error(self, error: BaseException, /) -> None:
         raise error
@@ -108,7 +112,7 @@ def inline(task: Callable[[], object]) -> None:
     task()
 
 
-def stalled(made: Flow[object], requested: int = 0) -> object:
+def stalled(made: Flow[object], requested: int = 0) -> Stalled:
     """What holds all that waits in a flow."""
     subscriber = Stalled(requested)
     made.subscribe(subscriber)
@@ -141,14 +145,22 @@ def waiting() -> None:
         next(iterator)
         return iterator
 
-    def awaited(items: int) -> object:
+    def awaited(items: int) -> AsyncIterator[int]:
         iterator = iterate_async(ones(items + 1), items + 1)
         loop.run_until_complete(anext(iterator))
         return iterator
 
+    def left(iterator: AsyncIterator[int]) -> None:
+        if isinstance(iterator, AsyncGenerator):
+            loop.run_until_complete(iterator.aclose())
+
     loop = asyncio.new_event_loop()
 
-    def mapped_later(items: int) -> object:
+    def cancelled(waiting: Stalled) -> None:
+        waiting.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+
+    def mapped_later(items: int) -> Stalled:
         made = ones(items).pipe(map_async(one_later, max_concurrency=items, loop=loop))
         waiting = stalled(made)
         loop.run_until_complete(asyncio.sleep(0))  # the tasks are made
@@ -237,7 +249,7 @@ def waiting() -> None:
                 items,
             ),
         ),
-        Store("map_async", mapped_later),
+        Store("map_async", mapped_later, free=cancelled),
         Store(
             "concat_map, outer items",
             lambda items: stalled(
@@ -292,7 +304,7 @@ def waiting() -> None:
             ),
         ),
         Store("for", iterated),
-        Store("async for", awaited),
+        Store("async for", awaited, free=left),
         Store("share", lambda items: stalled(ones(items).pipe(share(prefetch=items)))),
         Store("create", lambda items: stalled(emitted(items))),
         Store("MulticastProcessor", multicast),
@@ -300,7 +312,6 @@ def waiting() -> None:
         Store("reactivex, observe_on", in_observe_on_of_reactivex, by="reactivex"),
         Store("reactivex, zip", in_zip_of_reactivex, by="reactivex"),
     )
-    gc.collect()
     loop.close()
 
 

@@ -18,6 +18,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -348,6 +349,8 @@ class Store:
     """As in `Case`."""
     of: Sequence[object] = (ITEM,)
     """What it is filled with: the same one again and again, or as many as it is to keep."""
+    free: Callable[[Any], object] = lambda _: None
+    """What ends it, given what `fill` gave, if it does not end when nobody holds it."""
 
 
 def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
@@ -372,7 +375,7 @@ def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
     found: dict[str, float] = {}
     rows: list[dict[str, object]] = []
     for store in stores:
-        store.fill(10)  # what is made once, for all
+        store.free(store.fill(10))  # what is made once, for all
         gc.collect()
         references = _references(store.of)
         tracemalloc.start()
@@ -384,6 +387,7 @@ def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
         held = _references(store.of) - references
         if held < items:
             raise AssertionError(f"{title}: {store.name} holds {held:,} of {items:,} items")
+        store.free(filled)
         del filled
         found[store.name] = each = (after - before) / items
         met = store.mark is None or each <= store.mark

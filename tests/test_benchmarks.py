@@ -220,6 +220,20 @@ def test_a_store_that_holds_less_than_it_was_told_to_is_refused(
         rounds.weigh("title", rounds.Store("lazy", lambda items: [rounds.ITEM] * (items - 10)))
 
 
+def test_a_store_that_does_not_end_by_itself_is_ended_each_time(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds = load("rounds")
+    kept: list[list[object]] = []
+
+    def fill(items: int) -> list[object]:
+        kept.append([rounds.ITEM] * items)
+        return kept[-1]
+
+    rounds.weigh("title", rounds.Store("list", fill, free=kept.remove))
+    assert not kept
+
+
 @pytest.fixture
 def guarded(
     load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
