@@ -35,7 +35,7 @@ SQUARES = tuple(size * size for size in (10, 17, 32, 56, 100, 173))
 """Items of as many inner flows as each has items."""
 ACROSS = (1_000, 3_000, 10_000, 30_000, 100_000)
 """Items that go to another thread: a thread has to be started for the first."""
-AGAIN = 5
+AGAIN = 3
 """How often a thread gets the most items in a round, since it may have to wait for its turn."""
 EACH = 30
 """The items of each of them."""

@@ -628,7 +628,7 @@ def compare_growth(spark: SparkSession, rows: int, rounds: int) -> None:
         Curve("mapInArrow by hand", by_hand),
         Curve("absorbed stages", by_flow, 1.05),
         axis="rows",
-        sizes=tuple(rows // part for part in (27, 9, 3, 1)),
+        sizes=tuple(rows // part for part in (8, 4, 2, 1)),
         rounds=rounds,
         clock=time.perf_counter,
     )
