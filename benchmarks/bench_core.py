@@ -33,6 +33,8 @@ ITEMS = 100_000
 PEER_ITEMS = 10_000
 """As many as ReactiveX can be asked for, with each of its operators."""
 
+MORE_ROUNDS = 21
+"""Where the mark is nearer to 1 than single rounds are to each other."""
 NOISE = 1.05
 """What must not cost more than something else; a twentieth is noise."""
 
@@ -523,6 +525,7 @@ def free_stages() -> None:
         ),
         items=ITEMS,
         ways=("with", "without"),
+        rounds=MORE_ROUNDS,
     )
 
 

@@ -1,27 +1,42 @@
 """How time grows with items, stages, sources, keys and subscribers: it has to be in proportion.
 
-Each work gives the number of items that its callbacks got, which is the same in all cases.
+Each work gives the sum of what its callbacks got, which is the same in all cases.
 """
 
 from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import math
+import time
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import final
 
 import flow_core as flow
+from bench_ops import (
+    Summing,
+    four_by_lock,
+    four_by_merge,
+    hop_by_credit,
+    hop_by_observe_on,
+    summed,
+)
 from flow_core import Flow, Subscriber, Subscription
 from flow_multicast import DirectProcessor, MulticastProcessor, ReplayProcessor, publish
-from flow_ops import GroupedFlow, concat, concat_map, flat_map, group_by, merge, observe_on, zip
+from flow_ops import GroupedFlow, concat, concat_map, flat_map, group_by, merge, zip
 from rounds import Curve, grow
 
 LINEAR = 1.05
 ITEMS = (300, 1_000, 3_000, 10_000, 30_000)
 MANY = (10, 30, 100, 300, 1_000)
 """How many stages, sources, keys and subscribers."""
+SQUARES = tuple(size * size for size in (10, 17, 32, 56, 100, 173))
+"""Items of as many inner flows as each has items."""
+ACROSS = (1_000, 3_000, 10_000, 30_000, 100_000)
+"""Items that go to another thread: a thread has to be started for the first."""
+AGAIN = 3
+"""How often a thread gets the most items in a round, since it may have to wait for its turn."""
 EACH = 30
 """The items of each of them."""
 THROUGH = 100
@@ -36,49 +51,45 @@ def is_positive(n: int) -> bool:
     return n > 0
 
 
-@final
-class Counting:
-    """A callback that counts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, _: object) -> None:
-        self.count += 1
+def add(total: int, n: int) -> int:
+    return total + n
 
 
-def pushed(make: Callable[[int], Flow[object]]) -> Callable[[int], int]:
-    """How many items a subscriber gets."""
-
-    def work(size: int) -> int:
-        counting = Counting()
-        make(size).subscribe(counting).wait()
-        return counting.count
-
-    return work
+def second(_: int, n: int) -> int:
+    return n
 
 
-def pulled(make: Callable[[int], Flow[object]]) -> Callable[[int], int]:
-    """How many items iterating gives."""
+def pushed(make: Callable[[int], Flow[int]]) -> Callable[[int], int]:
+    """The sum of what a subscriber gets."""
+    return lambda size: summed(make(size))
+
+
+def pulled(make: Callable[[int], Iterable[int]]) -> Callable[[int], int]:
+    """The sum of what iterating gives."""
 
     def work(size: int) -> int:
-        counting = Counting()
+        total = Summing()
         for item in make(size):
-            counting(item)
-        return counting.count
+            total(item)
+        return total.total
 
     return work
 
 
-# -- items
+# -- items: those from 1 on, so that it is the same whether something has mapped or filtered them
+
+
+def upward(size: int) -> Flow[int]:
+    return flow.range(1, size + 1)
 
 
 def by_loop(size: int) -> int:
-    counting = Counting()
-    for n in range(size):
-        if is_positive(increment(n)):
-            counting(n)
-    return counting.count
+    total = Summing()
+    for each in range(size):
+        n = increment(each)
+        if is_positive(n):
+            total(n)
+    return total.total
 
 
 def chain(size: int) -> Flow[int]:
@@ -93,20 +104,27 @@ def hidden_just(n: int) -> Flow[int]:
     return flow.just(n).hide()
 
 
+def cut(size: int) -> Flow[int]:
+    return flow.range(1 - size // 10, 2 * size).skip(size // 10).take(size)
+
+
 def awaited(size: int) -> int:
-    counting = Counting()
+    total = Summing()
 
     async def consume() -> None:
         async for n in chain(size):
-            counting(n)
+            total(n)
 
     asyncio.run(consume())
-    return counting.count
+    return total.total
 
 
-def hopped(size: int) -> int:
-    with ThreadPoolExecutor(1) as pool:
-        return pushed(lambda size: flow.range(size).hide().pipe(observe_on(pool)))(size)
+def halves(size: int) -> tuple[Flow[int], Flow[int]]:
+    return flow.range(1, size // 2 + 1), flow.range(size // 2 + 1, size + 1)
+
+
+def hidden_halves(size: int) -> list[Flow[int]]:
+    return [half.hide() for half in halves(size)]
 
 
 def ten_keys(n: int) -> int:
@@ -114,27 +132,33 @@ def ten_keys(n: int) -> int:
 
 
 def ten_groups(size: int) -> int:
-    return grouped(size, ten_keys, 10)
+    return grouped(upward(size), ten_keys, 10)
 
 
-def grouped(size: int, key: Callable[[int], int], keys: int) -> int:
-    counting = Counting()
+def grouped(source: Flow[int], key: Callable[[int], int], keys: int) -> int:
+    total = Summing()
 
     def on_group(group: GroupedFlow[int, int]) -> None:
-        group.flow.subscribe(counting)
+        group.flow.subscribe(total)
 
-    flow.range(size).pipe(group_by(key, max_groups=keys)).subscribe(on_group)
-    return counting.count
+    source.pipe(group_by(key, max_groups=keys)).subscribe(on_group)
+    return total.total
+
+
+def multicast(size: int) -> int:
+    total = Summing()
+    processor: MulticastProcessor[int] = MulticastProcessor()
+    processor.flow.subscribe(total)
+    upward(size).subscribe(processor)
+    return total.total
 
 
 def replayed(size: int) -> int:
     processor: ReplayProcessor[int] = ReplayProcessor()
-    for n in range(size):
+    for n in range(1, size + 1):
         processor.on_next(n)
     processor.on_complete()
-    counting = Counting()
-    processor.flow.subscribe(counting)
-    return counting.count
+    return summed(processor.flow)
 
 
 def items() -> None:
@@ -144,38 +168,104 @@ def items() -> None:
         Curve("map and filter, iterated", pulled(chain), LINEAR),
         Curve("map and filter, subscribed", pushed(chain), LINEAR),
         Curve("map and filter, source hidden", pushed(hidden_chain), LINEAR),
+        Curve("map, filter and reduce", pushed(lambda size: chain(size).reduce(add, 0)), LINEAR),
+        Curve("skip and take, iterated", pulled(cut), LINEAR),
+        Curve("skip and take, subscribed", pushed(cut), LINEAR),
         Curve("async for", awaited, LINEAR),
         Curve(
             "concat_map to just",
-            pushed(lambda size: flow.range(size).pipe(concat_map(flow.just))),
+            pushed(lambda size: upward(size).pipe(concat_map(flow.just))),
             LINEAR,
         ),
         Curve(
             "flat_map to just",
-            pushed(lambda size: flow.range(size).pipe(flat_map(flow.just))),
+            pushed(lambda size: upward(size).pipe(flat_map(flow.just))),
             LINEAR,
         ),
         Curve(
             "flat_map to hidden just",
-            pushed(lambda size: flow.range(size).pipe(flat_map(hidden_just))),
+            pushed(lambda size: upward(size).pipe(flat_map(hidden_just))),
             LINEAR,
         ),
         Curve(
             "zip of hidden flows",
-            pushed(lambda size: zip(flow.range(size).hide(), flow.range(size).hide())),
+            pushed(lambda size: zip(upward(size).hide(), upward(size).hide(), combiner=second)),
             LINEAR,
         ),
-        Curve(
-            "merge of hidden flows",
-            pushed(lambda size: merge(flow.range(size // 2).hide(), flow.range(size // 2).hide())),
-            LINEAR,
-        ),
+        Curve("concat", pushed(lambda size: concat(*halves(size))), LINEAR),
+        Curve("concat of hidden flows", pushed(lambda size: concat(*hidden_halves(size))), LINEAR),
+        Curve("merge of hidden flows", pushed(lambda size: merge(*hidden_halves(size))), LINEAR),
         Curve("group_by, 10 keys", ten_groups, LINEAR),
-        Curve("observe_on", hopped, LINEAR),
+        Curve("MulticastProcessor, a subscriber", multicast, LINEAR),
         Curve("ReplayProcessor, a late subscriber", replayed, LINEAR),
         axis="items",
         sizes=ITEMS,
-        rounds=5,
+    )
+
+
+def nested_loop(size: int) -> int:
+    total, side = Summing(), math.isqrt(size)
+    for _ in range(side):
+        for n in range(side):
+            total(n)
+    return total.total
+
+
+def crossed(size: int, *, hidden: bool = False) -> tuple[Flow[int], Callable[[int], Flow[int]]]:
+    """A range, and what makes one as long of each of its items."""
+    side = math.isqrt(size)
+
+    def inner(_: int) -> Flow[int]:
+        made = flow.range(side)
+        return made.hide() if hidden else made
+
+    return flow.range(side), inner
+
+
+def concatenated(size: int) -> Flow[int]:
+    outer, inner = crossed(size)
+    return outer.pipe(concat_map(inner))
+
+
+def flattened(size: int, *, hidden: bool = False) -> Flow[int]:
+    outer, inner = crossed(size, hidden=hidden)
+    return outer.pipe(flat_map(inner))
+
+
+def squares() -> None:
+    grow(
+        "More items, as many inner flows as each has items",
+        Curve("nested loops", nested_loop),
+        Curve("concat_map, iterated", pulled(concatenated), LINEAR),
+        Curve("concat_map, subscribed", pushed(concatenated), LINEAR),
+        Curve("flat_map, subscribed", pushed(flattened), LINEAR),
+        Curve(
+            "flat_map of hidden flows, subscribed", pushed(partial(flattened, hidden=True)), LINEAR
+        ),
+        axis="items",
+        sizes=SQUARES,
+    )
+
+
+def across() -> None:
+    grow(
+        "More items, to another thread",
+        Curve("deque, 128 credits and a task", hop_by_credit),
+        Curve("observe_on", hop_by_observe_on, LINEAR),
+        Curve("observe_on, fused source", partial(hop_by_observe_on, hidden=False), LINEAR),
+        axis="items",
+        sizes=ACROSS,
+        times=AGAIN,
+        clock=time.perf_counter,
+    )
+    grow(
+        "More items, from four threads",
+        Curve("a lock for each item", four_by_lock),
+        Curve("merge", partial(four_by_merge, prefetch=128), LINEAR),
+        axis="items",
+        sizes=ACROSS,
+        times=AGAIN,
+        clock=time.perf_counter,
     )
 
 
@@ -190,30 +280,45 @@ def maps(stages: int) -> Flow[int]:
 
 
 def nested_loops(stages: int) -> int:
-    counting = Counting()
+    total = Summing()
     for n in range(THROUGH):
         item = n
         for _ in range(stages):
             item = increment(item)
-        counting(item)
-    return counting.count
-
-
-def assembled(stages: int) -> int:
-    maps(stages)
-    return THROUGH
+        total(item)
+    return total.total
 
 
 def stages() -> None:
     grow(
         f"More stages, {THROUGH} items",
         Curve("nested loops", nested_loops),
-        Curve("assembled only", assembled, LINEAR),
         Curve("assembled, compiled and iterated", pulled(maps), LINEAR),
         Curve("assembled, compiled and subscribed", pushed(maps), LINEAR),
         axis="stages",
         sizes=MANY,
-        rounds=5,
+    )
+
+
+def appended(stages: int) -> int:
+    made: list[Callable[[int], int]] = []
+    for _ in range(stages):
+        made.append(increment)  # noqa: PERF401 - as many calls as there are stages
+    return len(made)
+
+
+def assembled(stages: int) -> int:
+    return len(maps(stages).stages)
+
+
+def assembly() -> None:
+    grow(
+        "More stages, assembled only",
+        Curve("a list of functions", appended),
+        Curve("map", assembled, LINEAR),
+        axis="stages",
+        sizes=MANY,
+        times=10,
     )
 
 
@@ -225,11 +330,11 @@ def parts(sources: int) -> list[Flow[int]]:
 
 
 def loops_in_turn(sources: int) -> int:
-    counting = Counting()
+    total = Summing()
     for _ in range(sources):
         for n in range(EACH):
-            counting(n)
-    return counting.count
+            total(n)
+    return total.total
 
 
 @final
@@ -257,24 +362,24 @@ class InTurn:
 
 def merged_in_turn(sources: int) -> int:
     """The sources send one item each, again and again."""
-    counting = Counting()
+    total = Summing()
     links = [InTurn() for _ in range(sources)]
-    merge(*links, max_concurrency=sources).subscribe(counting)
+    merge(*links, max_concurrency=sources).subscribe(total)
     for n in range(EACH):
         for link in links:
             link.send(n)
-    return counting.count
+    return total.total
 
 
 def zipped(sources: int) -> int:
-    counting = Counting()
+    total = Summing()
 
     def on_next(together: tuple[int, ...]) -> None:
         for n in together:
-            counting(n)
+            total(n)
 
     zip(*parts(sources), combiner=lambda *together: together).subscribe(on_next)
-    return counting.count
+    return total.total
 
 
 def sources() -> None:
@@ -287,7 +392,6 @@ def sources() -> None:
         Curve("zip", zipped, LINEAR),
         axis="sources",
         sizes=MANY,
-        rounds=5,
     )
 
 
@@ -295,10 +399,10 @@ def sources() -> None:
 
 
 def grouped_by_dict(keys: int) -> int:
-    consumers: dict[int, Counting] = {}
+    consumers: dict[int, Summing] = {}
     for n in range(keys * EACH):
-        consumers.setdefault(n % keys, Counting())(n)
-    return builtins.sum(consumer.count for consumer in consumers.values())
+        consumers.setdefault(n % keys, Summing())(n)
+    return builtins.sum(consumer.total for consumer in consumers.values())
 
 
 def keys() -> None:
@@ -307,12 +411,11 @@ def keys() -> None:
         Curve("a dict of callbacks", grouped_by_dict),
         Curve(
             "group_by",
-            lambda keys: grouped(keys * EACH, lambda n: n % keys, keys),
+            lambda keys: grouped(flow.range(keys * EACH), lambda n: n % keys, keys),
             LINEAR,
         ),
         axis="keys",
         sizes=MANY,
-        rounds=5,
     )
 
 
@@ -320,11 +423,11 @@ def keys() -> None:
 
 
 def callbacks_by_loop(subscribers: int) -> int:
-    counters = [Counting() for _ in range(subscribers)]
+    totals = [Summing() for _ in range(subscribers)]
     for n in range(EACH):
-        for counter in counters:
-            counter(n)
-    return sum(counter.count for counter in counters)
+        for total in totals:
+            total(n)
+    return sum(total.total for total in totals)
 
 
 def through(
@@ -332,20 +435,20 @@ def through(
     subscribers: int,
 ) -> int:
     processor = make()
-    counters = [Counting() for _ in range(subscribers)]
-    for counter in counters:
-        processor.flow.subscribe(counter)
+    totals = [Summing() for _ in range(subscribers)]
+    for total in totals:
+        processor.flow.subscribe(total)
     flow.range(EACH).subscribe(processor)
-    return sum(counter.count for counter in counters)
+    return sum(total.total for total in totals)
 
 
 def published(subscribers: int) -> int:
     numbers = flow.range(EACH).pipe(publish())
-    counters = [Counting() for _ in range(subscribers)]
-    for counter in counters:
-        numbers.flow.subscribe(counter)
+    totals = [Summing() for _ in range(subscribers)]
+    for total in totals:
+        numbers.flow.subscribe(total)
     numbers.connect()
-    return sum(counter.count for counter in counters)
+    return sum(total.total for total in totals)
 
 
 def subscribers() -> None:
@@ -358,13 +461,15 @@ def subscribers() -> None:
         Curve("ReplayProcessor", partial(through, ReplayProcessor[int]), LINEAR),
         axis="subscribers",
         sizes=MANY,
-        rounds=5,
     )
 
 
 def main() -> None:
     items()
+    squares()
+    across()
     stages()
+    assembly()
     sources()
     keys()
     subscribers()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import reactivex
 from aiostream import pipe
 from aiostream import stream as aio
-from aiostream.core import Stream
+from aiostream.core import Stream as BaseStream
 from reactivex import operators as rx
 from streamable import stream
+from streamz import Stream
 
 import flow_core as flow
 from flow_core import Flow
@@ -25,43 +27,55 @@ PEER_JUSTS = 1_000
 """As many as the slowest of all can be asked for."""
 HIDDEN = 5_000
 
-Run = Callable[[Callable[[object], None]], object]
+Run = Callable[[Callable[[int], None]], object]
 
 
-def counted(run: Run) -> Callable[[], int]:
-    """`run` given a callback, as work whose result is how often that was called."""
+def summed(run: Run) -> Callable[[], int]:
+    """`run` given a callback, as work whose result is the sum of what that got."""
 
     def work() -> int:
-        count = 0
+        total = 0
 
-        def on_next(_: object) -> None:
-            nonlocal count
-            count += 1
+        def on_next(n: int) -> None:
+            nonlocal total
+            total += n
 
         run(on_next)
-        return count
+        return total
 
     return work
 
 
-def pulled(make: Callable[[], Iterable[object]]) -> Callable[[], int]:
+def pulled(make: Callable[[], Iterable[int]]) -> Callable[[], int]:
     """What iterating gives, to the callback."""
 
-    def run(on_next: Callable[[object], None]) -> None:
+    def run(on_next: Callable[[int], None]) -> None:
         for n in make():
             on_next(n)
 
-    return counted(run)
+    return summed(run)
 
 
-def pushed(make: Callable[[], Flow[object]], prefetch: int | None = None) -> Callable[[], int]:
+def pushed(make: Callable[[], Flow[int]], prefetch: int | None = None) -> Callable[[], int]:
     """What a flow sends to the callback."""
-    return counted(lambda on_next: make().subscribe(on_next, prefetch=prefetch))
+    return summed(lambda on_next: make().subscribe(on_next, prefetch=prefetch))
 
 
-def observed(make: Callable[[], reactivex.Observable[object]]) -> Callable[[], int]:
+def observed(make: Callable[[], reactivex.Observable[int]]) -> Callable[[], int]:
     """What an observable sends to the callback."""
-    return counted(lambda on_next: make().subscribe(on_next))
+    return summed(lambda on_next: make().subscribe(on_next))
+
+
+def by_streamz(items: int, inner: Callable[[int], Iterable[int]]) -> Callable[[], int]:
+    """What streamz sends to the callback of the items that each becomes."""
+
+    def run(on_next: Callable[[int], None]) -> None:
+        source = Stream()
+        source.map(inner).flatten().sink(on_next)
+        for n in range(items):
+            source.emit(n)
+
+    return summed(run)
 
 
 # -- inner flows of one constant
@@ -70,13 +84,13 @@ def observed(make: Callable[[], reactivex.Observable[object]]) -> Callable[[], i
 def just_by_hand(items: int) -> Callable[[], int]:
     """A loop that makes the same inner flows, and takes their item out by `call`."""
 
-    def run(on_next: Callable[[object], None]) -> None:
+    def run(on_next: Callable[[Any], None]) -> None:  # Any: what `call` gives
         for n in range(items):
             source = flow.just(n).source
             if isinstance(source, flow.CallableSource):
                 on_next(source.call())
 
-    return counted(run)
+    return summed(run)
 
 
 def justs(items: int = JUSTS) -> None:
@@ -95,10 +109,15 @@ def justs(items: int = JUSTS) -> None:
         python("a loop that calls just", just_by_hand(items)),
         Case("concat_map, iterated", pulled(concatenated), mark_us=1.5),
         Case("concat_map, subscribed", pushed(concatenated), mark_us=1.5),
-        Case("concat_map, subscribed, prefetch 128", pushed(concatenated, prefetch=128)),
+        Case(
+            "concat_map, subscribed, prefetch 128",
+            pushed(concatenated, prefetch=128),
+            mark_us=1.5,
+        ),
         Case(
             "concat_map behind a hidden source",
             pushed(lambda: flow.range(items).hide().pipe(concat_map(flow.just))),
+            mark_us=1.5,
         ),
         Case("flat_map, iterated", pulled(flat), mark_us=1.5),
         Case("flat_map, subscribed", pushed(flat), mark_us=1.5),
@@ -109,7 +128,7 @@ def justs(items: int = JUSTS) -> None:
     )
 
 
-def aio_just(n: int) -> Stream[int]:
+def aio_just(n: int) -> BaseStream[int]:
     """Without a name of its own, mypy takes it to be generic."""
     return aio.just(n)
 
@@ -117,8 +136,11 @@ def aio_just(n: int) -> Stream[int]:
 def few_justs(items: int = PEER_JUSTS) -> None:
     """The same, few enough for all."""
 
-    def by_aiostream(on_next: Callable[[object], None]) -> None:
+    def by_concatmap(on_next: Callable[[int], None]) -> None:
         consumed(aio.range(items) | pipe.concatmap(loose(aio_just)), on_next)
+
+    def by_flatmap(on_next: Callable[[int], None]) -> None:
+        consumed(aio.range(items) | pipe.flatmap(loose(aio_just)), on_next)
 
     def source() -> reactivex.Observable[int]:
         return reactivex.from_iterable(range(items))
@@ -140,7 +162,9 @@ def few_justs(items: int = PEER_JUSTS) -> None:
             "reactivex, concat_map", observed(lambda: source().pipe(rx.concat_map(reactivex.just)))
         ),
         peer("reactivex, flat_map", observed(lambda: source().pipe(rx.flat_map(reactivex.just)))),
-        peer("aiostream, concatmap", counted(by_aiostream)),
+        peer("streamz, flatten", by_streamz(items, lambda n: (n,))),
+        peer("aiostream, concatmap", summed(by_concatmap)),
+        peer("aiostream, flatmap", summed(by_flatmap)),
         items=items,
         key="map-just-peers",
     )
@@ -149,10 +173,15 @@ def few_justs(items: int = PEER_JUSTS) -> None:
 # -- inner flows of many items
 
 
-def cross(size: int, *, peers: bool = False) -> None:
-    """Each of `size` items becomes as many."""
+def cross(size: int, *, every: bool = False) -> None:
+    """Each of `size` items becomes as many.
 
-    def by_hand(on_next: Callable[[object], None]) -> None:
+    Args:
+        size: how many there are, and how many each of them becomes.
+        every: whether hidden flows take part, and those that need microseconds for an item.
+    """
+
+    def by_hand(on_next: Callable[[int], None]) -> None:
         for _ in range(size):
             for n in range(size):
                 on_next(n)
@@ -178,14 +207,17 @@ def cross(size: int, *, peers: bool = False) -> None:
             )
         )
 
-    def by_aiostream(on_next: Callable[[object], None]) -> None:
-        def inner_stream(_: int) -> Stream[int]:
-            return aio.range(size)
+    def inner_stream(_: int) -> BaseStream[int]:
+        return aio.range(size)
 
+    def by_concatmap(on_next: Callable[[int], None]) -> None:
         consumed(aio.range(size) | pipe.concatmap(loose(inner_stream)), on_next)
 
+    def by_flatmap(on_next: Callable[[int], None]) -> None:
+        consumed(aio.range(size) | pipe.flatmap(loose(inner_stream)), on_next)
+
     cases = [
-        python("nested loops", counted(by_hand)),
+        python("nested loops", summed(by_hand)),
         Case("concat_map, iterated", pulled(mapped(concat_map(inner)))),
         Case("concat_map, subscribed", pushed(mapped(concat_map(inner)))),
         Case("flat_map, subscribed", pushed(mapped(flat_map(inner)))),
@@ -193,18 +225,20 @@ def cross(size: int, *, peers: bool = False) -> None:
             "itertools.chain.from_iterable",
             pulled(lambda: itertools.chain.from_iterable(range(size) for _ in range(size))),
         ),
+        peer(
+            "streamable, flatten",
+            pulled(lambda: stream(range(size)).map(lambda _: range(size)).flatten()),
+        ),
+        peer("reactivex, concat_map", by_reactivex(rx.concat_map)),
+        peer("reactivex, flat_map", by_reactivex(rx.flat_map)),
     ]
-    if peers:
+    if every:
         cases += [
             Case("concat_map of hidden flows, subscribed", pushed(mapped(concat_map(hidden)))),
             Case("flat_map of hidden flows, subscribed", pushed(mapped(flat_map(hidden)))),
-            peer(
-                "streamable, flatten",
-                pulled(lambda: stream(range(size)).map(lambda _: range(size)).flatten()),
-            ),
-            peer("reactivex, concat_map", by_reactivex(rx.concat_map)),
-            peer("reactivex, flat_map", by_reactivex(rx.flat_map)),
-            peer("aiostream, concatmap", counted(by_aiostream)),
+            peer("streamz, flatten", by_streamz(size, lambda _: range(size))),
+            peer("aiostream, concatmap", summed(by_concatmap)),
+            peer("aiostream, flatmap", summed(by_flatmap)),
         ]
     compare(
         f"range({size:,}) | a range({size:,}) of each, to a callback",
@@ -222,7 +256,7 @@ class Counting(CoreSubscriber[int]):
 
     __slots__ = ("on_item",)
 
-    def __init__(self, on_item: Callable[[object], None]) -> None:
+    def __init__(self, on_item: Callable[[int], None]) -> None:
         self.on_item = on_item
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -247,7 +281,7 @@ def hidden(items: int = HIDDEN) -> None:
     def made(n: int) -> Flow[int]:
         return flow.just(n).hide()
 
-    def by_hand(on_next: Callable[[object], None]) -> None:
+    def by_hand(on_next: Callable[[int], None]) -> None:
         for n in range(items):
             made(n).subscribe(Counting(on_next))
 
@@ -256,7 +290,7 @@ def hidden(items: int = HIDDEN) -> None:
 
     compare(
         "range | a hidden just of each, to a callback",
-        python("a loop that makes and subscribes to each", counted(by_hand)),
+        python("a loop that makes and subscribes to each", summed(by_hand)),
         Case("flat_map", run(flat_map(made)), 2.0),
         Case("concat_map", run(concat_map(made)), 2.0),
         Case("switch_map", run(switch_map(made)), 2.5),
@@ -268,7 +302,7 @@ def hidden(items: int = HIDDEN) -> None:
 
 def main() -> None:
     cross(1_000)
-    cross(100, peers=True)
+    cross(100, every=True)
     justs()
     few_justs()
     hidden()

@@ -1,6 +1,7 @@
 """What is kept for an item while it waits, beside the item itself, in every place where items wait.
 
-All items are the same integer, so that it weighs nothing. Nobody requests what waits.
+All items are the same integer, or integers made before, so that they weigh nothing. Nobody requests
+what waits. References to them are counted, so that nothing weighs little by not holding them.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import final
 
 import reactivex
@@ -18,42 +19,73 @@ from reactivex.subject import ReplaySubject, Subject
 
 import flow_core as flow
 from flow_core import Flow, Subscription
+from flow_core.subscribers.awaiting import iterate_async
 from flow_core.testing import VirtualClock
-from flow_multicast import MulticastProcessor, ReplayProcessor, UnicastProcessor
+from flow_multicast import (
+    MulticastProcessor,
+    ReplayProcessor,
+    UnicastProcessor,
+    cache,
+    replay,
+    share,
+)
 from flow_ops import (
+    buffer_boundary,
+    buffer_with_time,
+    combine_latest,
     concat,
+    concat_map,
     concat_map_eager,
     delay,
+    delay_with_mapper,
+    expand,
     flat_map,
     group_by,
+    map_async,
     merge,
     observe_on,
     on_backpressure_buffer,
+    ordered_merge,
+    parallel,
+    sequence_equal,
+    skip_last_with_time,
+    take_last_with_time,
+    window_boundary,
     window_with_count,
+    window_with_time,
     zip,
 )
-from rounds import Store, weigh
+from rounds import ITEM, Store, weigh
 
 MARK = 64
 """Bytes for an item that is kept."""
+ITEMS = 50_000
+HOUR_S = 3600
+NUMBERS = tuple(range(1_000_000, 1_000_000 + ITEMS))
+"""For what keeps each item once."""
 
 
 @final
 class Stalled:
-    """A subscriber that requests as many as it is told to, and keeps what holds the others."""
+    """A subscriber that requests as many as it is told to, and keeps what holds others."""
 
     def __init__(self, requested: int = 0) -> None:
         self.requested = requested
+        self.subscription: Subscription | None = None
         self.kept: list[object] = []
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        self.kept.append(subscription)
+        self.subscription = subscription
         if self.requested:
             subscription.request(self.requested)
 
     def on_next(self, item: object, /) -> None:
         if not isinstance(item, int):
             self.kept.append(item)  # a group or a window, in which items wait
+
+    def cancel(self) -> None:
+        if self.subscription is not None:
+            self.subscription.cancel()
 
     def on_error(self, error: BaseException, /) -> None:
         raise error
@@ -62,8 +94,12 @@ class Stalled:
         pass
 
 
-def one(_: int) -> int:
-    return 1
+def one(_: object) -> int:
+    return ITEM
+
+
+async def one_later(_: int) -> int:
+    return ITEM
 
 
 def ones(items: int) -> Flow[int]:
@@ -76,7 +112,7 @@ def inline(task: Callable[[], object]) -> None:
     task()
 
 
-def stalled(made: Flow[object], requested: int = 0) -> object:
+def stalled(made: Flow[object], requested: int = 0) -> Stalled:
     """What holds all that waits in a flow."""
     subscriber = Stalled(requested)
     made.subscribe(subscriber)
@@ -89,7 +125,7 @@ def waiting() -> None:
     def emitted(items: int) -> Flow[int]:
         def emit(emitter: flow.Emitter[int]) -> None:
             for _ in range(items):
-                emitter.next(1)
+                emitter.next(ITEM)
 
         return flow.create(emit, capacity=items)
 
@@ -101,38 +137,65 @@ def waiting() -> None:
     def unicast(items: int) -> object:
         processor: UnicastProcessor[int] = UnicastProcessor(items)
         for _ in range(items):
-            processor.offer(1)
+            processor.offer(ITEM)
         return processor
+
+    def iterated(items: int) -> object:
+        iterator = ones(items + 1).iterate(prefetch=items + 1)
+        next(iterator)
+        return iterator
+
+    def awaited(items: int) -> AsyncIterator[int]:
+        iterator = iterate_async(ones(items + 1), items + 1)
+        loop.run_until_complete(anext(iterator))
+        return iterator
+
+    def left(iterator: AsyncIterator[int]) -> None:
+        if isinstance(iterator, AsyncGenerator):
+            loop.run_until_complete(iterator.aclose())
+
+    loop = asyncio.new_event_loop()
+
+    def cancelled(waiting: Stalled) -> None:
+        waiting.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+
+    def mapped_later(items: int) -> Stalled:
+        made = ones(items).pipe(map_async(one_later, max_concurrency=items, loop=loop))
+        waiting = stalled(made)
+        loop.run_until_complete(asyncio.sleep(0))  # the tasks are made
+        loop.run_until_complete(asyncio.sleep(0))  # and done
+        return waiting
 
     def in_queue(items: int) -> object:
         found: queue.Queue[int] = queue.Queue(items)
         for _ in range(items):
-            found.put(1)
+            found.put(ITEM)
         return found
 
     def in_asyncio_queue(items: int) -> object:
         found: asyncio.Queue[int] = asyncio.Queue(items)
         for _ in range(items):
-            found.put_nowait(1)
+            found.put_nowait(ITEM)
         return found
 
     def in_observe_on_of_reactivex(items: int) -> object:
         subject = Subject[int]()
         subject.pipe(rx.observe_on(VirtualTimeScheduler())).subscribe()
         for _ in range(items):
-            subject.on_next(1)
+            subject.on_next(ITEM)
         return subject
 
     def in_zip_of_reactivex(items: int) -> object:
         subject = Subject[int]()
         reactivex.zip(subject, reactivex.never()).subscribe()
         for _ in range(items):
-            subject.on_next(1)
+            subject.on_next(ITEM)
         return subject
 
     weigh(
         "Bytes for an item that waits",
-        Store("collections.deque", lambda items: deque([1] * items), by="python"),
+        Store("collections.deque", lambda items: deque([ITEM] * items), by="python"),
         Store("queue.Queue", in_queue, by="python"),
         Store("asyncio.Queue", in_asyncio_queue, by="python"),
         Store(
@@ -179,12 +242,77 @@ def waiting() -> None:
             "delay",
             lambda items: stalled(ones(items).pipe(delay(3600, clock=VirtualClock())), items),
         ),
+        Store(
+            "delay_with_mapper",
+            lambda items: stalled(
+                ones(items).pipe(delay_with_mapper(lambda _: flow.never(), max_concurrency=items)),
+                items,
+            ),
+        ),
+        Store("map_async", mapped_later, free=cancelled),
+        Store(
+            "concat_map, outer items",
+            lambda items: stalled(
+                ones(items + 1).pipe(concat_map(lambda _: flow.never(), prefetch=items + 1)), 1
+            ),
+        ),
+        Store(
+            "ordered_merge",
+            lambda items: stalled(ordered_merge(ones(items), flow.never(), prefetch=items)),
+        ),
+        Store(
+            "sequence_equal",
+            lambda items: stalled(sequence_equal(ones(items), flow.never(), prefetch=items), 1),
+        ),
+        Store(
+            "combine_latest",
+            lambda items: stalled(combine_latest(ones(1), ones(items), prefetch=items), 1),
+        ),
+        Store(
+            "parallel",
+            lambda items: stalled(
+                ones(items).pipe(parallel(1, prefetch=items)).sequential(prefetch=1)
+            ),
+        ),
+        Store(
+            "skip_last",
+            lambda items: stalled(ones(items).skip_last(items), 1),
+        ),
+        Store(
+            "skip_last_with_time",
+            lambda items: stalled(
+                ones(items).pipe(skip_last_with_time(HOUR_S, clock=VirtualClock())), items
+            ),
+        ),
+        Store(
+            "window_with_time",
+            lambda items: stalled(
+                ones(items).pipe(window_with_time(HOUR_S, prefetch=items, clock=VirtualClock())),
+                1,
+            ),
+        ),
+        Store(
+            "window_boundary",
+            lambda items: stalled(
+                ones(items).pipe(window_boundary(flow.never(), prefetch=items)), 1
+            ),
+        ),
+        Store(
+            "expand",
+            lambda items: stalled(
+                ones(items).pipe(expand(lambda _: flow.empty(), capacity=items)), items
+            ),
+        ),
+        Store("for", iterated),
+        Store("async for", awaited, free=left),
+        Store("share", lambda items: stalled(ones(items).pipe(share(prefetch=items)))),
         Store("create", lambda items: stalled(emitted(items))),
         Store("MulticastProcessor", multicast),
         Store("UnicastProcessor", unicast),
         Store("reactivex, observe_on", in_observe_on_of_reactivex, by="reactivex"),
         Store("reactivex, zip", in_zip_of_reactivex, by="reactivex"),
     )
+    loop.close()
 
 
 def kept() -> None:
@@ -194,7 +322,7 @@ def kept() -> None:
         def fill(items: int) -> object:
             processor = make(items)
             for _ in range(items):
-                processor.on_next(1)
+                processor.on_next(ITEM)
             return processor
 
         return fill
@@ -202,15 +330,20 @@ def kept() -> None:
     def by_reactivex(items: int) -> object:
         subject = ReplaySubject[int]()
         for _ in range(items):
-            subject.on_next(1)
+            subject.on_next(ITEM)
         return subject
+
+    def connected(items: int) -> object:
+        numbers = ones(items).pipe(replay())
+        numbers.connect()
+        return numbers
 
     def buffered(items: int) -> object:
         return stalled(ones(items).buffer_with_count(items + 1), 1)
 
     weigh(
         "Bytes for an item that is kept",
-        Store("list", lambda items: [1 for _ in range(items)], by="python"),
+        Store("list", lambda items: [ITEM for _ in range(items)], by="python"),
         Store("ReplayProcessor()", replaying(lambda _: ReplayProcessor()), MARK),
         Store("ReplayProcessor(size)", replaying(lambda size: ReplayProcessor(size)), MARK),
         Store("ReplayProcessor(ttl_s)", replaying(lambda _: ReplayProcessor(ttl_s=3600)), MARK),
@@ -218,10 +351,40 @@ def kept() -> None:
         Store("buffer_with_count", buffered),
         Store("take_last", lambda items: stalled(ones(items).take_last(items), 1)),
         Store(
-            "distinct",
-            lambda items: stalled(concat(flow.range(items), flow.never()).hide().distinct(), items),
+            "replay",
+            connected,
+            MARK,
         ),
-        Store("set", lambda items: set(range(items)), by="python"),
+        Store("cache", lambda items: stalled(ones(items).pipe(cache()), items), MARK),
+        Store(
+            "buffer_with_time",
+            lambda items: stalled(
+                ones(items).pipe(
+                    buffer_with_time(HOUR_S, max_size=items + 1, clock=VirtualClock())
+                ),
+                1,
+            ),
+        ),
+        Store(
+            "buffer_boundary",
+            lambda items: stalled(
+                ones(items).pipe(buffer_boundary(flow.never(), max_size=items + 1)), 1
+            ),
+        ),
+        Store(
+            "take_last_with_time",
+            lambda items: stalled(
+                ones(items).pipe(take_last_with_time(HOUR_S, clock=VirtualClock())), 1
+            ),
+        ),
+        Store(
+            "distinct",
+            lambda items: stalled(
+                concat(flow.from_iterable(NUMBERS[:items]), flow.never()).hide().distinct(), items
+            ),
+            of=NUMBERS,
+        ),
+        Store("set", lambda items: set(NUMBERS[:items]), by="python", of=NUMBERS),
         Store("reactivex, ReplaySubject()", by_reactivex, by="reactivex"),
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import operator
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 from typing import final
 
 import reactivex
@@ -20,10 +21,10 @@ from aiostream.core import Stream as BaseStream
 from reactivex import operators as rx
 from reactivex.scheduler import ThreadPoolScheduler
 from reactivex.subject import Subject
+from streamable import stream
 from streamz import Stream
 
 import flow_core as flow
-from bench_growth import Counting
 from flow_core import Subscriber
 from flow_ops import GroupedFlow, concat, flat_map, group_by, merge, observe_on, zip
 from peers import consumed, loose
@@ -48,6 +49,17 @@ class Summing:
         self.total += n
 
 
+@final
+class Counting:
+    """A callback that counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, _: object) -> None:
+        self.count += 1
+
+
 def summed(made: flow.Flow[int]) -> int:
     """What a callback sees of a flow, added up."""
     total = Summing()
@@ -66,8 +78,12 @@ class CreditHop:
     nothing can fail, be cancelled, be requested twice, or come from two threads.
     """
 
-    def __init__(self, pool: ThreadPoolExecutor, items: int, on_next: Callable[[int], None]):
+    def __init__(
+        self, pool: ThreadPoolExecutor, items: int, credit: int, on_next: Callable[[int], None]
+    ) -> None:
         self._pool = pool
+        self._credit = credit
+        self._batch = credit - credit // 4
         self._source = iter(range(items))
         self._on_next = on_next
         self._items: deque[int] = deque()
@@ -75,6 +91,10 @@ class CreditHop:
         self._busy = False
         self._ended = False
         self.done = threading.Event()
+
+    def start(self) -> None:
+        """Have as many produced as may wait."""
+        self.grant(self._credit)
 
     def grant(self, credit: int) -> None:
         """Have `credit` items produced, by the thread that calls."""
@@ -97,6 +117,7 @@ class CreditHop:
 
     def _drain(self) -> None:
         items, on_next, consumed = self._items, self._on_next, 0
+        batch = self._batch
         while True:
             try:
                 item = items.popleft()
@@ -114,16 +135,16 @@ class CreditHop:
                 continue
             on_next(item)
             consumed += 1
-            if consumed == 96:
+            if consumed == batch:
                 consumed = 0
-                self.grant(96)
+                self.grant(batch)
 
 
-def hop_by_credit(items: int) -> int:
+def hop_by_credit(items: int, credit: int = 128) -> int:
     total = Summing()
     with ThreadPoolExecutor(1) as pool:
-        hop = CreditHop(pool, items, total)
-        hop.grant(128)
+        hop = CreditHop(pool, items, credit, total)
+        hop.start()
         hop.done.wait()
     return total.total
 
@@ -165,14 +186,25 @@ def hop_by_reactivex(items: int) -> int:
 
 
 def hops(items: int = HOPS) -> None:
-    """`observe_on` beside its floor and the queue that people write."""
+    """`observe_on` beside floors with as much credit, and the queue that people write."""
+
+    def by_credit(credit: int) -> Case:
+        name = f"deque, {credit} credits and a task"
+        return python(name, partial(hop_by_credit, items, credit))
+
+    few, middle, many = by_credit(16), by_credit(128), by_credit(1024)
+    prefetch_16 = Case("observe_on, prefetch 16", partial(hop_by_observe_on, items, 16))
+    prefetch_1024 = Case("observe_on, prefetch 1024", partial(hop_by_observe_on, items, 1024))
+    prefetch_16.beside, prefetch_1024.beside = few.name, many.name
     compare(
         "A hop to another thread, wall time",
-        python("deque, credits and a task", partial(hop_by_credit, items)),
-        Case("observe_on, prefetch 16", partial(hop_by_observe_on, items, 16)),
+        middle,
         Case("observe_on, prefetch 128", partial(hop_by_observe_on, items), 1.6),
-        Case("observe_on, prefetch 1024", partial(hop_by_observe_on, items, 1024)),
         Case("observe_on, fused source", partial(hop_by_observe_on, items, hidden=False)),
+        few,
+        prefetch_16,
+        many,
+        prefetch_1024,
         python("queue.Queue(128)", partial(hop_over_queue, items)),
         items=items,
         clock=time.perf_counter,
@@ -188,6 +220,7 @@ def hops_beside_reactivex(items: int = PEER_HOPS) -> None:
         Case("observe_on, prefetch 128", partial(hop_by_observe_on, items), 1 / 25),
         items=items,
         clock=time.perf_counter,
+        key="observe-on-peers",
     )
 
 
@@ -299,7 +332,7 @@ def merging(items: int = MERGED) -> None:
         f"{THREADS} threads into one callback, wall time",
         python("a lock for each item", partial(four_by_lock, items)),
         Case("merge, prefetch 128", partial(four_by_merge, items, 128), 2.0),
-        Case("merge, prefetch 1024", partial(four_by_merge, items, 1024)),
+        Case("merge, prefetch 1024", partial(four_by_merge, items, 1024), 2.0),
         python("queue.Queue(128)", partial(four_over_queue, items)),
         peer("reactivex", partial(four_by_reactivex, items)),
         items=items,
@@ -363,7 +396,7 @@ def zipping(items: int = JOINED) -> None:
         "pairs and a function, to a callback",
         python("builtin zip", partial(zip_builtin, items)),
         Case("zip", partial(zip_flows, items, hidden=False), 4.0),
-        Case("zip of hidden flows", partial(zip_flows, items, hidden=True)),
+        Case("zip of hidden flows", partial(zip_flows, items, hidden=True), 4.0),
         peer("reactivex", partial(zip_by_reactivex, items)),
         peer("streamz", partial(zip_by_streamz, items)),
         peer("aiostream", partial(zip_by_aiostream, items)),
@@ -383,6 +416,13 @@ def concatenated(items: int, sources: int) -> int:
     return summed(concat(*(flow.range(items // sources) for _ in range(sources))))
 
 
+def concat_by_streamable(items: int, sources: int) -> int:
+    total = Summing()
+    for n in reduce(operator.add, (stream(range(items // sources)) for _ in range(sources))):
+        total(n)
+    return total.total
+
+
 def concat_by_reactivex(items: int, sources: int) -> int:
     total = Summing()
     parts = (reactivex.from_iterable(range(items // sources)) for _ in range(sources))
@@ -400,6 +440,7 @@ def chaining(items: int = JOINED, sources: int = 10) -> None:
         f"{sources} ranges, one after the other, to a callback",
         python("itertools.chain", partial(chain_builtin, items, sources)),
         Case("concat", partial(concatenated, items, sources), 3.0),
+        peer("streamable, +", partial(concat_by_streamable, items, sources)),
         peer("reactivex", partial(concat_by_reactivex, items, sources)),
         peer("aiostream, chain", partial(concat_by_aiostream, items, sources)),
         items=items,

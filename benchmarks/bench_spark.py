@@ -6,10 +6,11 @@
 * in: the rows of a DataFrame in this process, one by one.
 * out: items of this process as a DataFrame, and written to Parquet.
 * shuffle: a value per key, at several numbers of shuffle partitions.
+* growth: the map and the filter, counted, of more and more rows.
 
 Wall time is what has a mark; beside it stands the CPU time of all processes, of Spark's as well.
 
-    python benchmarks/bench_spark.py [flights stages in out shuffle] [--rows N] [--rounds N]
+    python benchmarks/bench_spark.py [flights stages in out shuffle growth] [--rows N] [--rounds N]
 """
 
 from __future__ import annotations
@@ -45,8 +46,12 @@ from rich.table import Table
 
 import flow_core as flow
 from flow_spark import WriteSubscriber, from_dataframe, session, to_dataframe, write
-from rounds import Case, record_cases, settings
+from rounds import Case, Curve, grow, record_cases, settings
 
+SMALL, LARGE = 10_000, 50_000
+"""The rows of a batch."""
+AT_A_TIME = 500
+"""Rows that become columns at once by hand: of 250 to 50,000 the fastest."""
 REPEAT = 3
 """How often the 336,776 flights are in the file, so that Spark's fixed time per job counts less."""
 
@@ -62,10 +67,8 @@ class Way:
     work: Callable[[], object]
     mark: float | None = None
     """What its wall time must not exceed, as a ratio to the floor."""
-    floor: bool = False
-    """Whether it is what others are compared with, 1.0."""
     seldom: bool = False
-    """Whether it is slow, and timed in every fourth round only."""
+    """Whether it is slow, and timed in every second round only."""
     wall: list[float] = field(default_factory=list[float])
     cpu: list[float] = field(default_factory=list[float])
 
@@ -91,31 +94,31 @@ def cpu_seconds() -> float:
 
 
 def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds: int) -> None:
-    """Time the ways of all groups in turn, and print one table; each group has its own floor.
+    """Time the ways of all groups in turn, and print one table; the first of a group is its floor.
 
-    The ways of a group have to give equal results. One more round goes first and is not counted.
+    The ways of a group have to give equal results, in each round. One more round goes first and is
+    not counted.
     """
     rounds = settings.rounds or rounds
+    expected: dict[str, object] = {}
     for name, ways in groups.items():
-        results = [way.work() for way in ways]
-        for way, result in zip(ways, results, strict=True):
-            if result != results[0]:
-                raise AssertionError(f"{name}: {way.name} gave {result}, not {results[0]}")
+        for way in ways:
+            same(name, way, expected, way.work())
     for number in range(rounds):
-        for way in itertools.chain.from_iterable(groups.values()):
-            if not way.seldom or number % 4 == 0:
-                gc.collect()
-                cpu, wall = cpu_seconds(), time.perf_counter()
-                way.work()
-                way.wall.append(time.perf_counter() - wall)
-                way.cpu.append(cpu_seconds() - cpu)
+        for name, ways in groups.items():
+            for way in ways:
+                if not way.seldom or number % 2 == 0:
+                    gc.collect()
+                    cpu, wall = cpu_seconds(), time.perf_counter()
+                    result = way.work()
+                    way.wall.append(time.perf_counter() - wall)
+                    way.cpu.append(cpu_seconds() - cpu)
+                    same(name, way, expected, result)
     for name, ways in groups.items():
-        cases = {id(way): as_case(way) for way in ways}
         record_cases(
             title,
             f"spark: {name}",
-            cases[id(floor_of(ways))],
-            tuple(cases.values()),
+            [as_case(way) for way in ways],
             items=items,
             rounds=rounds,
             clock=time.perf_counter,
@@ -132,29 +135,32 @@ def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds:
     console.print(f"[dim]per item; {items:,} items, {rounds} interleaved rounds[/dim]\n")
 
 
+def same(name: str, way: Way, expected: dict[str, object], result: object) -> None:
+    """The first result of a group is what all others of it have to be."""
+    if result != expected.setdefault(name, result):
+        raise AssertionError(f"{name}: {way.name} gave {result}, not {expected[name]}")
+
+
 def as_case(way: Way) -> Case:
     """The same, for the report."""
     ours = way.mark is not None or way.name.startswith("from_dataframe")
     return Case(way.name, way.work, way.mark, times=way.wall, by="flow" if ours else "pyspark")
 
 
-def floor_of(ways: Sequence[Way]) -> Way:
-    return next(way for way in ways if way.floor)
-
-
 def add_rows(table: Table, ways: Sequence[Way], items: int) -> None:
-    floor = floor_of(ways)
+    floor = ways[0]
     wall_of_floor, cpu_of_floor = statistics.median(floor.wall), statistics.median(floor.cpu)
     for way in ways:
         wall, cpu = statistics.median(way.wall), statistics.median(way.cpu)
         by_round = [one / other for one, other in zip(way.wall, floor.wall, strict=False)]
         ratio = wall / wall_of_floor
         spread = "" if way.seldom else f"{min(by_round):.2f}–{max(by_round):.2f}"
+        rounds = f", {len(way.wall)} rounds" if len(way.wall) != len(floor.wall) else ""
         verdict = ""
         if way.mark is not None:
             verdict = f"{'≤' if ratio <= way.mark else '>'} {way.mark}"
         table.add_row(
-            f"  {way.name}",
+            f"  {way.name}{rounds}",
             f"{wall / items * 1e9:.0f}",
             f"{ratio:.2f}",
             spread,
@@ -219,7 +225,7 @@ def compare_flights(spark: SparkSession, rows: int, rounds: int) -> None:
         items = write_rows(flights, path)
         df = spark.read.parquet(str(path))
         ways = (
-            Way("mapInArrow by hand", lambda: flights_by_hand(df, flights), floor=True),
+            Way("mapInArrow by hand", lambda: flights_by_hand(df, flights)),
             Way("absorbed stages", lambda: flights_by_absorption(df, flights), 1.05),
             Way("DataFrame.rdd", lambda: flights_by_rdd(df, flights), seldom=True),
         )
@@ -351,26 +357,29 @@ def compare_stages(spark: SparkSession, rows: int, rounds: int) -> None:
     stages = Stages(spark, rows)
     one, three = stages.one, stages.three
     groups: dict[str, Sequence[Way]] = {}
-    for size in (10_000, 50_000):
+    for size in (SMALL, LARGE):
         at = functools.partial(stages.with_batches, size)
-        groups[f"counted, 1 column, batches of {size:,}"] = (
-            Way("mapInArrow by hand", at(lambda: one_counted_by_hand(one)), floor=True),
+        counted = [
+            Way("mapInArrow by hand", at(lambda: one_counted_by_hand(one))),
             Way("absorbed stages", at(lambda: stages.one_flow().count().single()), 1.05),
             Way("scalar Arrow UDFs", at(lambda: by_udfs(one).count()), seldom=True),
-            Way("DataFrame.rdd", at(stages.one_by_rdd), seldom=True),
-        )
-        groups[f"counted, 3 columns, batches of {size:,}"] = (
-            Way("mapInArrow by hand", at(lambda: three_counted_by_hand(three)), floor=True),
+        ]
+        counted_of_three = [
+            Way("mapInArrow by hand", at(lambda: three_counted_by_hand(three))),
             Way("absorbed stages", at(lambda: stages.three_flow().count().single()), 1.05),
             Way("scalar Arrow UDFs", at(lambda: by_udfs(three).count()), seldom=True),
-            Way("DataFrame.rdd", at(stages.three_by_rdd), seldom=True),
-        )
+        ]
+        if size == SMALL:  # an RDD knows nothing of batches
+            counted.append(Way("DataFrame.rdd", stages.one_by_rdd, seldom=True))
+            counted_of_three.append(Way("DataFrame.rdd", stages.three_by_rdd, seldom=True))
+        groups[f"counted, 1 column, batches of {size:,}"] = counted
+        groups[f"counted, 3 columns, batches of {size:,}"] = counted_of_three
         groups[f"given back, 1 column, batches of {size:,}"] = (
-            Way("mapInArrow by hand", at(lambda: one_given_by_hand(one)), floor=True),
+            Way("mapInArrow by hand", at(lambda: one_given_by_hand(one))),
             Way("absorbed stages", at(stages.one_given), 1.05),
         )
         groups[f"given back, 3 columns, batches of {size:,}"] = (
-            Way("mapInArrow by hand", at(lambda: three_given_by_hand(three)), floor=True),
+            Way("mapInArrow by hand", at(lambda: three_given_by_hand(three))),
             Way("absorbed stages", at(stages.three_given), 1.05),
         )
     compare("a map and a filter, on local[2]", groups, items=rows, rounds=rounds)
@@ -476,10 +485,10 @@ def compare_in(spark: SparkSession, rows: int, rounds: int) -> None:
             return consumed(df.toLocalIterator())
 
         groups[name] = (
-            Way("pushed over TCP, by hand", by_hand, floor=True),
+            Way("pushed over TCP, by hand", by_hand),
             Way("toArrow(), all in memory", by_arrow),
             Way("from_dataframe, iterated", by_flow, 1.1),
-            Way("from_dataframe, subscribed", by_subscriber),
+            Way("from_dataframe, subscribed", by_subscriber, 1.1),
             Way("toLocalIterator()", by_local_iterator, seldom=True),
         )
     compare("rows of a DataFrame, taken one by one", groups, items=rows, rounds=rounds)
@@ -498,12 +507,13 @@ def made(n: int) -> tuple[int, float, str]:
 
 
 COLUMNS = "n long, half double, text string"
+ROW_GROUP = 500_000
 ARROW = pa.schema([("n", pa.int64()), ("half", pa.float64()), ("text", pa.string())])
 
 
 def batches_by_hand(rows: int) -> Iterator[pa.RecordBatch]:
     items = map(made, range(rows))
-    while chunk := list(itertools.islice(items, 10_000)):
+    while chunk := list(itertools.islice(items, AT_A_TIME)):
         columns = zip(*chunk, strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, ARROW.types, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=ARROW)
@@ -517,7 +527,7 @@ def spooled_by_hand(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
         group: list[pa.RecordBatch] = []
         for batch in batches_by_hand(rows):
             group.append(batch)
-            if len(group) == 50:
+            if len(group) * AT_A_TIME == ROW_GROUP:
                 writer.write_table(pa.Table.from_batches(group))
                 group.clear()
         if group:
@@ -533,7 +543,7 @@ def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
             return summed(spooled_by_hand(spark, rows, folder))
 
         def by_table() -> tuple[int, int]:
-            table = pa.Table.from_batches(batches_by_hand(rows))
+            table = pa.Table.from_batches(batches_by_hand(rows)).combine_chunks()
             return summed(spark.createDataFrame(table))
 
         def by_flow() -> tuple[int, int]:
@@ -564,12 +574,12 @@ def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
 
         groups: dict[str, Sequence[Way]] = {
             "a DataFrame, summed": (
-                Way("Parquet spool, by hand", by_hand, floor=True),
+                Way("Parquet spool, by hand", by_hand),
                 Way("createDataFrame(pyarrow.Table)", by_table),
                 Way("to_dataframe", by_flow, 1.1),
             ),
             "Parquet files, written by Spark": (
-                Way("Parquet spool, by hand", written_by_hand, floor=True),
+                Way("Parquet spool, by hand", written_by_hand),
                 Way("write", written_by_operator, 1.1),
                 Way("WriteSubscriber", written_by_subscriber, 1.1),
             ),
@@ -595,12 +605,33 @@ def compare_shuffle(spark: SparkSession, rows: int, rounds: int) -> None:
 
     groups: dict[str, Sequence[Way]] = {
         f"{keys:,} keys": [
-            Way(f"{partitions} shuffle partitions", at(partitions, keys), floor=partitions == 200)
+            Way(f"{partitions} shuffle partitions", at(partitions, keys))
             for partitions in (200, 32, 8, 4, 2)
         ]
         for keys in (few, many)
     }
     compare("the sum of each key, on local[2]", groups, items=rows, rounds=rounds)
+
+
+# -- growth
+
+
+def compare_growth(spark: SparkSession, rows: int, rounds: int) -> None:
+    def by_hand(size: int) -> int:
+        return one_counted_by_hand(spark.range(size))
+
+    def by_flow(size: int) -> int:
+        return from_dataframe(spark.range(size)).map(grown).filter(kept).count().single()
+
+    grow(
+        "More rows, a map and a filter, counted on local[2]",
+        Curve("mapInArrow by hand", by_hand),
+        Curve("absorbed stages", by_flow, 1.05),
+        axis="rows",
+        sizes=tuple(rows // part for part in (8, 4, 2, 1)),
+        rounds=rounds,
+        clock=time.perf_counter,
+    )
 
 
 QUESTIONS = {
@@ -609,6 +640,7 @@ QUESTIONS = {
     "in": compare_in,
     "out": compare_out,
     "shuffle": compare_shuffle,
+    "growth": compare_growth,
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 import reactivex
 from aiostream import pipe
 from aiostream import stream as aio
+from aiostream.core import Stream as BaseStream
 from reactivex import operators as rx
 from streamable import stream
 from streamz import Stream
@@ -153,6 +154,7 @@ def chain(stages: int, work: int = CHAIN_WORK) -> None:
         Case(
             "subscribed, source hidden",
             summed(lambda on_next: made(flow.range(items).hide()).subscribe(on_next)),
+            1.5,
         ),
         python("builtin map and filter", summed(by_builtins)),
         peer("streamable", summed(by_streamable)),
@@ -194,7 +196,7 @@ def reduced(items: int = REDUCED) -> None:
         python("hand-written loop", by_hand),
         Case("iterated", lambda: next(iter(made(flow.range(items)))), 1.2),
         Case("subscribed", lambda: subscribed(flow.range(items)), 1.5),
-        Case("subscribed, source hidden", lambda: subscribed(flow.range(items).hide())),
+        Case("subscribed, source hidden", lambda: subscribed(flow.range(items).hide()), 1.5),
         python(
             "builtin map and filter, functools.reduce",
             lambda: functools.reduce(add, filter(is_even, map(increment, range(items))), 0),
@@ -245,11 +247,17 @@ def cut(items: int = CUT) -> None:
     def by_aiostream(on_next: Callable[[int], None]) -> None:
         consumed(aio.range(items) | pipe.skip(first) | pipe.take(kept), on_next)
 
+    def by_streamz(on_next: Callable[[int], None]) -> None:
+        source = Stream()
+        source.slice(first, first + kept).sink(on_next)
+        for n in range(items):
+            source.emit(n)
+
     compare(
         "skip and take, each item to a callback",
         python("hand-written loop", summed(by_hand)),
-        Case("iterated", summed(lambda on_next: each(made())(on_next))),
-        Case("subscribed", summed(lambda on_next: made().subscribe(on_next))),
+        Case("iterated", summed(lambda on_next: each(made())(on_next)), 1.2),
+        Case("subscribed", summed(lambda on_next: made().subscribe(on_next)), 1.5),
         python(
             "itertools.islice",
             summed(
@@ -270,6 +278,7 @@ def cut(items: int = CUT) -> None:
                 )
             ),
         ),
+        peer("streamz, slice", summed(by_streamz)),
         peer("aiostream", summed(by_aiostream)),
         items=items,
         key="take-skip",
@@ -342,18 +351,31 @@ def awaited(items: int = AWAITED) -> None:
 
 def repeated(
     runs: int, make: Callable[[Callable[[int], None]], Callable[[], object]]
-) -> Callable[[], int]:
+) -> Callable[[], list[int]]:
     """`runs` times what `make` gives for a callback, as work whose result is what that got."""
     seen: list[int] = []
     work = make(seen.append)
 
-    def run() -> int:
+    def run() -> list[int]:
         seen.clear()
         for _ in range(runs):
             work()
-        return len(seen)
+        return seen
 
     return run
+
+
+def in_one_loop(runs: int, make: Callable[[], BaseStream[int]]) -> Callable[[], list[int]]:
+    """As `repeated`, what streams of aiostream give, all of them in the same event loop."""
+
+    async def consume() -> list[int]:
+        seen: list[int] = []
+        for _ in range(runs):
+            async with make().stream() as streamer:
+                seen.extend([n async for n in streamer])
+        return seen
+
+    return lambda: asyncio.run(consume())
 
 
 def called(on_next: Callable[[int], None]) -> Callable[[], object]:
@@ -391,6 +413,7 @@ def one(runs: int = RUNS) -> None:
         peer("streamable", repeated(runs, by_streamable)),
         peer("reactivex", repeated(runs, by_reactivex)),
         peer("streamz", repeated(runs, by_streamz)),
+        peer("aiostream", in_one_loop(runs, lambda: aio.just(1) | pipe.map(loose(increment)))),
         items=runs,
         unit="subscription",
         key="one-element",
@@ -401,6 +424,7 @@ def one_assembled(runs: int = RUNS) -> None:
     """The same, but that the flow is there already."""
     flowed = flow.just(1).map(increment)
     observable = reactivex.just(1).pipe(rx.map(increment))
+    streamed = aio.just(1) | pipe.map(loose(increment))
 
     def iterated(on_next: Callable[[int], None]) -> Callable[[], object]:
         def work() -> None:
@@ -421,6 +445,7 @@ def one_assembled(runs: int = RUNS) -> None:
         Case("subscribed", repeated(runs, subscribed), mark_us=4.0),
         Case("iterated", repeated(runs, iterated)),
         peer("reactivex", repeated(runs, by_reactivex)),
+        peer("aiostream", in_one_loop(runs, lambda: streamed)),
         items=runs,
         unit="subscription",
         key="one-element-assembled",

@@ -12,9 +12,9 @@ INTRODUCTION = """\
 
 What `nox -s bench` found on one machine; run it to see what it finds on yours. Each case is timed
 beside the least that could do its work, the floor, and beside other libraries, in turn, round by
-round. Results must be equal. A figure is the median of the rounds, the spread is from the fastest
-round to the slowest. Ratios are to the floor: those hold on other machines, nanoseconds do not.
-CPU time counts, but wall time where threads wait for each other, and on Spark.
+round. In each round the results must be equal. A figure is the median of the rounds, the spread is
+from the fastest round to the slowest. Ratios are to the floor: those hold on other machines,
+nanoseconds do not. CPU time counts, but wall time where threads wait for each other, and on Spark.
 
 How it is done, and what each script measures: [benchmarks](../../benchmarks/README.md). Where the
 time goes: [performance](../design/performance.md). Every figure: [results.json](results.json).
@@ -23,8 +23,15 @@ The tables that are not here, of single stages and of debugging: [details](detai
 
 RXJAVA = """\
 RxJava 3 does the same work in Java, beside the same loop in Java, each case in a virtual machine of
-its own after a warm-up. Only its ratios say something here: a loop costs less in Java, and more of
-it is compiled away, so that all that is done beside it weighs more.
+its own after a warm-up. Only its ratios say something here. Each item is stored where the compiler
+has to leave it, by the loop as by RxJava; but a loop still costs less in Java, so that all that is
+done beside it weighs more.
+"""
+
+RXJAVA_MARK = """\
+Each case that RxJava 3 has in the same way: what it costs to do the work by a library, in units of
+the loop of the same language. It is met where this library adds no more to its loop than RxJava to
+its own.
 """
 
 LEGEND = """\
@@ -34,7 +41,8 @@ the tables below.
 
 SLOPES = """\
 Both axes are logarithmic. The slope is that of the straight line nearest to the points: 1 is in
-proportion.
+proportion. The end is the slope of the last three sizes, less that of the first line, the floor: it
+is above 0 for what bends upwards where the floor does not.
 """
 
 DETAILS = """\
@@ -50,9 +58,10 @@ def overview(results: Entry) -> str:
     parts = [INTRODUCTION, "## The machine\n", _facts(results["facts"])]
     if results["failed"]:
         parts.append(f"These scripts failed: {', '.join(results['failed'])}.\n")
+    parts += ["## The marks\n", _total(tables), _marks(chief, java)]
+    if java:
+        parts += ["## RxJava's mark\n", RXJAVA_MARK, _beside_rxjava(chief, java)]
     parts += [
-        "## The marks\n",
-        _marks(chief, java),
         "## At a glance\n",
         "![The ratio of each case to its floor, on a logarithmic axis](ratios.svg)\n",
         LEGEND,
@@ -98,18 +107,11 @@ def rounded(value: object) -> object:
 
 
 def rxjava_of(table: Entry, row: Entry, java: Sequence[Entry]) -> Entry | None:
-    """What RxJava does in the same case, in the same way."""
-    if row["by"] != "flow" or "hidden" in row["name"]:
-        return None
+    """What RxJava does in the same case, in the way of the same name."""
     for each in java:
-        if each["key"] == table["key"] and _words(each["name"]) <= _words(row["name"]):
+        if row["by"] == "flow" and (each["key"], each["name"]) == (table["key"], row["name"]):
             return each
     return None
-
-
-def _words(name: str) -> set[str]:
-    """Its words, as they are in both languages: `flat_map` is flatMap."""
-    return set(name.lower().replace("_", "").replace(",", "").split())
 
 
 def _chief(table: Entry) -> bool:
@@ -120,6 +122,42 @@ def _facts(facts: dict[str, str]) -> str:
     rows = [(name, value) for name, value in facts.items() if name != "minutes"]
     rows.append(("the whole run", f"{facts['minutes']} minutes"))
     return _table(("", ""), rows)
+
+
+def _total(tables: Sequence[Entry]) -> str:
+    """How many marks there are on both pages, and how many are met."""
+    marks = [mark for table in tables for row in table["rows"] for mark in row["marks"]]
+    met = sum(mark["met"] for mark in marks)
+    return (
+        f"Of all marks, with those of [the details](details.md), {met} of {len(marks)} are met. "
+        "Of those on this page:\n"
+    )
+
+
+def _beside_rxjava(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
+    """Where RxJava's ratio to its loop is less than the ratio here, and where it is not."""
+    both = [
+        (table["key"], row, theirs)
+        for table in tables
+        for row in table["rows"]
+        if (theirs := rxjava_of(table, row, java))
+    ]
+    both.sort(key=lambda each: each[1]["ratio"] <= each[2]["ratio"])  # what is missed comes first
+    met = sum(row["ratio"] <= theirs["ratio"] for _, row, theirs in both)
+    rows = [
+        (
+            key,
+            row["name"],
+            _figure(row["ratio"]),
+            _spread(row),
+            _figure(theirs["ratio"]),
+            _spread(theirs),
+            "met" if row["ratio"] <= theirs["ratio"] else "**missed**",
+        )
+        for key, row, theirs in both
+    ]
+    headings = ("case", "way", "this library", "spread", "RxJava 3", "spread", "")
+    return f"{met} of {len(rows)} are met.\n\n" + _table(headings, rows)
 
 
 def _marks(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
@@ -137,7 +175,10 @@ def _marks(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
                             row["name"],
                             f"≤ {_limit(mark['mark'])}{_unit(mark['unit'])}",
                             f"{_value(mark)}{_unit(mark['unit'])}",
-                            _spread(row, row["ns"] / row["ratio"] / 1e3 if in_us else 1),
+                            _spread(
+                                mark if "low" in mark else row,
+                                row["ns"] / row["ratio"] / 1e3 if in_us else 1,
+                            ),
                             "met" if mark["met"] else "**missed**",
                             f"{_figure(theirs['ratio'])} ×" if theirs else "",
                         ),
@@ -156,11 +197,13 @@ def _marks(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
 
 def _value(mark: Entry) -> str:
     """As many digits as show on which side of the mark it is."""
-    return f"{mark['value']:.3f}" if mark["unit"] == "slope" else _figure(mark["value"])
+    figure = _figure(mark["value"])
+    near = abs(mark["value"] - mark["mark"]) < 0.005
+    return f"{mark['value']:.3f}" if near or mark["unit"] in ("slope", "bend") else figure
 
 
 def _unit(unit: str) -> str:
-    return {"slope": "", "µs": " µs", "×": " ×", "bytes": " bytes"}[unit]
+    return {"slope": "", "bend": " at the end", "µs": " µs", "×": " ×", "bytes": " bytes"}[unit]
 
 
 def _case(table: Entry, java: Sequence[Entry]) -> str:
@@ -168,24 +211,45 @@ def _case(table: Entry, java: Sequence[Entry]) -> str:
     rows: list[tuple[str, ...]] = [
         (
             row["name"],
-            {"floor": "the floor", "flow": "**this library**"}.get(row["by"], ""),
+            _whose(table, row),
             f"{row['ns']:,.0f}",
             _figure(row["ratio"]),
             _spread(row),
             ", ".join(_verdict(mark) for mark in row["marks"]),
             f"{_figure(found['ratio'])}" if (found := theirs[row["name"]]) else "",
+            _spread(found) if found else "",
         )
         for row in table["rows"]
     ]
     unit = table["unit"]
-    headings = ("case", "", f"ns / {unit}", "ratio", "spread", "mark", "RxJava 3")
-    columns = len(headings) if any(theirs.values()) else len(headings) - 1
-    about = f"{table['items']:,} {unit}s, {table['rounds']} rounds"
+    headings = ("case", "", f"ns / {unit}", "ratio", "spread", "mark", "RxJava 3", "spread")
+    columns = len(headings) if any(theirs.values()) else len(headings) - 2
+    about = f"{table['items']:,} {unit}s, {_rounds(table)}"
     return (
         f"{_heading(table)}\n"
         + _table(headings[:columns], [row[:columns] for row in rows])
         + f"\n<sub>{about}, {table['clock']} time</sub>\n"
     )
+
+
+def _whose(table: Entry, row: Entry) -> str:
+    """Whose a row is, and what it is compared with, if that is not the first."""
+    first = table["rows"][0]["name"]
+    if row["by"] == "floor":
+        return "the floor" if row["name"] == first else "a floor"
+    whose = "**this library**" if row["by"] == "flow" else ""
+    beside = row.get("beside", first)
+    return whose if beside == first else f"{whose} beside {beside}"
+
+
+def _rounds(table: Entry) -> str:
+    """How many rounds there were, and which cases had others."""
+    others = [
+        f"{count} of {row['name']}"
+        for row in table["rows"]
+        if (count := row.get("rounds", table["rounds"])) != table["rounds"]
+    ]
+    return ", but ".join([f"{table['rounds']} rounds", *filter(None, [", ".join(others)])])
 
 
 def _pairs(table: Entry) -> str:
@@ -201,7 +265,8 @@ def _pairs(table: Entry) -> str:
         for row in table["rows"]
     ]
     headings = ("case", *(f"{way}, ns" for way in table["ways"]), "ratio", "spread", "mark")
-    return f"{_heading(table)}\n" + _table(headings, rows)
+    about = f"{table['items']:,} items, {_rounds(table)}, {table['clock']} time"
+    return f"{_heading(table)}\n" + _table(headings, rows) + f"\n<sub>{about}</sub>\n"
 
 
 def _growth(table: Entry) -> str:
@@ -211,13 +276,15 @@ def _growth(table: Entry) -> str:
             *(_figure(seconds * 1e6) for seconds in row["seconds"]),
             _figure(row["ratio"]),
             _spread(row),
+            f"{row['end']:+.2f}",
             ", ".join(_verdict(mark) for mark in row["marks"]),
         )
         for row in table["rows"]
     ]
     sizes = [f"{size:,}" for size in table["sizes"]]
-    headings = (f"µs for so many {table['axis']}", *sizes, "slope", "spread", "mark")
-    return f"{_heading(table)}\n" + _table(headings, rows)
+    headings = (f"µs for so many {table['axis']}", *sizes, "slope", "spread", "end", "marks")
+    about = f"{_rounds(table)}, {table['clock']} time"
+    return f"{_heading(table)}\n" + _table(headings, rows) + f"\n<sub>{about}</sub>\n"
 
 
 def _weights(table: Entry) -> str:
@@ -249,6 +316,8 @@ def _limit(mark: float) -> str:
 
 def _figure(value: float) -> str:
     """Three digits or more, and no exponent."""
+    if 0 < value < 0.1:
+        return f"{value:.4f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 

@@ -30,17 +30,21 @@ HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs" / "benchmarks"
 CACHE = HERE.parent / ".nox" / ".cache" / "bench"
 
-SCRIPTS: dict[str, tuple[str, ...]] = {
-    "bench_sync.py": (),
-    "bench_inner.py": (),
-    "bench_ops.py": (),
-    "bench_multicast.py": (),
-    "bench_growth.py": (),
-    "bench_memory.py": (),
-    "bench_core.py": (),
-    "bench_spark.py": ("stages", "in", "out", "--rows", "2000000", "--rounds", "7"),
+ONCE: tuple[tuple[str, ...], ...] = ((),)
+SCRIPTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "bench_sync.py": ONCE,
+    "bench_inner.py": ONCE,
+    "bench_ops.py": ONCE,
+    "bench_multicast.py": ONCE,
+    "bench_growth.py": ONCE,
+    "bench_memory.py": ONCE,
+    "bench_core.py": ONCE,
+    "bench_spark.py": (
+        ("stages", "--rows", "5000000", "--rounds", "9"),
+        ("in", "out", "growth", "--rows", "2000000", "--rounds", "7"),
+    ),
 }
-"""What a full run runs, and with which arguments."""
+"""What a full run runs, each as often as it has arguments here."""
 
 Entry = dict[str, Any]  # Any: what JSON holds; rounds.py says what that is
 
@@ -85,7 +89,7 @@ def run(names: list[str], rounds: int | None) -> tuple[list[Entry], list[str]]:
     """Run scripts in processes of their own; a script that fails does not stop the others.
 
     Returns:
-        Their tables, and the names of those that failed.
+        Their tables, and the runs that failed.
     """
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -94,15 +98,17 @@ def run(names: list[str], rounds: int | None) -> tuple[list[Entry], list[str]]:
         env = os.environ | {"FLOW_BENCH_RECORD": str(record)}
         if rounds:
             env["FLOW_BENCH_ROUNDS"] = str(rounds)
-        for name in names:
+        runs = [(name, arguments) for name in names for arguments in SCRIPTS.get(name, ONCE)]
+        for name, arguments in runs:
             start = time.monotonic()
             # One after the other: figures are worth nothing if two run at the same time.
             done = subprocess.run(
-                (sys.executable, str(HERE / name), *SCRIPTS.get(name, ())), check=False, env=env
+                (sys.executable, str(HERE / name), *arguments), check=False, env=env
             )
+            called = " ".join((name, *arguments))
             if done.returncode:
-                failed.append(name)
-            print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+                failed.append(called)
+            print(f"{called}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
         return [json.loads(line) for line in record.read_text("utf-8").splitlines()], failed
 
 

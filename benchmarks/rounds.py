@@ -18,11 +18,18 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 PEERS = ("reactivex", "aiostream", "streamable", "streamz")
+LAST = 3
+"""How many of the largest sizes say how something grows at its end."""
+BEND = 0.05
+"""How much the slope at the end may be above the floor's."""
+ITEM = int("1000000007")
+"""The one item that fills a store. A small integer may be immortal, and then nobody counts it."""
 
 
 @dataclass
@@ -57,6 +64,8 @@ class Case:
     times: list[float] = field(default_factory=list[float])
     by: str = "flow"
     """Whose it is: "flow", "python", "pyspark", or one of `PEERS`."""
+    beside: str | None = None
+    """The name of the case that is its floor, or None if that is the floor of all."""
 
     @property
     def median(self) -> float:
@@ -77,6 +86,13 @@ class Case:
             f"{'≤' if mark['met'] else '>'} {mark['mark']}{'' if mark['unit'] == '×' else ' µs'}"
             for mark in self.marks(ratio, items)
         )
+
+
+def floor_of(case: Case, cases: Sequence[Case]) -> Case:
+    """What a case is compared with: the one that it names, or the first."""
+    if case.beside is None:
+        return cases[0]
+    return next(each for each in cases if each.name == case.beside)
 
 
 def python(name: str, work: Callable[[], object]) -> Case:
@@ -107,28 +123,29 @@ def compare(
 
     Args:
         title: what all cases do.
-        cases: the first is the floor, 1.0 by definition.
+        cases: the first is the floor, 1.0 by definition, of all that name no other.
         items: how many items one run handles.
         rounds: how often each case is timed; one more round goes first and is not counted.
         clock: CPU seconds of the process by default; `time.perf_counter` where work waits.
-        same: what of a result must be equal in all cases.
+        same: what of a result must be equal in all cases, in each round.
         unit: what an item is called in the table.
         plural: what several are called, if an s is not all it takes.
         key: what the report and the guard know the table by; None leaves it to the details.
 
     Returns:
-        The ratio of each case's median to the floor's, by name.
+        The ratio of each case's median to that of its floor, by name.
     """
     if not settings.peers:
         cases = tuple(case for case in cases if case.by not in PEERS)
     rounds = settings.rounds or rounds
     _time(title, cases, rounds, clock, same)
-    floor = cases[0].median
+    ratios: dict[str, float] = {}
     table = Table(title=title, title_justify="left")
     for heading in ("case", f"ns / {unit}", "ratio", "spread", "mark"):
         table.add_column(heading, justify="left" if heading == "case" else "right")
     for case in cases:
-        ratio = case.median / floor
+        floor = floor_of(case, cases).median
+        ratios[case.name] = ratio = case.median / floor
         low, high = min(case.times) / floor, max(case.times) / floor
         table.add_row(
             case.name,
@@ -138,8 +155,8 @@ def compare(
             case.verdict(ratio, items),
         )
     _print(table, items, rounds, plural or f"{unit}s")
-    record_cases(title, key, cases[0], cases, unit=unit, items=items, rounds=rounds, clock=clock)
-    return {case.name: case.median / floor for case in cases}
+    record_cases(title, key, cases, unit=unit, items=items, rounds=rounds, clock=clock)
+    return ratios
 
 
 @dataclass
@@ -164,7 +181,7 @@ def versus(
     """Time pairs in turn and print a row for each.
 
     Args:
-        title: what all of them do; every result must be equal to that of the first.
+        title: what all of them do; in each round all results must be equal.
         pairs: each has its own ratio.
         items: how many items one run handles.
         ways: what the first and the second of each pair are called.
@@ -205,6 +222,7 @@ def versus(
                 "ratio": ratio,
                 "low": min(by_round),
                 "high": max(by_round),
+                "rounds": len(by_round),
                 "marks": first.marks(ratio, items),
             }
         )
@@ -229,66 +247,88 @@ def grow(
     axis: str,
     sizes: Sequence[int],
     rounds: int = 7,
+    times: int = 1,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, float]:
     """Time each curve at each size, in turn, and print how the time grows.
 
     A small size is run so often that it handles as much as the largest: noise is the same for all.
+    Who has a mark for its slope has one for the end of it, too: a line through all sizes does not
+    show that the last ones bend upwards. What the floor's line does there is taken off, since more
+    items than a cache holds make anything slower.
 
     Args:
         title: what all of them do.
-        curves: their results must be equal, size by size.
+        curves: their results must be equal, size by size, each time; the first is the floor.
         axis: what there are more and more of.
         sizes: how many, from few to many.
         rounds: as in `compare`.
+        times: how often the largest size is run in a round; more where single runs differ.
         clock: as in `compare`.
 
     Returns:
         The slope of each curve by name: that of the straight line nearest to its points.
     """
     rounds = settings.rounds or rounds
+    expected: dict[int, object] = {}
     for size in sizes:
-        _same(f"{title}, {size:,} {axis}", [(each.name, each.work(size)) for each in curves])
-    times: dict[tuple[str, int], list[float]] = {}
+        results = [(each.name, each.work(size)) for each in curves]
+        _same(f"{title}, {size:,} {axis}", results)
+        expected[size] = results[0][1]
+    seconds: dict[tuple[str, int], list[float]] = {}
     for _ in range(rounds):
         for size in sizes:
-            repeats = max(1, sizes[-1] // size)
+            repeats = times * max(1, sizes[-1] // size)
             for curve in curves:
                 gc.collect()
                 start = clock()
-                for _ in range(repeats):
-                    curve.work(size)
-                seconds = (clock() - start) / repeats
-                times.setdefault((curve.name, size), []).append(seconds)
+                found = [curve.work(size) for _ in range(repeats)]
+                seconds.setdefault((curve.name, size), []).append((clock() - start) / repeats)
+                results = [("the floor", expected[size]), *((curve.name, each) for each in found)]
+                _same(f"{title}, {size:,} {axis}", results)
     table = Table(title=f"{title}: µs for so many {axis}", title_justify="left")
-    for heading in ("case", *(f"{size:,}" for size in sizes), "slope", "spread", "mark"):
+    for heading in ("case", *(f"{size:,}" for size in sizes), "slope", "spread", "mark", "end", ""):
         table.add_column(heading, justify="left" if heading == "case" else "right")
+    floor = [seconds[curves[0].name, size] for size in sizes]
     slopes: dict[str, float] = {}
     rows: list[dict[str, object]] = []
     for curve in curves:
-        of = [times[curve.name, size] for size in sizes]
-        medians = [statistics.median(each) for each in of]
-        slopes[curve.name] = slope = _slope(sizes, medians)
-        by_round = [_slope(sizes, [each[number] for each in of]) for number in range(rounds)]
-        low, high = min(by_round), max(by_round)
-        met = curve.mark is None or slope <= curve.mark
+        of = [seconds[curve.name, size] for size in sizes]
+        slopes[curve.name] = slope = _slope(sizes, _medians(of))
+        by_round = [_slope(sizes, each) for each in zip(*of, strict=True)]
+        end = _end(sizes, _medians(of), _medians(floor))
+        ends = [
+            _end(sizes, one, other)
+            for one, other in zip(zip(*of, strict=True), zip(*floor, strict=True), strict=True)
+        ]
+        marks: list[dict[str, object]] = []
+        if curve.mark is not None:
+            met, straight = slope <= curve.mark, end <= BEND
+            spread = {"low": min(ends), "high": max(ends)}
+            marks = [
+                {"mark": curve.mark, "value": slope, "unit": "slope", "met": met},
+                {"mark": BEND, "value": end, "unit": "bend", "met": straight, **spread},
+            ]
         table.add_row(
             curve.name,
-            *(f"{median * 1e6:,.0f}" for median in medians),
+            *(f"{median * 1e6:,.0f}" for median in _medians(of)),
             f"{slope:.2f}",
-            f"{low:.2f}–{high:.2f}",
-            "" if curve.mark is None else f"{'≤' if met else '>'} {curve.mark}",
+            f"{min(by_round):.2f}–{max(by_round):.2f}",
+            f"{'≤' if marks[0]['met'] else '>'} {curve.mark}" if marks else "",
+            f"{end:+.2f}",
+            f"{'≤' if marks[1]['met'] else '>'} {BEND}" if marks else "",
         )
-        marks = [{"mark": curve.mark, "value": slope, "unit": "slope", "met": met}]
         rows.append(
             {
                 "name": curve.name,
                 "by": "python" if curve.mark is None else "flow",
-                "seconds": medians,
+                "seconds": _medians(of),
                 "ratio": slope,
-                "low": low,
-                "high": high,
-                "marks": marks if curve.mark is not None else [],
+                "low": min(by_round),
+                "high": max(by_round),
+                "end": end,
+                "rounds": len(by_round),
+                "marks": marks,
             }
         )
     _print(table, sizes[-1], rounds, axis)
@@ -302,15 +342,21 @@ class Store:
 
     name: str
     fill: Callable[[int], object]
-    """Given a number of items, keep so many of the same one, and give what holds them."""
+    """Given a number of items, keep so many, and give what holds them."""
     mark: float | None = None
     """The bytes per item that it must not exceed, or None."""
     by: str = "flow"
     """As in `Case`."""
+    of: Sequence[object] = (ITEM,)
+    """What it is filled with: the same one again and again, or as many as it is to keep."""
+    free: Callable[[Any], object] = lambda _: None
+    """What ends it, given what `fill` gave, if it does not end when nobody holds it."""
 
 
 def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
     """Print how many bytes are kept for each item beside the item itself.
+
+    The references to what a store is filled with are counted: an empty one weighs little.
 
     Args:
         title: what all of them do.
@@ -319,6 +365,9 @@ def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
 
     Returns:
         The bytes for each item, by name.
+
+    Raises:
+        AssertionError: if a store does not hold as many as it was told to keep.
     """
     table = Table(title=title, title_justify="left")
     for heading in ("case", "bytes / item", "mark"):
@@ -326,14 +375,19 @@ def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
     found: dict[str, float] = {}
     rows: list[dict[str, object]] = []
     for store in stores:
-        store.fill(10)  # what is made once, for all
+        store.free(store.fill(10))  # what is made once, for all
         gc.collect()
+        references = _references(store.of)
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         filled = store.fill(items)
         gc.collect()
         after = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
+        held = _references(store.of) - references
+        if held < items:
+            raise AssertionError(f"{title}: {store.name} holds {held:,} of {items:,} items")
+        store.free(filled)
         del filled
         found[store.name] = each = (after - before) / items
         met = store.mark is None or each <= store.mark
@@ -351,6 +405,20 @@ def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
     _print(table, items, 1, "items")
     record("weigh", title, None, rows, items=items, rounds=1)
     return found
+
+
+def _references(items: Sequence[object]) -> int:
+    """How often all of them are referred to, from anywhere."""
+    return sum(map(sys.getrefcount, items))
+
+
+def _medians(of: Sequence[Sequence[float]]) -> list[float]:
+    return [statistics.median(each) for each in of]
+
+
+def _end(sizes: Sequence[int], seconds: Sequence[float], floor: Sequence[float]) -> float:
+    """How much steeper than the floor something is at its end."""
+    return _slope(sizes[-LAST:], seconds[-LAST:]) - _slope(sizes[-LAST:], floor[-LAST:])
 
 
 def _slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
@@ -374,14 +442,18 @@ def _time(
     clock: Callable[[], float],
     same: Callable[[object], object],
 ) -> None:
-    """Run each case once to compare the results, then all of them `rounds` times in turn."""
+    """Run each case once, then all of them `rounds` times in turn; compare what each round gave."""
     _same(title, [(case.name, same(case.work())) for case in cases])
     for _ in range(rounds):
+        results: list[object] = []
         for case in cases:
             gc.collect()
             start = clock()
-            case.work()
+            result = case.work()
             case.times.append(clock() - start)
+            results.append(result)
+        named = zip(cases, results, strict=True)
+        _same(title, [(case.name, same(result)) for case, result in named])
 
 
 def _print(table: Table, items: int, rounds: int, things: str) -> None:
@@ -396,7 +468,6 @@ def _print(table: Table, items: int, rounds: int, things: str) -> None:
 def record_cases(
     title: str,
     key: str | None,
-    floor: Case,
     cases: Sequence[Case],
     *,
     items: int,
@@ -405,17 +476,21 @@ def record_cases(
     unit: str = "item",
 ) -> None:
     """Add a table of cases that were timed; see `compare` for the arguments."""
+    floors = {id(floor_of(case, cases)) for case in cases}
     rows: list[dict[str, object]] = []
     for case in cases:
+        floor = floor_of(case, cases)
         ratio = case.median / floor.median
         rows.append(
             {
                 "name": case.name,
-                "by": "floor" if case is floor else case.by,
+                "by": "floor" if id(case) in floors else case.by,
+                "beside": floor.name,
                 "ns": case.median / items * 1e9,
                 "ratio": ratio,
                 "low": min(case.times) / floor.median,
                 "high": max(case.times) / floor.median,
+                "rounds": len(case.times),
                 "marks": case.marks(ratio, items),
             }
         )

@@ -76,6 +76,43 @@ def test_cases_with_different_results_are_refused(load: Callable[[str], ModuleTy
         )
 
 
+def test_a_result_that_differs_in_a_later_round_is_refused(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds, clock = load("rounds"), Clock()
+    results = iter([1, 1, 2])
+    with pytest.raises(AssertionError, match=r"title: late gave 2, not 1"):
+        rounds.compare(
+            "title",
+            rounds.Case("floor", clock.takes(1, result=1)),
+            rounds.Case("late", lambda: next(results)),
+            items=1,
+            clock=clock,
+        )
+
+
+def test_a_case_is_compared_with_the_floor_that_it_names(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds, clock = load("rounds"), Clock()
+    ratios = rounds.compare(
+        "title",
+        rounds.python("floor", clock.takes(1)),
+        rounds.python("its own floor", clock.takes(4)),
+        rounds.Case("ours", clock.takes(6), 2.0, beside="its own floor"),
+        items=1,
+        clock=clock,
+    )
+    assert ratios == {"floor": 1, "its own floor": 4, "ours": 1.5}
+    rows = rounds.tables[-1]["rows"]
+    assert [(row["by"], row["beside"]) for row in rows] == [
+        ("floor", "floor"),
+        ("floor", "floor"),
+        ("flow", "its own floor"),
+    ]
+    assert rows[2]["marks"][0]["met"]
+
+
 def test_what_is_printed_is_recorded_with_its_marks(
     load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,10 +162,76 @@ def test_a_slope_is_the_power_by_which_time_grows(
     assert rounds.tables[-1]["rows"][0]["marks"][0]["met"] is met
 
 
+@pytest.mark.parametrize(("of_the_floor", "met"), [(1, False), (2, True)])
+def test_a_line_that_bends_at_its_end_misses_a_mark_unless_the_floor_bends_too(
+    load: Callable[[str], ModuleType], of_the_floor: int, met: bool
+) -> None:
+    rounds, clock = load("rounds"), Clock()
+    sizes = (1, 10, 100, 1_000, 10_000)
+
+    def work(last: int) -> Callable[[int], None]:
+        """What takes the same for few items, and as many seconds as items after that."""
+
+        def run(size: int) -> None:
+            clock.seconds += max(size, 100) * (last if size == sizes[-1] else 1)
+
+        return run
+
+    rounds.grow(
+        "title",
+        rounds.Curve("floor", work(of_the_floor)),
+        rounds.Curve("curve", work(2), 1.05),
+        axis="items",
+        sizes=sizes,
+        clock=clock,
+    )
+    slope, end = rounds.tables[-1]["rows"][1]["marks"]
+    assert slope["met"]
+    assert end["met"] is met
+
+
+def test_a_size_that_gives_another_result_in_a_later_round_is_refused(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds, clock = load("rounds"), Clock()
+    calls = itertools.count()
+
+    def work(size: int) -> int:
+        clock.seconds += size
+        return size + (next(calls) > 5)
+
+    with pytest.raises(AssertionError, match=r"title, \d+ items: curve gave"):
+        rounds.grow(
+            "title", rounds.Curve("curve", work), axis="items", sizes=(1, 2, 3), clock=clock
+        )
+
+
 def test_bytes_are_those_of_what_holds_the_items(load: Callable[[str], ModuleType]) -> None:
     rounds = load("rounds")
-    found = rounds.weigh("title", rounds.Store("list", lambda items: [1] * items))
+    found = rounds.weigh("title", rounds.Store("list", lambda items: [rounds.ITEM] * items))
     assert found["list"] == pytest.approx(8, abs=0.1)
+
+
+def test_a_store_that_holds_less_than_it_was_told_to_is_refused(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds = load("rounds")
+    with pytest.raises(AssertionError, match=r"title: lazy holds 49,990 of 50,000 items"):
+        rounds.weigh("title", rounds.Store("lazy", lambda items: [rounds.ITEM] * (items - 10)))
+
+
+def test_a_store_that_does_not_end_by_itself_is_ended_each_time(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds = load("rounds")
+    kept: list[list[object]] = []
+
+    def fill(items: int) -> list[object]:
+        kept.append([rounds.ITEM] * items)
+        return kept[-1]
+
+    rounds.weigh("title", rounds.Store("list", fill, free=kept.remove))
+    assert not kept
 
 
 @pytest.fixture
@@ -243,6 +346,42 @@ def test_the_report_sets_rxjava_beside_the_way_of_the_same_name(
     page = load("pages").overview(results(java))
     assert "| subscribed | **this library** | 20 | 2.00 |  | **>** 1.2 | 7.00 |" in page
     assert "| iterated | **this library** | 11 | 1.10 |  | ≤ 1.2 |  |" in page
+
+
+def test_the_report_says_where_rxjava_adds_less_to_its_loop(
+    load: Callable[[str], ModuleType],
+) -> None:
+    java = [
+        {"key": "chain-1", "name": "iterated", "ratio": 7.0, "low": 6.0, "high": 8.0},
+        {"key": "chain-1", "name": "subscribed", "ratio": 1.5, "low": 1.4, "high": 1.6},
+        {"key": "chain-1", "name": "hidden", "ratio": 1.0},
+        {"key": "chain-2", "name": "subscribed", "ratio": 1.0},
+    ]
+    page = load("pages").overview(results(java))
+    section = page.partition("## RxJava's mark")[2].partition("\n## ")[0]
+    assert "1 of 2 are met." in section
+    missed = "| chain-1 | subscribed | 2.00 |  | 1.50 | 1.40–1.60 | **missed** |"
+    assert section.index(missed) < section.index("| chain-1 | iterated | 1.10 |")
+    assert "hidden" not in section
+
+
+def test_the_report_says_how_many_marks_of_both_pages_are_met(
+    load: Callable[[str], ModuleType],
+) -> None:
+    found = results([])
+    [table] = found["tables"]
+    found["tables"].append(table | {"key": None})
+    page = load("pages").overview(found)
+    assert "Of all marks, with those of [the details](details.md), 2 of 4 are met." in page
+    assert "\n1 of 2 are met." in page
+
+
+def test_the_report_says_which_cases_had_fewer_rounds(
+    load: Callable[[str], ModuleType],
+) -> None:
+    found = results([])
+    found["tables"][0]["rows"][1]["rounds"] = 4
+    assert "7 rounds, but 4 of iterated" in load("pages").overview(found)
 
 
 def test_all_that_the_guard_times_is_recorded(load: Callable[[str], ModuleType]) -> None:

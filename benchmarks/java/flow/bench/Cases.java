@@ -6,7 +6,9 @@ import io.reactivex.rxjava3.functions.BiFunction;
 import io.reactivex.rxjava3.functions.Function;
 import io.reactivex.rxjava3.functions.Predicate;
 import io.reactivex.rxjava3.functions.Supplier;
+import io.reactivex.rxjava3.processors.FlowableProcessor;
 import io.reactivex.rxjava3.processors.MulticastProcessor;
+import io.reactivex.rxjava3.processors.PublishProcessor;
 import io.reactivex.rxjava3.processors.ReplayProcessor;
 import io.reactivex.rxjava3.schedulers.Schedulers;
 import java.util.ArrayList;
@@ -18,16 +20,24 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.IntStream;
 
-/** The cases of the Python benchmarks: what RxJava does, and the loop that does the same. */
+/**
+ * The cases of the Python benchmarks: what RxJava does, and the loop that does the same.
+ *
+ * <p>Each has the key of its table there, and the name of its way: by these the report joins them.
+ */
 final class Cases {
   private static final int ITEMS = 20_000;
   private static final int HOPS = 50_000;
   private static final int RUNS = 1_000;
   private static final int KEYS = 1_000;
 
+  /** The one element, which the compiler cannot know. */
+  private static volatile Integer element = 1;
+
   private static final Function<Integer, Integer> INCREMENT = n -> n + 1;
   private static final Predicate<Integer> POSITIVE = n -> n > 0;
   private static final Predicate<Integer> EVEN = n -> n % 2 == 0;
+  private static final String HIDDEN = "subscribed, source hidden";
   private static final BiFunction<Integer, Integer, Integer> ADD = (a, b) -> a + b;
 
   private Cases() {}
@@ -53,31 +63,91 @@ final class Cases {
     chain(cases, 3, Cases::loop3);
     chain(cases, 5, Cases::loop5);
     chain(cases, 20, Cases::loop20);
-    add(cases, "reduce", "subscribed", ITEMS, Cases::reducedByHand, Cases::reduced);
+    add(cases, "reduce", "subscribed", ITEMS, Cases::reducedByHand, () -> reduced(false));
+    add(cases, "reduce", HIDDEN, ITEMS, Cases::reducedByHand, () -> reduced(true));
     add(cases, "take-skip", "subscribed", ITEMS, Cases::cutByHand, Cases::cut);
     add(cases, "one-element", "subscribed", RUNS, Cases::oneByHand, Cases::one);
-    add(cases, "map-just", "concatMap", ITEMS, Cases::justByHand, () -> justs(false));
-    add(cases, "map-just", "flatMap", ITEMS, Cases::justByHand, () -> justs(true));
+    Flowable<Integer> once = Flowable.just(element).map(INCREMENT);
+    add(
+        cases,
+        "one-element-assembled",
+        "subscribed",
+        RUNS,
+        Cases::oneByHand,
+        () -> assembled(once));
+    Flowable<Integer> range = Flowable.range(0, ITEMS);
+    add(
+        cases,
+        "map-just",
+        "concat_map, subscribed",
+        ITEMS,
+        Cases::justByHand,
+        () -> summed(range.concatMap(Flowable::just)));
+    add(
+        cases,
+        "map-just",
+        "concat_map behind a hidden source",
+        ITEMS,
+        Cases::justByHand,
+        () -> summed(range.hide().concatMap(Flowable::just)));
+    add(
+        cases,
+        "map-just",
+        "flat_map, subscribed",
+        ITEMS,
+        Cases::justByHand,
+        () -> summed(range.flatMap(Flowable::just)));
     for (int size : new int[] {100, 1_000}) {
       String key = "cross-" + size;
       int items = size * size;
-      add(cases, key, "concatMap", items, () -> crossByHand(size), () -> cross(size, false));
-      add(cases, key, "flatMap", items, () -> crossByHand(size), () -> cross(size, true));
+      Loose floor = () -> crossByHand(size);
+      Flowable<Integer> outer = Flowable.range(0, size);
+      Function<Integer, Flowable<Integer>> inner = n -> Flowable.range(0, size);
+      Function<Integer, Flowable<Integer>> hidden = n -> Flowable.range(0, size).hide();
+      Loose concat = () -> summed(outer.concatMap(inner));
+      add(cases, key, "concat_map, subscribed", items, floor, concat);
+      add(cases, key, "flat_map, subscribed", items, floor, () -> summed(outer.flatMap(inner)));
+      if (size == 100) {
+        Loose concatHidden = () -> summed(outer.concatMap(hidden));
+        Loose flatHidden = () -> summed(outer.flatMap(hidden));
+        add(cases, key, "concat_map of hidden flows, subscribed", items, floor, concatHidden);
+        add(cases, key, "flat_map of hidden flows, subscribed", items, floor, flatHidden);
+      }
     }
-    add(cases, "zip", "zip", ITEMS, Cases::zippedByHand, Cases::zipped);
+    add(cases, "zip", "zip", ITEMS, Cases::zippedByHand, () -> zipped(false));
+    add(cases, "zip", "zip of hidden flows", ITEMS, Cases::zippedByHand, () -> zipped(true));
     add(cases, "concat", "concat", ITEMS, Cases::concatenatedByHand, Cases::concatenated);
     for (int prefetch : new int[] {16, 128, 1_024}) {
-      String name = "observeOn, " + prefetch;
-      add(cases, "observe-on", name, HOPS, Cases::hoppedByHand, () -> hopped(prefetch));
+      String name = "observe_on, prefetch " + prefetch;
+      Loose floor = () -> hoppedByHand(prefetch);
+      add(cases, "observe-on", name, HOPS, floor, () -> hopped(HOPPING.hide(), prefetch));
     }
-    add(cases, "merge", "merge", HOPS, Cases::mergedByHand, Cases::merged);
+    add(
+        cases,
+        "observe-on",
+        "observe_on, fused source",
+        HOPS,
+        () -> hoppedByHand(128),
+        () -> hopped(HOPPING, 128));
+    for (int prefetch : new int[] {128, 1_024}) {
+      String name = "merge, prefetch " + prefetch;
+      add(cases, "merge", name, HOPS, Cases::mergedByHand, () -> merged(prefetch));
+    }
     for (int subscribers : new int[] {1, 4, 16, 1_000}) {
       String key = "multicast-" + subscribers;
       int items = Math.max(1_000, 80_000 / (subscribers + 3));
       int all = items * subscribers;
       Loose floor = () -> sharedByHand(subscribers, items);
-      add(cases, key, "MulticastProcessor", all, floor, () -> shared(subscribers, items));
+      Supplier<FlowableProcessor<Integer>> multicast = () -> MulticastProcessor.create(128);
+      Loose byMulticast = () -> through(multicast, subscribers, items);
+      add(cases, key, "MulticastProcessor", all, floor, byMulticast);
       add(cases, key, "publish", all, floor, () -> published(subscribers, items));
+      Supplier<FlowableProcessor<Integer>> direct = PublishProcessor::create;
+      Supplier<FlowableProcessor<Integer>> replay = () -> ReplayProcessor.createWithSize(16);
+      Loose byDirect = () -> through(direct, subscribers, items);
+      add(cases, key, "DirectProcessor", all, floor, byDirect);
+      Loose byReplay = () -> through(replay, subscribers, items);
+      add(cases, key, "ReplayProcessor(16)", all, floor, byReplay);
     }
     ReplayProcessor<Integer> kept = ReplayProcessor.create();
     List<Integer> listed = new ArrayList<>();
@@ -87,7 +157,8 @@ final class Cases {
     }
     kept.onComplete();
     add(cases, "replay", "ReplayProcessor", ITEMS, () -> looped(listed), () -> summed(kept));
-    add(cases, "group-by", "groupBy", ITEMS, Cases::groupedByHand, Cases::grouped);
+    String each = "group_by, each group subscribed";
+    add(cases, "group-by", each, ITEMS, Cases::groupedByHand, Cases::grouped);
     return cases;
   }
 
@@ -105,15 +176,18 @@ final class Cases {
   // -- synchronous chains
 
   private static void chain(List<Bench.Case> cases, int stages, Loose floor) {
-    Loose rx =
-        () -> {
-          Flowable<Integer> flow = Flowable.range(0, ITEMS);
-          for (int index = 0; index < stages; index++) {
-            flow = index % 2 == 0 ? flow.map(INCREMENT) : flow.filter(POSITIVE);
-          }
-          return summed(flow);
-        };
-    add(cases, "chain-" + stages, "subscribed", ITEMS, floor, rx);
+    Flowable<Integer> range = Flowable.range(0, ITEMS);
+    String key = "chain-" + stages;
+    add(cases, key, "subscribed", ITEMS, floor, () -> summed(staged(range, stages)));
+    add(cases, key, HIDDEN, ITEMS, floor, () -> summed(staged(range.hide(), stages)));
+  }
+
+  private static Flowable<Integer> staged(Flowable<Integer> source, int stages) {
+    Flowable<Integer> flow = source;
+    for (int index = 0; index < stages; index++) {
+      flow = index % 2 == 0 ? flow.map(INCREMENT) : flow.filter(POSITIVE);
+    }
+    return flow;
   }
 
   private static long loop1() throws Throwable {
@@ -218,8 +292,10 @@ final class Cases {
     return total;
   }
 
-  private static long reduced() {
-    return Flowable.range(0, ITEMS).map(INCREMENT).filter(EVEN).reduce(0, ADD).blockingGet();
+  private static long reduced(boolean hidden) {
+    Flowable<Integer> range = Flowable.range(0, ITEMS);
+    Flowable<Integer> source = hidden ? range.hide() : range;
+    return source.map(INCREMENT).filter(EVEN).reduce(0, ADD).blockingGet();
   }
 
   private static long cutByHand() {
@@ -246,7 +322,7 @@ final class Cases {
   private static long oneByHand() throws Throwable {
     Sum sum = new Sum();
     for (int run = 0; run < RUNS; run++) {
-      sum.accept(INCREMENT.apply(1));
+      sum.accept(INCREMENT.apply(element));
     }
     return sum.total;
   }
@@ -254,7 +330,15 @@ final class Cases {
   private static long one() {
     Sum sum = new Sum();
     for (int run = 0; run < RUNS; run++) {
-      Flowable.just(1).map(INCREMENT).subscribe(sum);
+      Flowable.just(element).map(INCREMENT).subscribe(sum);
+    }
+    return sum.total;
+  }
+
+  private static long assembled(Flowable<Integer> once) {
+    Sum sum = new Sum();
+    for (int run = 0; run < RUNS; run++) {
+      once.subscribe(sum);
     }
     return sum.total;
   }
@@ -271,11 +355,6 @@ final class Cases {
     return sum.total;
   }
 
-  private static long justs(boolean flat) {
-    Flowable<Integer> items = Flowable.range(0, ITEMS);
-    return summed(flat ? items.flatMap(Flowable::just) : items.concatMap(Flowable::just));
-  }
-
   private static long crossByHand(int size) {
     Sum sum = new Sum();
     for (int one = 0; one < size; one++) {
@@ -284,14 +363,6 @@ final class Cases {
       }
     }
     return sum.total;
-  }
-
-  private static long cross(int size, boolean flat) {
-    Flowable<Integer> items = Flowable.range(0, size);
-    return summed(
-        flat
-            ? items.flatMap(n -> Flowable.range(0, size))
-            : items.concatMap(n -> Flowable.range(0, size)));
   }
 
   // -- flows that are joined or split
@@ -304,8 +375,10 @@ final class Cases {
     return sum.total;
   }
 
-  private static long zipped() {
-    return summed(Flowable.zip(Flowable.range(0, ITEMS), Flowable.range(0, ITEMS), ADD));
+  private static long zipped(boolean hidden) {
+    Flowable<Integer> range = Flowable.range(0, ITEMS);
+    Flowable<Integer> source = hidden ? range.hide() : range;
+    return summed(Flowable.zip(source, source, ADD));
   }
 
   private static long concatenatedByHand() {
@@ -350,17 +423,19 @@ final class Cases {
   private static final ExecutorService ONE = Executors.newSingleThreadExecutor();
   private static final ExecutorService FOUR = Executors.newFixedThreadPool(4);
 
-  private static long hoppedByHand() throws InterruptedException {
+  private static final Flowable<Integer> HOPPING = Flowable.range(0, HOPS);
+
+  private static long hoppedByHand(int credit) throws InterruptedException {
     Sum sum = new Sum();
-    new CreditHop(ONE, HOPS, sum).await();
+    new CreditHop(ONE, HOPS, credit, sum).await();
     return sum.total;
   }
 
-  private static long hopped(int prefetch) throws InterruptedException {
+  private static long hopped(Flowable<Integer> source, int prefetch)
+      throws InterruptedException {
     Sum sum = new Sum();
     CountDownLatch done = new CountDownLatch(1);
-    Flowable.range(0, HOPS)
-        .hide()
+    source
         .observeOn(Schedulers.from(ONE), false, prefetch)
         .subscribe(sum, error -> done.countDown(), done::countDown);
     done.await();
@@ -385,11 +460,11 @@ final class Cases {
     return sum.total;
   }
 
-  private static long merged() throws InterruptedException {
+  private static long merged(int prefetch) throws InterruptedException {
     Sum sum = new Sum();
     CountDownLatch done = new CountDownLatch(1);
     Flowable<Integer> part = Flowable.range(0, HOPS / 4).subscribeOn(Schedulers.from(FOUR));
-    Flowable.merge(part, part, part, part)
+    Flowable.merge(List.of(part, part, part, part), 4, prefetch)
         .subscribe(sum, error -> done.countDown(), done::countDown);
     done.await();
     return sum.total;
@@ -416,9 +491,10 @@ final class Cases {
     return total(sums);
   }
 
-  private static long shared(int subscribers, int items) {
+  private static long through(
+      Supplier<FlowableProcessor<Integer>> make, int subscribers, int items) throws Throwable {
     List<Sum> sums = sums(subscribers);
-    MulticastProcessor<Integer> processor = MulticastProcessor.create(128);
+    FlowableProcessor<Integer> processor = make.get();
     sums.forEach(processor::subscribe);
     Flowable.range(0, items).subscribe(processor);
     return total(sums);

@@ -9,6 +9,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 final class CreditHop implements Runnable {
   private final Executor pool;
   private final int items;
+  private final int credit;
+  private final int batch;
   private final Sum sum;
   private final ConcurrentLinkedQueue<Integer> queue = new ConcurrentLinkedQueue<>();
   private final AtomicInteger work = new AtomicInteger();
@@ -17,14 +19,16 @@ final class CreditHop implements Runnable {
   private int consumed;
   private int total;
 
-  CreditHop(Executor pool, int items, Sum sum) {
+  CreditHop(Executor pool, int items, int credit, Sum sum) {
     this.pool = pool;
     this.items = items;
+    this.credit = credit;
+    this.batch = credit - credit / 4;
     this.sum = sum;
   }
 
   void await() throws InterruptedException {
-    grant(128);
+    grant(credit);
     done.await();
   }
 
@@ -46,9 +50,9 @@ final class CreditHop implements Runnable {
       while ((item = queue.poll()) != null) {
         sum.accept(item);
         total++;
-        if (++consumed == 96) {
+        if (++consumed == batch) {
           consumed = 0;
-          grant(96);
+          grant(batch);
         }
       }
       missed = work.addAndGet(-missed);
