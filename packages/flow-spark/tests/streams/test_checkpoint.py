@@ -138,7 +138,11 @@ class TestWithoutAName:
         old = {"name": None, "columns": "struct<n:bigint>"}
         (state / "flow" / "part-0").write_text(json.dumps(old))
 
-        list(from_stream(drop.stream(spark), checkpoint=state, trigger="available-now").map(str))
+        settings: dict[str, Any] = {"checkpoint": state, "trigger": "available-now"}
+
+        with pytest.raises(CheckpointConflictError, match="its name is None, not 'mine'"):
+            list(from_stream(drop.stream(spark), name="mine", **settings))
+        assert list(from_stream(drop.stream(spark), **settings).map(str)) == ["1"]
 
         assert mark_of(state) == {**old, "stages": ["map"], "reads": [f"json path={drop.folder}"]}
 
