@@ -169,6 +169,18 @@ DECISIONS: Final[dict[str, Decision]] = {
         ),
         _words("zip zip_with sequence_equal"),
     ),
+    "overtaken-later": Decision(
+        Kind.HEALTHY,
+        "an error that overtakes the items that wait is found out when it is asked for, so that "
+        "fewer items may wait then",
+        _case(
+            ("defer_fail", 1),
+            ("start_with", 0, 1),
+            ("observe_on", 1, 0),
+            demand=(1, 0, 0, UNBOUNDED),
+        ),
+        _words("observe_on"),
+    ),
     "dropped-when-not-demanded": Decision(
         Kind.CALM,
         "what drops items drops those that come without demand, and a stage behind it asks when it "
@@ -191,8 +203,7 @@ DECISIONS: Final[dict[str, Decision]] = {
         ),
         _words(
             "merge merge_with flat_map flat_map_delay_error group_by switch_map amb "
-            "amb_with combine_latest with_latest_from take_until_other skip_until_other "
-            "sequence_equal concat_map_eager zip zip_with start_with"
+            "amb_with combine_latest with_latest_from take_until_other skip_until_other"
         ),
     ),
 }
@@ -278,6 +289,8 @@ def healthy(part: Any) -> Any:  # Any: parts of nodes
     if not isinstance(part, tuple):
         return part
     match part:
+        case ("map_optional", ("null", *_)):
+            return part  # it leaves items out
         case ("fail" | "null" as word, modulus, _, *rest):
             return (word, modulus, modulus, *rest)  # no rest of a division
         case ("probe" | "given_probe" | "iterable" as word, ("error", _), *rest):

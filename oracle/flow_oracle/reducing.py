@@ -70,4 +70,8 @@ def _parts(node: Any) -> Iterator[Any]:  # Any: parts of nodes
             )
         if word == "group_by" and place == 3:
             continue  # fewer groups at a time than there are stop both sides
-        yield from ((*node[:place], part, *node[place + 1 :]) for part in _parts(inner))
+        yield from (
+            (*node[:place], part, *node[place + 1 :])
+            for part in _parts(inner)
+            if isinstance(part, tuple) or word != "pipe"  # an end is no source
+        )
