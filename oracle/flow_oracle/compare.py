@@ -76,10 +76,7 @@ class Oracle:
 
     def compare(self, case: Node) -> Comparison:
         """Run `case` and compare."""
-        made = self._compared(case)
-        if made.difference and "sequence_equal" in names(case[1]):
-            other = self._compared(case, in_place)
-            made = made if other.difference else other
+        made = self._either(case)
         concerned = [
             (name, _CHANGES[decision.kind])
             for name, decision in DECISIONS.items()
@@ -91,12 +88,20 @@ class Oracle:
             changed = case
             for _, change in chosen:
                 changed = change(changed)
-            again = self._compared(changed)
+            again = self._either(changed)
             if again.difference or again.endless:
                 continue
             made.decided = {name for name, _ in chosen} | again.decided
             made.difference = self._lost(case, made)
             break
+        return made
+
+    def _either(self, case: Node) -> Comparison:
+        """Compare with each of the two references that some cases have."""
+        made = self._compared(case)
+        if made.difference and "sequence_equal" in names(case[1]):
+            other = self._compared(case, in_place)
+            return made if other.difference else other
         return made
 
     def _compared(self, case: Node, also: Callable[[Node], Node] = lambda case: case) -> Comparison:
@@ -110,9 +115,9 @@ class Oracle:
         made.difference = _seen(ours).trouble or _left_running(ours)
         made.broken = bool(made.difference)
         if not made.broken:
-            made.difference = self._downstream(_seen(ours), _seen(theirs), made) or self._upstream(
-                case, made
-            )
+            made.difference = self._downstream(_seen(ours), _seen(theirs), made)
+        if not made.difference:
+            made.difference = self._upstream(case, made)
         return made
 
     def _lost(self, case: Node, made: Comparison) -> str:

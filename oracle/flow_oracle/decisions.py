@@ -52,12 +52,14 @@ class Decision:
         reason: why it is so here, in a line.
         witness: a case that differs without it.
         operators: the names that it is about; empty for all.
+        followed: whether it is about them only where another operator asks them.
     """
 
     kind: Kind
     reason: str
     witness: Node
     operators: frozenset[str] = frozenset()
+    followed: bool = False
 
 
 def _case(*pipe: Node, demand: tuple[int | str, ...] = (UNBOUNDED, 0, 0, "cancel")) -> Node:
@@ -191,7 +193,8 @@ DECISIONS: Final[dict[str, Decision]] = {
             ("element_at_or_default", 1, 2),
             demand=(0, 0, 0, UNBOUNDED),
         ),
-        _words("on_backpressure_drop"),
+        _words("on_backpressure_drop on_backpressure_latest"),
+        followed=True,
     ),
     "first-come-first-served": Decision(
         Kind.CALM,
@@ -215,7 +218,8 @@ EXACT: Final = _words(
     "scan scan_seed reduce reduce_seed count all some contains to_list sort "
     "last_or_error last_or_default ignore_elements on_error_complete hide retry "
     "repeat subscribe_on concat_with start_with_flows switch_if_empty "
-    "on_error_resume"
+    "on_error_resume amb amb_with observe_on on_backpressure_buffer "
+    "on_backpressure_drop on_backpressure_latest publish zip_with_iterable skip_last"
 )
 """What asks its upstream for the same items at the same moments; see the design note."""
 
@@ -274,7 +278,10 @@ def in_place(part: Any) -> Any:  # Any: parts of nodes
 
 def concerns(name: str, case: Node) -> bool:
     """Whether an operator of `case` is among those that a decision is about."""
-    return not DECISIONS[name].operators.isdisjoint(names(case[1]))
+    decision, pipe = DECISIONS[name], case[1]
+    if decision.followed and pipe[-1][0] in decision.operators:
+        pipe = pipe[:-1]
+    return not decision.operators.isdisjoint(names(pipe))
 
 
 def calm(case: Node) -> Node:
