@@ -205,8 +205,9 @@ DECISIONS: Final[dict[str, Decision]] = {
             demand=(0, 0, 0, 1, "cancel"),
         ),
         _words(
-            "merge merge_with flat_map flat_map_delay_error group_by switch_map amb "
-            "amb_with combine_latest with_latest_from take_until_other skip_until_other"
+            "merge merge_all merge_with flat_map flat_map_delay_error group_by switch_latest "
+            "switch_map amb amb_with combine_latest with_latest_from "
+            "take_until_other skip_until_other"
         ),
     ),
 }
@@ -219,7 +220,7 @@ EXACT: Final = _words(
     "last_or_error last_or_default ignore_elements on_error_complete hide retry "
     "repeat subscribe_on concat_with start_with_flows switch_if_empty "
     "on_error_resume amb amb_with observe_on on_backpressure_buffer "
-    "on_backpressure_drop on_backpressure_latest publish zip_with_iterable skip_last"
+    "on_backpressure_drop on_backpressure_latest zip_with_iterable skip_last do_on_next"
 )
 """What asks its upstream for the same items at the same moments; see the design note."""
 
@@ -227,6 +228,7 @@ _PREFETCH: Final = {
     "concat_map": 1, "concat_map_delay_error": 1, "concat_map_eager": 2, "flat_map": 2,
     "flat_map_delay_error": 2, "flat_map_iterable": 1, "switch_map": 1, "merge_with": 1,
     "zip_with": 2, "group_by": 2, "publish": 1, "merge": 2, "zip": 2, "combine_latest": 2,
+    "merge_all": 2, "merge_sequential": 2, "switch_latest": 1,
     "sequence_equal": 1, "observe_on": 1, "rebatch_requests": 1,
 }  # fmt: skip
 """Which part of a node is a prefetch."""

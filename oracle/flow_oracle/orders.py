@@ -32,11 +32,11 @@ def _words(names: str) -> frozenset[str]:
 
 
 _RACING: Final = _words(
-    "amb amb_with combine_latest with_latest_from switch_map take_until_other skip_until_other "
-    "on_backpressure_drop on_backpressure_latest"
+    "amb amb_with combine_latest with_latest_from switch_latest switch_map take_until_other "
+    "skip_until_other on_backpressure_drop on_backpressure_latest"
 )
 """The demand decides what their items are."""
-_MERGING: Final = _words("merge merge_with flat_map flat_map_delay_error group_by")
+_MERGING: Final = _words("merge merge_all merge_with flat_map flat_map_delay_error group_by")
 """The items of several flows, in any order."""
 _PAIRING: Final = _words("zip zip_with zip_with_iterable sequence_equal")
 """Items by their places."""
@@ -44,7 +44,7 @@ _EACH: Final = _words(
     "map hide concat concat_with defer start_with start_with_flows end_with default_if_empty "
     "switch_if_empty count is_empty to_list sort ignore_elements on_error_return on_error_complete "
     "on_error_resume retry repeat observe_on subscribe_on rebatch_requests on_backpressure_buffer "
-    "publish"
+    "publish and_then do_on_next merge_sequential"
 )
 """Neither the order nor what the items are matters for how many come."""
 _VALUES: Final = _words(
@@ -53,9 +53,9 @@ _VALUES: Final = _words(
 )
 """What the items are matters, but not their order."""
 _PLACES: Final = _words(
-    "take take_last skip skip_last scan scan_seed reduce reduce_seed buffer window element_at "
-    "element_at_or_default first_or_error first_or_default last_or_error last_or_default "
-    "single_or_error single_or_default"
+    "pairwise take take_last skip skip_last scan scan_seed reduce reduce_seed buffer window "
+    "element_at element_at_or_default first_or_error first_or_default last_or_error "
+    "last_or_default single_or_error single_or_default"
 )
 """The order matters, but not for how many come."""
 _BOTH: Final = _words("take_while take_until skip_while distinct distinct_until_changed")
@@ -65,7 +65,7 @@ OPERATORS: Final = (_RACING, _MERGING, _PAIRING, _EACH, _VALUES, _PLACES, _BOTH)
 """All that are drawn: each is in one of these."""
 
 _PER_ITEM: Final = _words(
-    "flat_map flat_map_delay_error concat_map concat_map_delay_error concat_map_eager"
+    "flat_map flat_map_delay_error merge_all concat_map concat_map_delay_error concat_map_eager"
 )
 _LEAVING: Final = _words(
     "take take_while take_until element_at element_at_or_default first_or_error first_or_default "
