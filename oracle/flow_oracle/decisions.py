@@ -181,7 +181,7 @@ DECISIONS: Final[dict[str, Decision]] = {
             ("observe_on", 1, 0),
             demand=(1, 0, 0, UNBOUNDED),
         ),
-        _words("observe_on"),
+        _words("observe_on concat_map_eager merge_sequential window"),
     ),
     "dropped-when-not-demanded": Decision(
         Kind.CALM,
@@ -294,10 +294,16 @@ def calm(case: Node) -> Node:
 
 
 def healthy(part: Any) -> Any:  # Any: parts of nodes
-    """`part` without anything that fails."""
+    """`part` without anything that fails, be it for want of items, or of having too many."""
     if not isinstance(part, tuple):
         return part
     match part:
+        case ("first_or_error" | "single_or_error",):
+            return ("take", 1)
+        case ("last_or_error",):
+            return ("take_last", 1)
+        case ("element_at", n):
+            return ("element_at_or_default", n, 0)
         case ("map_optional", ("null", *_)):
             return part  # it leaves items out
         case ("fail" | "null" as word, modulus, _, *rest):

@@ -75,12 +75,6 @@ _LEAVING: Final = _words(
 """Those that may end before their upstream does."""
 _RECOVERING: Final = _words("on_error_return on_error_complete on_error_resume retry")
 _AGAIN: Final = _words("retry repeat")
-_RAISING: Final[dict[str, tuple[Any, ...]]] = {
-    "first_or_error": ("take", 1),
-    "last_or_error": ("take_last", 1),
-    "single_or_error": ("take", 1),
-}
-"""Those that fail for want of items, or of having too many, and what gives as much without."""
 _WITHIN: Final = {"group_by": 4, "window": 3, "publish": 2}
 """From which part on the operators are that are put behind the flows that one makes."""
 
@@ -154,25 +148,13 @@ def _may_fail(node: Node) -> bool:
 
 def fails(case: Node) -> bool:
     """Whether something of a case may fail."""
-    return bool(_lenient(healthy(case)) != case)
+    return bool(healthy(case) != case)
 
 
 def everything(case: Node) -> Node:
     """`case` with nothing that fails, and a subscriber that takes everything at once."""
     kind, pipe, _ = case
-    return (kind, _lenient(healthy(pipe)), ("demand", UNBOUNDED, 0, 0, UNBOUNDED))
-
-
-def _lenient(part: Any) -> Any:  # Any: parts of nodes
-    """`part` without operators that fail for want of items."""
-    if not isinstance(part, tuple):
-        return part
-    match part:
-        case ("element_at", n):
-            return ("element_at_or_default", n, 0)
-        case (str(word), *_) if word in _RAISING:
-            return _RAISING[word]
-    return tuple(map(_lenient, part))
+    return (kind, healthy(pipe), ("demand", UNBOUNDED, 0, 0, UNBOUNDED))
 
 
 def is_part(items: list[str], whole: list[str], known: Order) -> bool:
