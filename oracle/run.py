@@ -6,7 +6,8 @@ python oracle/run.py --only zip --only take   with these operators and sources o
 python oracle/run.py --seed 7                 other ones
 
 The exit code is 0 if all come to the same, but for what docs/design/oracle.md says; 1 if one does
-not, or if an operator was never drawn; and 77 if the machine lacks a tool, which is named.
+not, if an operator was never drawn, or if fewer pipelines were than were asked for; and 77 if the
+machine lacks a tool, which is named.
 """
 
 from __future__ import annotations

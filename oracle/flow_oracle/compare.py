@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby, zip_longest
+from itertools import groupby, pairwise, zip_longest
 from typing import Final, final
 
 from flow_oracle.decisions import (
@@ -20,6 +20,7 @@ from flow_oracle.decisions import (
     reference,
 )
 from flow_oracle.language import Node
+from flow_oracle.orders import Order, everything, fails, is_part, may_lack, muted, order
 
 __all__ = ["Comparison", "Oracle", "Run"]
 
@@ -29,6 +30,7 @@ _CHANGES: Final = {Kind.HEALTHY: healthy, Kind.CALM: calm}
 """How a case is made one of which both sides must make the same."""
 
 TOO_LONG: Final = ["too long"]
+_OVER: Final = ("cancel", "complete", "error")
 
 
 @final
@@ -43,6 +45,8 @@ class Comparison:
         decided: the names of the decisions that were needed.
         exact: whether what sources see was compared, too.
         endless: whether both sides were stopped, and not compared.
+        broken: whether a rule is broken here, which nothing excuses.
+        known: if another run of it was compared instead, what had to hold of this one, too.
     """
 
     ours: list[str]
@@ -51,6 +55,8 @@ class Comparison:
     decided: set[str] = field(default_factory=set[str])
     exact: bool = False
     endless: bool = False
+    broken: bool = False
+    known: Order | None = None
 
 
 @final
@@ -70,25 +76,32 @@ class Oracle:
 
     def compare(self, case: Node) -> Comparison:
         """Run `case` and compare."""
-        made = self._compared(case)
-        if made.difference and "sequence_equal" in names(case[1]):
-            other = self._compared(case, in_place)
-            made = made if other.difference else other
+        made = self._either(case)
         concerned = [
             (name, _CHANGES[decision.kind])
             for name, decision in DECISIONS.items()
             if decision.kind in _CHANGES and concerns(name, case) and name not in self._without
         ]
         for chosen in (*([one] for one in concerned), concerned):  # each, and then all together
-            if not made.difference:
+            if not made.difference or made.broken:
                 break
             changed = case
             for _, change in chosen:
                 changed = change(changed)
-            again = self._compared(changed)
-            if not again.difference:
-                made.difference = ""
-                made.decided = {name for name, _ in chosen} | again.decided
+            again = self._either(changed)
+            if again.difference or again.endless:
+                continue
+            made.decided = {name for name, _ in chosen} | again.decided
+            made.difference = self._lost(case, made)
+            break
+        return made
+
+    def _either(self, case: Node) -> Comparison:
+        """Compare with each of the two references that some cases have."""
+        made = self._compared(case)
+        if made.difference and "sequence_equal" in names(case[1]):
+            other = self._compared(case, in_place)
+            return made if other.difference else other
         return made
 
     def _compared(self, case: Node, also: Callable[[Node], Node] = lambda case: case) -> Comparison:
@@ -96,22 +109,44 @@ class Oracle:
         made = Comparison(ours, theirs)
         if TOO_LONG in (ours, theirs):
             made.endless = ours == theirs == TOO_LONG
+            made.broken = not made.endless
             made.difference = "" if made.endless else "only one side ends"
             return made
-        made.difference = (
-            self._downstream(_seen(ours), _seen(theirs), made)
-            or _left_running(ours)
-            or self._upstream(case, made)
-        )
+        made.difference = _seen(ours).trouble or _left_running(ours)
+        made.broken = bool(made.difference)
+        if not made.broken:
+            made.difference = self._downstream(_seen(ours), _seen(theirs), made)
+        if not made.difference:
+            made.difference = self._upstream(case, made)
         return made
 
+    def _lost(self, case: Node, made: Comparison) -> str:
+        """What should hold of a case, but does not, whatever was requested when.
+
+        Items are part of those that come if all are requested and nothing fails. If nothing fails,
+        as many come at each moment as there; else, the flow fails if it fails there, and if
+        it completes, it does so without those that fail.
+        """
+        made.known = known = order(case)
+        whole = self._there(reference(everything(case), self._without))
+        if known is Order.UNKNOWN or whole == TOO_LONG:
+            return ""
+        ours, theirs = _seen(made.ours), _seen(made.theirs)
+        if not is_part(ours.items, _seen(whole).items, known):
+            return "items that are not there"
+        if not fails(case):
+            return self._downstream(_seen(_blank(made.ours)), _seen(_blank(made.theirs)), made)
+        if not may_lack(case) and ours.kind != theirs.kind:
+            return "the end"
+        if ours.end == "complete" and _only_sources_fail(case):
+            silent = _seen(self._here(muted(case)))
+            if (silent.items, silent.end) != (ours.items, ours.end):
+                return "a failure that is lost"
+        return ""
+
     def _downstream(self, ours: _Seen, theirs: _Seen, made: Comparison) -> str:
-        if ours.trouble:
-            return ours.trouble
         if ours.events != theirs.events:
             return "items"
-        if ours.end and ours.ended_after_cancel:
-            return "a signal after cancel"
         end = theirs.end
         if end and theirs.ended_after_cancel:
             if "silence-after-cancel" in self._without:
@@ -162,6 +197,16 @@ class _Seen:
     dropped: list[str] = field(default_factory=list[str])
     trouble: str = ""
 
+    @property
+    def items(self) -> list[str]:
+        """The items alone."""
+        return [event.partition(" ")[2] for event in self.events if event.startswith("next ")]
+
+    @property
+    def kind(self) -> str:
+        """How it ended: an error, whichever it is, or complete; empty if it did not."""
+        return self.end.partition(" ")[0]
+
 
 def _seen(trace: list[str]) -> _Seen:
     seen = _Seen()
@@ -180,6 +225,8 @@ def _seen(trace: list[str]) -> _Seen:
             seen.end_at = len(seen.events)
             seen.ended_with_demand = requested > received
             seen.ended_after_cancel = "cancel" in seen.events
+            if seen.ended_after_cancel:
+                seen.trouble = "a signal after cancel"
             continue
         if word == "raised":
             seen.trouble = event
@@ -191,8 +238,20 @@ def _seen(trace: list[str]) -> _Seen:
                 seen.trouble = "an item after the end"
             elif received > requested:
                 seen.trouble = "more than was requested"
+            elif "cancel" in seen.events:
+                seen.trouble = "a signal after cancel"
         seen.events.append(event)
     return seen
+
+
+def _blank(trace: list[str]) -> list[str]:
+    """The events with all items alike."""
+    return ["next" if event.startswith("next ") else event for event in trace]
+
+
+def _only_sources_fail(case: Node) -> bool:
+    """Whether what fails in a case can be made to say nothing instead."""
+    return not fails(muted(case))
 
 
 def _same_errors(ours: _Seen, theirs: str) -> bool:
@@ -216,7 +275,7 @@ def _left_running(trace: list[str]) -> str:
     for event in trace:
         name, _, what = event.partition(" ")
         if not name.isdigit():
-            over = over or name in ("cancel", "complete", "error")
+            over = over or name in _OVER
         elif what == "subscribe":
             running.add(name)
         elif what in ("complete", "error", "cancel"):
@@ -224,12 +283,25 @@ def _left_running(trace: list[str]) -> str:
     return f"source {min(running)} is left running" if over and running else ""
 
 
+def _too_late(events: list[str]) -> set[str]:
+    """What is said of sources that are subscribed to when all is over, and cancelled at once."""
+    ends = [at for at, event in enumerate(events) if event.split()[0] in _OVER]
+    late = events[ends[0] :] if ends else []
+    return {
+        event
+        for pair in pairwise(late)
+        if pair[0].endswith(" subscribe") and pair[1] == f"{pair[0].split()[0]} cancel"
+        for event in pair
+    }
+
+
 def _in_order(trace: list[str], demanded: bool) -> list[str]:
     """All events, with cancels at one moment in the order of the sources' names.
 
-    Without what is requested of a source that is cancelled before it answers, and without the
-    subscription and what is requested there and then: here it comes first, there often when a
-    first source has been subscribed to.
+    Without what is requested of a source that is cancelled before it answers, without a source
+    that is subscribed to, only to be cancelled, when all is over, and without the subscription and
+    what is requested there and then: here it comes first, there often when a first source has been
+    subscribed to.
     """
     made: list[str] = []
     begins = trace.index("subscribed") if "subscribed" in trace else len(trace)
@@ -240,7 +312,10 @@ def _in_order(trace: list[str], demanded: bool) -> list[str]:
         for event, following in zip_longest(events, events[1:], fillvalue="")
         if not (" request " in event and following == f"{event.split()[0]} cancel")
     ]
-    for cancels, run in groupby(events, lambda event: event.endswith(" cancel")):
+    late = _too_late(events)
+    for cancels, run in groupby(
+        (event for event in events if event not in late), lambda event: event.endswith(" cancel")
+    ):
         at_once = [*run]
         made += sorted(at_once) if cancels else at_once
     return made

@@ -52,12 +52,14 @@ class Decision:
         reason: why it is so here, in a line.
         witness: a case that differs without it.
         operators: the names that it is about; empty for all.
+        followed: whether it is about them only where another operator asks them.
     """
 
     kind: Kind
     reason: str
     witness: Node
     operators: frozenset[str] = frozenset()
+    followed: bool = False
 
 
 def _case(*pipe: Node, demand: tuple[int | str, ...] = (UNBOUNDED, 0, 0, "cancel")) -> Node:
@@ -169,6 +171,18 @@ DECISIONS: Final[dict[str, Decision]] = {
         ),
         _words("zip zip_with sequence_equal"),
     ),
+    "overtaken-later": Decision(
+        Kind.HEALTHY,
+        "an error that overtakes the items that wait is found out when it is asked for, so that "
+        "fewer items may wait then",
+        _case(
+            ("defer_fail", 1),
+            ("start_with", 0, 1),
+            ("observe_on", 1, 0),
+            demand=(1, 0, 0, UNBOUNDED),
+        ),
+        _words("observe_on concat_map_eager merge_sequential window"),
+    ),
     "dropped-when-not-demanded": Decision(
         Kind.CALM,
         "what drops items drops those that come without demand, and a stage behind it asks when it "
@@ -179,7 +193,8 @@ DECISIONS: Final[dict[str, Decision]] = {
             ("element_at_or_default", 1, 2),
             demand=(0, 0, 0, UNBOUNDED),
         ),
-        _words("on_backpressure_drop"),
+        _words("on_backpressure_drop on_backpressure_latest"),
+        followed=True,
     ),
     "first-come-first-served": Decision(
         Kind.CALM,
@@ -190,9 +205,9 @@ DECISIONS: Final[dict[str, Decision]] = {
             demand=(0, 0, 0, 1, "cancel"),
         ),
         _words(
-            "merge merge_with flat_map flat_map_delay_error group_by switch_map amb "
-            "amb_with combine_latest with_latest_from take_until_other skip_until_other "
-            "sequence_equal concat_map_eager zip zip_with start_with"
+            "merge merge_all merge_with flat_map flat_map_delay_error group_by switch_latest "
+            "switch_map amb amb_with combine_latest with_latest_from "
+            "take_until_other skip_until_other"
         ),
     ),
 }
@@ -204,7 +219,8 @@ EXACT: Final = _words(
     "scan scan_seed reduce reduce_seed count all some contains to_list sort "
     "last_or_error last_or_default ignore_elements on_error_complete hide retry "
     "repeat subscribe_on concat_with start_with_flows switch_if_empty "
-    "on_error_resume"
+    "on_error_resume amb amb_with observe_on on_backpressure_buffer "
+    "on_backpressure_drop on_backpressure_latest zip_with_iterable skip_last do_on_next"
 )
 """What asks its upstream for the same items at the same moments; see the design note."""
 
@@ -212,6 +228,7 @@ _PREFETCH: Final = {
     "concat_map": 1, "concat_map_delay_error": 1, "concat_map_eager": 2, "flat_map": 2,
     "flat_map_delay_error": 2, "flat_map_iterable": 1, "switch_map": 1, "merge_with": 1,
     "zip_with": 2, "group_by": 2, "publish": 1, "merge": 2, "zip": 2, "combine_latest": 2,
+    "merge_all": 2, "merge_sequential": 2, "switch_latest": 1,
     "sequence_equal": 1, "observe_on": 1, "rebatch_requests": 1,
 }  # fmt: skip
 """Which part of a node is a prefetch."""
@@ -263,7 +280,10 @@ def in_place(part: Any) -> Any:  # Any: parts of nodes
 
 def concerns(name: str, case: Node) -> bool:
     """Whether an operator of `case` is among those that a decision is about."""
-    return not DECISIONS[name].operators.isdisjoint(names(case[1]))
+    decision, pipe = DECISIONS[name], case[1]
+    if decision.followed and pipe[-1][0] in decision.operators:
+        pipe = pipe[:-1]
+    return not decision.operators.isdisjoint(names(pipe))
 
 
 def calm(case: Node) -> Node:
@@ -274,10 +294,18 @@ def calm(case: Node) -> Node:
 
 
 def healthy(part: Any) -> Any:  # Any: parts of nodes
-    """`part` without anything that fails."""
+    """`part` without anything that fails, be it for want of items, or of having too many."""
     if not isinstance(part, tuple):
         return part
     match part:
+        case ("first_or_error" | "single_or_error",):
+            return ("take", 1)
+        case ("last_or_error",):
+            return ("take_last", 1)
+        case ("element_at", n):
+            return ("element_at_or_default", n, 0)
+        case ("map_optional", ("null", *_)):
+            return part  # it leaves items out
         case ("fail" | "null" as word, modulus, _, *rest):
             return (word, modulus, modulus, *rest)  # no rest of a division
         case ("probe" | "given_probe" | "iterable" as word, ("error", _), *rest):

@@ -153,6 +153,9 @@ SOURCES: Final[dict[str, Callable[..., Items]]] = {
     "merge": lambda self, given, concurrency, prefetch, *pipes: ops.merge(
         *self.flows(pipes, given), max_concurrency=concurrency, prefetch=prefetch
     ),
+    "merge_sequential": lambda self, given, concurrency, prefetch, *pipes: ops.merge_sequential(
+        *self.flows(pipes, given), max_concurrency=concurrency, prefetch=prefetch
+    ),
     "zip": lambda self, given, f, prefetch, *pipes: ops.zip(
         *self.flows(pipes, given), combiner=combiner(f), prefetch=prefetch
     ),
@@ -168,6 +171,7 @@ SOURCES: Final[dict[str, Callable[..., Items]]] = {
 OPERATORS: Final[dict[str, Callable[..., Items]]] = {
     "map": lambda self, up, given, f: up.map(mapper(f)),
     "map_optional": lambda self, up, given, f: up.map_optional(mapper(f)),
+    "do_on_next": lambda self, up, given, f: up.do_on_next(mapper(f)),
     "filter": lambda self, up, given, p: up.filter(predicate(p)),
     "take": lambda self, up, given, n: up.take(n),
     "take_while": lambda self, up, given, p: up.take_while(predicate(p)),
@@ -190,6 +194,7 @@ OPERATORS: Final[dict[str, Callable[..., Items]]] = {
     "to_list": lambda self, up, given: up.to_list(),
     "sort": lambda self, up, given: up.sort(number),
     "buffer": lambda self, up, given, n, skip: up.buffer_with_count(n, skip),
+    "pairwise": lambda self, up, given: up.pairwise().map(list),
     "element_at": lambda self, up, given, n: up.element_at(n),
     "element_at_or_default": lambda self, up, given, n, d: up.element_at_or_default(n, d),
     "first_or_error": lambda self, up, given: up.first_or_error(),
@@ -228,6 +233,13 @@ OPERATORS: Final[dict[str, Callable[..., Items]]] = {
             self.inner(pipe), max_concurrency=concurrency, prefetch=prefetch, delay_error=True
         )
     ),
+    "merge_all": lambda self, up, given, concurrency, prefetch, pipe: up.map(self.inner(pipe)).pipe(
+        ops.merge_all(max_concurrency=concurrency, prefetch=prefetch)
+    ),
+    "switch_latest": lambda self, up, given, prefetch, pipe: up.map(self.inner(pipe)).pipe(
+        ops.switch_latest()
+    ),
+    "and_then": lambda self, up, given, pipe: up.pipe(ops.and_then(self.flow(pipe, given))),
     "switch_map": lambda self, up, given, prefetch, pipe: up.pipe(ops.switch_map(self.inner(pipe))),
     "concat_with": lambda self, up, given, pipe: up.pipe(ops.concat_with(self.flow(pipe, given))),
     "start_with_flows": lambda self, up, given, pipe: up.pipe(

@@ -11,7 +11,8 @@ __all__ = ["reduced"]
 
 _REMOVABLE: Final = {
     "pipe": 2, "publish": 2, "group_by": 4, "window": 3, "items": 1, "demand": 4, "concat": 2,
-    "amb": 2, "merge": 4, "zip": 4, "combine_latest": 4, "just": 2, "start_with": 2, "end_with": 2,
+    "amb": 2, "merge": 4, "merge_sequential": 4, "zip": 4,
+    "combine_latest": 4, "just": 2, "start_with": 2, "end_with": 2,
 }  # fmt: skip
 """From which part on there may be fewer."""
 _TRIALS: Final = 1500
@@ -70,4 +71,8 @@ def _parts(node: Any) -> Iterator[Any]:  # Any: parts of nodes
             )
         if word == "group_by" and place == 3:
             continue  # fewer groups at a time than there are stop both sides
-        yield from ((*node[:place], part, *node[place + 1 :]) for part in _parts(inner))
+        yield from (
+            (*node[:place], part, *node[place + 1 :])
+            for part in _parts(inner)
+            if isinstance(part, tuple) or word != "pipe"  # an end is no source
+        )

@@ -14,6 +14,7 @@ from rich.table import Table
 from flow_oracle.compare import Oracle
 from flow_oracle.decisions import DECISIONS, Kind, names
 from flow_oracle.language import Node, text
+from flow_oracle.orders import Order
 from flow_oracle.reducing import reduced
 from flow_progress import WithProgress
 
@@ -21,6 +22,14 @@ __all__ = ["Report"]
 
 MOST_SHOWN: Final = 12
 """Differences that are reduced and shown, the smallest ones first."""
+
+_KNOWN: Final = {
+    Order.FIXED: "the items in order",
+    Order.ANY: "the items in any order",
+    Order.COUNT: "how many items",
+    Order.UNKNOWN: "the rules alone",
+}
+"""What is compared of a case of which another run is compared."""
 
 
 @final
@@ -35,10 +44,12 @@ class Report(WithProgress):
     def __init__(self, oracle: Oracle, total: int) -> None:
         super().__init__(total, TimeRemainingColumn())
         self._oracle = oracle
+        self._total = total
         self._different: list[Node] = []
         self._counts = Counter[str]()
         self._decided = Counter[str]()
         self._drawn = Counter[str]()
+        self._known = Counter[Order]()
         self._begun = monotonic()
 
     def check(self, case: Node) -> None:
@@ -55,6 +66,8 @@ class Report(WithProgress):
         self._counts["pipelines"] += 1
         self._counts["without end"] += made.endless
         self._counts["event by event"] += made.exact
+        if made.known is not None:
+            self._known[made.known] += 1
         if made.difference:
             self._different.append(case)
         count = len(self._different)
@@ -68,7 +81,8 @@ class Report(WithProgress):
             wanted: names that must have been drawn.
 
         Returns:
-            The exit code.
+            The exit code: 1 if something differs, if one of these was not drawn, or if there were
+            not as many cases as there should be.
         """
         seconds = monotonic() - self._begun
         self.console.print(self._table())
@@ -77,10 +91,15 @@ class Report(WithProgress):
         missing = sorted(set(wanted) - set(self._drawn))
         for name in missing:
             self.console.print(f"never drawn: {name}", style="red", markup=False)
+        made = self._counts["pipelines"]
+        if made != self._total:
+            self.console.print(
+                f"{self._total} pipelines were asked for, {made} were drawn", style="red"
+            )
         count = len(self._different)
-        wrong = bool(count or missing)
+        wrong = bool(count or missing or made != self._total)
         self.console.print(
-            f"{self._counts['pipelines']} pipelines of {len(self._drawn)} operators and sources in "
+            f"{made} pipelines of {len(self._drawn)} operators and sources in "
             f"{seconds:.0f} s: {count} unexplained differences",
             style="red" if wrong else "green",
             highlight=False,
@@ -94,6 +113,8 @@ class Report(WithProgress):
         table.add_row("all", str(counts["pipelines"]))
         table.add_row("event by event, with what sources see", str(counts["event by event"]))
         table.add_row("too long on both sides, not compared", str(counts["without end"]))
+        for known, what in _KNOWN.items():
+            table.add_row(f"as another run, and also {what}", str(self._known[known]))
         table.add_section()
         for name, decision in DECISIONS.items():
             table.add_row(f"{name} ({decision.kind.value})", str(self._decided[name]))

@@ -21,7 +21,7 @@ def sample(
         strategy: what they are drawn from.
         count: how many; fewer if there are no more.
         number: the same one draws the same cases.
-        check: must not raise: what differs is gathered, and reduced later.
+        check: what it raises ends the draw.
     """
 
     @seed(number)

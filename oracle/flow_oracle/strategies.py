@@ -81,6 +81,7 @@ _PLAIN: Final[dict[str, list[Node]]] = {
     for nodes in (
         _every("map", _MAPPERS),
         _every("map_optional", [*_NULL, *_MAPPERS]),
+        _every("do_on_next", [*_FAIL[:8], *[("number",)] * 8]),
         _every("filter", _PREDICATES),
         _every("take", _SMALL),
         _every("take_while", _PREDICATES),
@@ -103,6 +104,7 @@ _PLAIN: Final[dict[str, list[Node]]] = {
         _every("to_list"),
         _every("sort"),
         _every("buffer", range(1, 5), range(1, 5)),
+        _every("pairwise"),
         _every("element_at", _SMALL),
         _every("element_at_or_default", _SMALL, _ITEMS),
         _every("first_or_error"),
@@ -168,9 +170,12 @@ def _joining(pipe: Any, inner: Any, stages: Any) -> dict[str, SearchStrategy[Nod
         "concat_map_eager": (_CONCURRENCIES, _PREFETCHES),
         "flat_map": (_CONCURRENCIES, _PREFETCHES),
         "flat_map_delay_error": (_CONCURRENCIES, _PREFETCHES),
+        "merge_all": (_CONCURRENCIES, _PREFETCHES),
+        "switch_latest": (_PREFETCHES,),
         "switch_map": (_PREFETCHES,),
     }
     other: dict[str, tuple[Any, ...]] = {
+        "and_then": (),
         "concat_with": (),
         "start_with_flows": (),
         "merge_with": (_PREFETCHES,),
@@ -205,6 +210,9 @@ def _sources(pipe: Any) -> dict[str, SearchStrategy[Node]]:
         "defer": _with([("defer",)], pipe),
         "concat": _with_list([("concat",)], several),
         "merge": _with_list(_every("merge", _CONCURRENCIES, _PREFETCHES), several),
+        "merge_sequential": _with_list(
+            _every("merge_sequential", _CONCURRENCIES, _PREFETCHES), several
+        ),
         "zip": _with_list(_every("zip", _COMBINERS, _PREFETCHES), several),
         "combine_latest": _with_list(_every("combine_latest", _COMBINERS, _PREFETCHES), several),
         "amb": _with_list([("amb",)], several),

@@ -84,5 +84,14 @@ WITNESSES = {
 
 
 def test_the_page_names_the_same_decisions():
-    listed = re.findall(r"^\| `([\w-]+)` \|", PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    decided = PAGE.read_text("utf-8").partition("## Decided differences\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `([\w-]+)` \|", decided, flags=re.MULTILINE)
     assert listed == [*DECISIONS]
+
+
+def test_the_events_of_sources_are_compared_or_the_page_says_why_not():
+    demand = PAGE.read_text("utf-8").partition("### Demand\n")[2].partition("\n## ")[0]
+    first = re.findall(r"^\| ([^|]+) \|", demand, flags=re.MULTILINE)
+    told = {name for cell in first[1:] for name in cell.split(", ")}
+    assert told | EXACT >= NAMES
+    assert told <= NAMES - EXACT

@@ -71,6 +71,8 @@ final class Pipelines {
         return Flowable.concatArray(flows(node, 0, given));
       case "merge":
         return Flowable.mergeArray(node.count(0), node.count(1), flows(node, 2, given));
+      case "merge_sequential":
+        return Flowable.concatArrayEager(node.count(0), node.count(1), flows(node, 2, given));
       case "zip":
         return Flowable.zipArray(
             Functions.combiner(node.at(0)), false, node.count(1), flows(node, 2, given));
@@ -103,6 +105,11 @@ final class Pipelines {
         {
           Function<Object, Object> mapper = Functions.mapper(node.at(0));
           return flow.mapOptional(item -> Optional.ofNullable(mapper.apply(item)));
+        }
+      case "do_on_next":
+        {
+          Function<Object, Object> function = Functions.mapper(node.at(0));
+          return flow.doOnNext(function::apply);
         }
       case "filter":
         return flow.filter(Functions.predicate(node.at(0)));
@@ -173,6 +180,8 @@ final class Pipelines {
         return flow.sorted(Comparator.comparing(Functions::number));
       case "buffer":
         return flow.buffer(node.count(0), node.count(1)).cast(Object.class);
+      case "pairwise":
+        return flow.buffer(2, 1).filter(pair -> pair.size() == 2).cast(Object.class);
       case "element_at":
         return flow.elementAtOrError(node.number(0)).toFlowable();
       case "element_at_or_default":
@@ -222,6 +231,13 @@ final class Pipelines {
         return flow.flatMap(mapper(node.at(2)), false, node.count(0), node.count(1));
       case "flat_map_delay_error":
         return flow.flatMap(mapper(node.at(2)), true, node.count(0), node.count(1));
+      case "merge_all":
+        return flow.map(mapper(node.at(2)))
+            .flatMap(inner -> inner, false, node.count(0), node.count(1));
+      case "switch_latest":
+        return Flowable.switchOnNext(flow.map(mapper(node.at(1))), node.count(0));
+      case "and_then":
+        return flow.ignoreElements().andThen(flow(node.at(0), given));
       case "switch_map":
         return flow.switchMap(mapper(node.at(1)), node.count(0));
       case "concat_with":
