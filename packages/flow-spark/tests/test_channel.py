@@ -178,9 +178,9 @@ def test_nonsense_after_the_hello_only_costs_that_connection(receiver: BatchRece
 
     def babble() -> None:
         with closing(Push(target, 0, 10)) as push:
-            push._write(FRAME.pack(99, 1, 4) + b"####")
+            push._write(FRAME.pack(99, 1, 4, 0, 0) + b"####")
             with pytest.raises(ChannelError):
-                push._read(1)
+                push._received(1)
 
     babbler = background(babble)
     pump(receiver, babbler.done)
@@ -221,7 +221,7 @@ def test_a_batch_that_was_cut_off_is_not_delivered_and_is_sent_again(
         push = Push(target, 0, 10)
         send(push, 1)
         payload = pickle.dumps([2])
-        push._write(FRAME.pack(Kind.PICKLE, 1, len(payload)) + payload[:3])
+        push._write(FRAME.pack(Kind.PICKLE, 1, len(payload), 0, 0) + payload[:3])
         push.close()
 
     background(killed)

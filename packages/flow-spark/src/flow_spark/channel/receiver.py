@@ -112,7 +112,19 @@ class _BrokenError(Exception):
 class _Connection:
     """One socket, and how much of the present piece (hello, head or body) has arrived."""
 
-    __slots__ = ("body", "buffer", "filled", "kind", "nonce", "partition", "queued", "rows", "sock")
+    __slots__ = (
+        "body",
+        "buffer",
+        "checksum",
+        "filled",
+        "kind",
+        "nonce",
+        "partition",
+        "queued",
+        "read",
+        "rows",
+        "sock",
+    )
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock: Final = sock
@@ -122,6 +134,8 @@ class _Connection:
         self.body = False
         self.kind = Kind.SCHEMA
         self.rows = 0
+        self.read = 0
+        self.checksum = 0
         self.expect(_HELLO_SIZE)
 
     def expect(self, size: int) -> None:
@@ -155,13 +169,19 @@ class _Connection:
 @final
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition; `task` is the attempt that may send."""
+    """What is known of a partition.
+
+    `task` is the attempt that may send. For the `rows` items that have come, `read` batches of the
+    input were read, whose checksum is `checksum`.
+    """
 
     number: int
     task: int = -1
     connection: _Connection | None = None
     rows: int = 0
     batches: int = 0
+    read: int = 0
+    checksum: int = 0
     schema: bytes = b""
     failure: Failure | None = None
     changed: PartitionChangedError | None = None
@@ -182,8 +202,8 @@ class BatchReceiver:
 
     A partition's items are accepted from one attempt at a time. A later attempt fences the earlier
     one off and is told how many items to skip, so its partition has to give the same items again;
-    if it gives fewer, that is detected. The end is believed only when the job itself reports the
-    same numbers of items.
+    if it gives fewer, or reads other rows or in another order, that is detected. The end is
+    believed only when the job itself reports the same numbers of items.
 
     One thread at a time may be in `next_batch`; every other method may be called from any thread.
 
@@ -301,7 +321,7 @@ class BatchReceiver:
         return None
 
     def changed(self) -> PartitionChangedError | None:
-        """The report on a retry that gave fewer items than had been delivered, if there is one."""
+        """The report on a retry that differs from the attempt before it, if there is one."""
         for partition in tuple(self._partitions.values()):
             if partition.changed is not None:
                 return partition.changed
@@ -395,7 +415,7 @@ class BatchReceiver:
         partition = self._partitions.setdefault(number, _Partition(number))
         if task <= partition.task:
             self._fenced += 1
-            connection.answer(WELCOME.pack(Answer.FENCED, 0))
+            connection.answer(WELCOME.pack(Answer.FENCED, 0, 0, 0))
             raise _BrokenError
         if partition.task >= 0:
             _log.warning(
@@ -415,7 +435,9 @@ class BatchReceiver:
         partition.failure = None
         connection.partition = partition
         connection.expect(FRAME.size)
-        connection.answer(WELCOME.pack(Answer.ACCEPTED, partition.rows))
+        connection.answer(
+            WELCOME.pack(Answer.ACCEPTED, partition.rows, partition.read, partition.checksum)
+        )
 
     def _begin(self, connection: _Connection) -> bool:
         """Take in a frame's head; False if there is no room for its body now."""
@@ -424,7 +446,9 @@ class BatchReceiver:
             self._selector.unregister(connection.sock)
             self._waiting.append(connection)
             return False
-        code, connection.rows, length = FRAME.unpack(connection.buffer)
+        code, connection.rows, length, connection.read, connection.checksum = FRAME.unpack(
+            connection.buffer
+        )
         if length > _LONGEST_FRAME:
             raise _BrokenError
         try:
@@ -450,8 +474,13 @@ class BatchReceiver:
         if kind is Kind.END:
             connection.answer(bytes([self._judge(partition, payload)]))
             return None
+        if kind is Kind.CHANGED:
+            partition.changed = _other_rows(partition)
+            connection.answer(bytes([Answer.ACCEPTED]))
+            return None
         partition.rows += rows
         partition.batches += 1
+        partition.read, partition.checksum = connection.read, connection.checksum
         self._rows += rows
         self._batches += 1
         return Batch(partition.number, rows, kind, payload, partition.schema)
@@ -547,6 +576,20 @@ class BatchReceiver:
                 self._wake_out.close()
         finally:
             self._reading.release()
+
+
+def _other_rows(partition: _Partition) -> PartitionChangedError:
+    return PartitionChangedError(
+        f"partition {partition.number} was read anew (task {partition.task}), and Spark gave its "
+        f"rows in another order, or other rows, than to the attempt before, of which "
+        f"{partition.rows} items were taken. A retry resumes where that one stopped, so items "
+        "would be lost and others come twice. Rows behind a shuffle (repartition, groupBy, join) "
+        "come in any order. Ways out:\n"
+        "  - df.sortWithinPartitions(...) by columns that tell all rows apart\n"
+        "  - df.persist(StorageLevel.DISK_ONLY_2), df.checkpoint() or df.write, so that no shuffle "
+        "runs again\n"
+        "  - from_dataframe(df.sort(...), ordered=True), by columns that tell all rows apart"
+    )
 
 
 def listen(host: str) -> socket.socket:

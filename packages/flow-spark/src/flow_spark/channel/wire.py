@@ -3,7 +3,11 @@
 A connection begins with a challenge: the driver sends a nonce, the task answers with who it is and
 a MAC over both, so that the token itself never travels. Then the driver says how many items of the
 partition it has already (they are to be skipped), and frames follow, each with its kind, its number
-of items and its length. ``END`` and ``FAILED`` are answered with one byte.
+of items and its length. ``END``, ``FAILED`` and ``CHANGED`` are answered with one byte.
+
+Each frame also says how much of its input the task has read by then, and a checksum of it. The
+driver tells a retry what the last frame said, and the retry sends nothing before its own input has
+been found to begin in the same way.
 
 The end of a partition is a frame, never the end of the stream: a killed executor closes its sockets
 just as a finished one does.
@@ -36,18 +40,20 @@ __all__ = [
     "tune",
 ]
 
-MAGIC: Final = b"FLOWSPK1"
+MAGIC: Final = b"FLOWSPK2"
 NONCE_SIZE: Final = 16
 MAC_SIZE: Final = hashlib.sha256().digest_size
 
 HELLO: Final = struct.Struct(">8s16sIQ")
 """Magic, query, partition, task attempt; a MAC follows."""
 
-WELCOME: Final = struct.Struct(">BQ")
-"""An `Answer`, and how many items to skip."""
+WELCOME: Final = struct.Struct(">BQQI")
+"""An `Answer`, how many items to skip; how many batches of the input were read for these, and the
+checksum of the batches."""
 
-FRAME: Final = struct.Struct(">BIQ")
-"""A `Kind`, the number of items, the number of bytes that follow."""
+FRAME: Final = struct.Struct(">BIQQI")
+"""A `Kind`, the number of items, the number of bytes that follow; how many batches of the input
+have been read, and their checksum."""
 
 COUNTS: Final = struct.Struct(">QQ")
 """The body of ``END``: all items of the partition, and the batches this attempt sent."""
@@ -65,10 +71,11 @@ class Kind(enum.IntEnum):
     RECORDS = 4
     END = 5
     FAILED = 6
+    CHANGED = 7
 
 
 class Answer(enum.IntEnum):
-    """What the driver thinks of a hello, an end or a failure."""
+    """What the driver thinks of a hello, or of a frame that is answered."""
 
     ACCEPTED = 1
     FENCED = 2

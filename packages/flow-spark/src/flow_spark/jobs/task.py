@@ -75,6 +75,10 @@ class Reader(Protocol):
     def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
         """The items of `batch`, in its order."""
 
+    @abstractmethod
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """What shows that a retry reads `batch` again; nothing, if it always does."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,10 @@ class ChunkReader:
         """See `Reader`."""
         kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
         return itertools.chain.from_iterable(map(decode, map(Kind, kinds), payloads))
+
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """See `Reader.checksums`: whoever divides chunks sees to their order."""
+        return ()
 
 
 @final
@@ -122,6 +130,10 @@ class LastReader:
                 self._ran = True
             elif not self._ran:
                 yield from self._program.iterate(iter(()))
+
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """See `Reader.checksums`: no shuffle is between the chunks and this."""
+        return ()
 
     def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:
         """Pickle what it was made of."""
@@ -181,10 +193,11 @@ class PushTask:
     def _run(self, batches: _Input, push: Push) -> tuple[int, int]:
         try:
             reader: Reader = pickle.loads(self.reader)
+            noted = _noted(batches, reader, push)
             if self.program is None and isinstance(reader, RowReader):
-                skipped = _push_arrow(batches, reader, push)
+                skipped = _push_arrow(noted, reader, push)
             else:
-                skipped = _push_items(_items(reader, self.program, batches), push)
+                skipped = _push_items(_items(reader, self.program, noted), push)
         except ChannelError:
             raise
         except Exception as error:
@@ -252,6 +265,14 @@ class _Input:
 def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
     """`batches`, failing if they were cut because the executor has gone."""
     return iter(_Input(batches))
+
+
+def _noted(batches: Iterable[ArrowBatch], reader: Reader, push: Push) -> Iterator[ArrowBatch]:
+    """`batches`; a retry fails at one that is not as the attempt before it has found it."""
+    for batch in batches:
+        for checksum in reader.checksums(batch):
+            push.has_read(checksum)
+        yield batch
 
 
 def _items(reader: Reader, program: bytes | None, batches: Iterable[ArrowBatch]) -> Iterator[Any]:

@@ -52,6 +52,10 @@ class StagedReader:
         """See `Reader`."""
         return self.program.iterate(iter(self.reader(batch)))
 
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """See `Reader.checksums`."""
+        return self.reader.checksums(batch)
+
 
 def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
     """What stages make of rows that have to be in one place for some of them; on the cluster.
