@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,8 @@ from flow_spark.channel.wire import Target
 from flow_spark.errors import PartitionChangedError
 from flow_spark.items.arrow import ArrowBatch, pa
 from flow_spark.items.rows import RowReader
-from flow_spark.jobs.task import PushTask, _Input
+from flow_spark.jobs.shuffling import ShuffleTask
+from flow_spark.jobs.task import ChunkReader, LoweredTask, PushTask, Reader, _Input
 from flow_spark.pickling import chunks
 from flow_spark.pickling.chunks import FRAME_BYTES
 from flow_spark.pickling.codec import Decoder
@@ -64,19 +66,22 @@ class Dying:
         return getattr(self._push, name)
 
 
+def program(build: Build) -> bytes:
+    return dumps(Program[Any, Any](build(flow.range(0)).stages), "stages")
+
+
 def attempt(
     target: Target,
     number: int,
     batches: Iterable[ArrowBatch],
     build: Build | None,
     dies_after: int | None = None,
+    *,
+    reader: Reader | None = None,
 ) -> Future[tuple[int, int]]:
     """A task of partition 0, in a thread of its own."""
-    reader = dumps(RowReader(SCHEMA), "a reader")
-    program = (
-        None if build is None else dumps(Program[Any, Any](build(flow.range(0)).stages), "stages")
-    )
-    task = PushTask(reader, program, target)
+    pickled = dumps(reader or RowReader(SCHEMA), "a reader")
+    task = PushTask(pickled, None if build is None else program(build), target)
     future: Future[tuple[int, int]] = Future()
 
     def run() -> None:
@@ -262,6 +267,56 @@ def test_what_functions_give_may_be_another_thing_each_time(receiver: BatchRecei
 
     assert [number for number, _ in found] == list(range(1000))
     assert len({seed for _, seed in found}) == 2
+
+
+def lowered(batches: list[ArrowBatch]) -> list[ArrowBatch]:
+    """What stages leave on the cluster."""
+    task = LoweredTask(dumps(RowReader(SCHEMA), "a reader"), program(mapped), None)
+    return list(task(iter(batches)))
+
+
+def shuffled(batches: list[ArrowBatch]) -> list[ArrowBatch]:
+    """What two partitions give to a bucket, in the order in which it is sorted."""
+    stages = pickle.loads(program(mapped))
+    task = ShuffleTask(
+        dumps(RowReader(SCHEMA), "a reader"), dumps((stages, lambda _: 0), "stages"), 1
+    )
+    return [row for part in (batches[:5], batches[5:]) for row in task(iter(part))]
+
+
+MADE = pytest.mark.parametrize("made", [lowered, shuffled])
+Made = Callable[[list[ArrowBatch]], list[ArrowBatch]]
+
+
+@MADE
+def test_rows_that_another_task_has_read_in_another_order_are_noticed(
+    receiver: BatchReceiver, made: Made
+) -> None:
+    """What an executor had shuffled is lost with it, and made again of rows that are read again."""
+    reader = ChunkReader()
+    first = attempt(receiver.target, 10, made(BATCHES), mapped, dies_after=3, reader=reader)
+    taken(receiver, first)
+    retry = attempt(receiver.target, 11, made(OTHER), mapped, reader=reader)
+
+    assert taken(receiver, retry) == []
+    assert isinstance(retry.exception(), PartitionChangedError)
+
+
+@MADE
+def test_items_of_the_same_rows_may_be_in_other_chunks(
+    receiver: BatchReceiver, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many are in a chunk depends on how fast they come."""
+    reader = ChunkReader()
+    chunked = made(BATCHES)
+    first = attempt(receiver.target, 10, chunked, mapped, dies_after=3, reader=reader)
+    found = taken(receiver, first)
+    monkeypatch.setattr(chunks, "_FIRST_ROWS", 7)
+    other = made(BATCHES)
+    assert len(other) != len(chunked)
+    found += completed(receiver, attempt(receiver.target, 11, other, mapped, reader=reader))
+
+    assert found == list(range(1000))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import collections
 import itertools
 import pickle
+import struct
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
@@ -36,8 +37,10 @@ __all__ = [
     "PushTask",
     "Reader",
     "RemoteProgram",
+    "chunk_row",
     "last_row",
     "no_items",
+    "noting",
     "to_chunk",
     "whole",
 ]
@@ -45,10 +48,15 @@ __all__ = [
 COUNTS_DDL: Final = "partition int, task bigint, rows bigint, batches bigint"
 """The columns of what a pushing job returns: one row for each partition."""
 
-CHUNK_DDL: Final = "kind int, payload binary"
-"""The columns of a DataFrame of pickled items."""
+CHUNK_DDL: Final = "kind int, payload binary, checksums binary"
+"""The columns of a DataFrame of pickled items: how they are pickled, they themselves, and the
+checksums of the rows that were read for them."""
 
-CHUNK_SCHEMA: Final[ArrowSchema] = pa.schema([("kind", pa.int32()), ("payload", pa.binary())])
+CHUNK_SCHEMA: Final[ArrowSchema] = pa.schema(
+    [("kind", pa.int32()), ("payload", pa.binary()), ("checksums", pa.binary())]
+)
+
+_CHECKSUM: Final = struct.Struct(">I")
 
 _COUNTS: Final[ArrowSchema] = pa.schema(
     [
@@ -98,8 +106,11 @@ class ChunkReader:
         return itertools.chain.from_iterable(map(decode, map(Kind, kinds), payloads))
 
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """See `Reader.checksums`: whoever divides chunks sees to their order."""
-        return ()
+        """See `Reader.checksums`: those of the rows that the items were made of.
+
+        The items themselves, and how many are in a chunk, may be others each time.
+        """
+        return _unpacked(batch)
 
 
 @final
@@ -132,8 +143,8 @@ class LastReader:
                 yield from self._program.iterate(iter(()))
 
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """See `Reader.checksums`: no shuffle is between the chunks and this."""
-        return ()
+        """See `Reader.checksums`: as of `ChunkReader`."""
+        return _unpacked(batch)
 
     def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:
         """Pickle what it was made of."""
@@ -148,9 +159,20 @@ def last_row() -> ArrowBatch:
     return to_chunk(Kind.END, b"last")
 
 
-def to_chunk(kind: Kind, payload: bytes) -> ArrowBatch:
-    """One row for a `ChunkReader`."""
-    return pa.record_batch([[int(kind)], [payload]], schema=CHUNK_SCHEMA)
+def to_chunk(kind: Kind, payload: bytes, checksums: Iterable[int] = ()) -> ArrowBatch:
+    """One row for a `ChunkReader`; `checksums` are those of rows that were read for it."""
+    return pa.record_batch(chunk_row(kind, payload, checksums), schema=CHUNK_SCHEMA)
+
+
+def chunk_row(kind: Kind, payload: bytes, checksums: Iterable[int]) -> list[list[Any]]:
+    """As `to_chunk`, the columns."""
+    return [[int(kind)], [payload], [b"".join(map(_CHECKSUM.pack, checksums))]]
+
+
+def _unpacked(batch: ArrowBatch) -> Iterator[int]:
+    for packed in batch.column("checksums").to_pylist():
+        for (checksum,) in _CHECKSUM.iter_unpack(packed):
+            yield checksum
 
 
 def no_items() -> ArrowBatch:
@@ -193,7 +215,7 @@ class PushTask:
     def _run(self, batches: _Input, push: Push) -> tuple[int, int]:
         try:
             reader: Reader = pickle.loads(self.reader)
-            noted = _noted(batches, reader, push)
+            noted = noting(batches, reader, push.has_read)
             if self.program is None and isinstance(reader, RowReader):
                 skipped = _push_arrow(noted, reader, push)
             else:
@@ -227,12 +249,20 @@ class LoweredTask:
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
-        items = _items(pickle.loads(self.reader), self.program, _Input(batches))
+        reader: Reader = pickle.loads(self.reader)
         if self.schema is not None:
             schema: ItemSchema = pickle.loads(self.schema)
-            return to_batches(items, schema, BATCH_ROWS)
-        rows = (to_chunk(chunk.kind, chunk.payload) for chunk in chunks(items, TaskSender()))
-        return itertools.chain(rows, (to_chunk(Kind.END, _RAN),)) if self.tells else rows
+            return to_batches(_items(reader, self.program, _Input(batches)), schema, BATCH_ROWS)
+        return self._chunks(_Input(batches), reader)
+
+    def _chunks(self, batches: _Input, reader: Reader) -> Iterator[ArrowBatch]:
+        checksums: list[int] = []
+        items = _items(reader, self.program, noting(batches, reader, checksums.append))
+        for chunk in chunks(items, TaskSender()):
+            yield to_chunk(chunk.kind, chunk.payload, checksums)
+            checksums.clear()
+        if self.tells:
+            yield to_chunk(Kind.END, _RAN)
 
 
 class _InputLostError(Exception):
@@ -267,11 +297,13 @@ def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
     return iter(_Input(batches))
 
 
-def _noted(batches: Iterable[ArrowBatch], reader: Reader, push: Push) -> Iterator[ArrowBatch]:
-    """`batches`; a retry fails at one that is not as the attempt before it has found it."""
+def noting(
+    batches: Iterable[ArrowBatch], reader: Reader, note: Callable[[int], object]
+) -> Iterator[ArrowBatch]:
+    """`batches`, each when `note` has got its checksums."""
     for batch in batches:
         for checksum in reader.checksums(batch):
-            push.has_read(checksum)
+            note(checksum)
         yield batch
 
 
