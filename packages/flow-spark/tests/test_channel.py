@@ -261,6 +261,90 @@ def test_a_later_attempt_fences_the_earlier_one(receiver: BatchReceiver) -> None
     assert receiver.statistics().fenced == 1
 
 
+@pytest.fixture
+def speculating() -> Iterator[BatchReceiver]:
+    made = BatchReceiver(speculation=True)
+    yield made
+    made.cancel()
+
+
+def test_a_copy_of_a_slow_task_waits_for_its_end(speculating: BatchReceiver) -> None:
+    """Were it let in, each would fail the one before, until Spark gives the job up."""
+    target = speculating.target
+    go_on = threading.Event()
+
+    def slow() -> tuple[int, int]:
+        with closing(Push(target, 0, 10)) as push:
+            send(push, 1)
+            assert go_on.wait(TIMEOUT_S)
+            send(push, 2, 3)
+            return push.end(0)
+
+    original = background(slow)
+    found = items_of(speculating.next_batch(TIMEOUT_S))
+    copy = background(lambda: task(target, 0, 11, [[1], [2, 3]]))
+    pump(speculating, lambda: speculating.statistics().connections == 2)
+    with pytest.raises(TimeoutError):
+        speculating.next_batch(0.2)
+    assert not copy.done()
+    go_on.set()
+    finish(speculating, (0, 10, original))
+    found += received(speculating)
+
+    assert found == [(0, 1), (0, 2), (0, 3)]
+    assert speculating.statistics().fenced == 0
+
+
+def test_a_copy_goes_on_where_the_task_before_it_was_lost(speculating: BatchReceiver) -> None:
+    target = speculating.target
+    go_on = threading.Event()
+
+    def killed() -> None:
+        with closing(Push(target, 0, 10)) as push:
+            send(push, 1)
+            assert go_on.wait(TIMEOUT_S)
+
+    lost = background(killed)
+    found = items_of(speculating.next_batch(TIMEOUT_S))
+    copy = background(lambda: task(target, 0, 11, [[1], [2], [3]]))
+    pump(speculating, lambda: speculating.statistics().connections == 2)
+    go_on.set()
+    lost.result(TIMEOUT_S)
+    finish(speculating, (0, 11, copy))
+
+    assert found + received(speculating) == [(0, 1), (0, 2), (0, 3)]
+
+
+def test_a_copy_that_waits_may_be_killed_and_another_one_takes_its_place(
+    speculating: BatchReceiver,
+) -> None:
+    """Spark kills it when the original has ended, or with its executor."""
+    target = speculating.target
+    go_on = threading.Event()
+
+    def killed() -> None:
+        with closing(Push(target, 0, 10)) as push:
+            send(push, 1)
+            assert go_on.wait(TIMEOUT_S)
+
+    lost = background(killed)
+    found = items_of(speculating.next_batch(TIMEOUT_S))
+    with socket.create_connection((target.host, target.port), TIMEOUT_S) as waiting:
+        greeted = background(lambda: waiting.recv(NONCE_SIZE))
+        pump(speculating, greeted.done)
+        hello = HELLO.pack(MAGIC, target.query, 0, 11)
+        waiting.sendall(hello + sign(target.token, greeted.result(TIMEOUT_S), hello))
+        pump(speculating, lambda: bool(speculating._partitions[0].copies))
+    pump(speculating, lambda: not speculating._partitions[0].copies)
+    another = background(lambda: task(target, 0, 12, [[1], [2]]))
+    pump(speculating, lambda: bool(speculating._partitions[0].copies))
+    go_on.set()
+    lost.result(TIMEOUT_S)
+    finish(speculating, (0, 12, another))
+
+    assert found + received(speculating) == [(0, 1), (0, 2)]
+
+
 def test_an_attempt_that_comes_late_is_told_that_another_has_taken_over(
     receiver: BatchReceiver,
 ) -> None:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, final
 
 from flow_spark.channel.wire import (
@@ -124,10 +124,12 @@ class _Connection:
         "read",
         "rows",
         "sock",
+        "task",
     )
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock: Final = sock
+        self.task = -1
         self.nonce: Final = secrets.token_bytes(NONCE_SIZE)
         self.partition: _Partition | None = None
         self.queued = False
@@ -171,8 +173,9 @@ class _Connection:
 class _Partition:
     """What is known of a partition.
 
-    `task` is the attempt that may send. For the `rows` items that have come, `read` batches of the
-    input were read, whose checksum is `checksum`.
+    `task` is the attempt that may send, and `copies` are later ones that wait for its end. For the
+    `rows` items that have come, `read` batches of the input were read, whose checksum is
+    `checksum`. After `ended`, nothing is missing, for all that `task` knows.
     """
 
     number: int
@@ -183,6 +186,8 @@ class _Partition:
     read: int = 0
     checksum: int = 0
     schema: bytes = b""
+    ended: bool = False
+    copies: list[_Connection] = field(default_factory=list[_Connection])
     failure: Failure | None = None
     changed: PartitionChangedError | None = None
 
@@ -205,6 +210,10 @@ class BatchReceiver:
     if it gives fewer, or reads other rows or in another order, that is detected. The end is
     believed only when the job itself reports the same numbers of items.
 
+    Where Spark speculates, a later attempt may be a copy of one that is only slow, as tasks are
+    whose items nobody takes. It then waits until the connection of the earlier one has ended, and
+    resumes if anything is left.
+
     One thread at a time may be in `next_batch`; every other method may be called from any thread.
 
     Args:
@@ -212,6 +221,7 @@ class BatchReceiver:
         advertised: the address that tasks are told, if that is another one.
         capacity: at most so many batches are being read at a time; further tasks wait unread.
         of: the target that this one is derived from, and by which label; None makes new secrets.
+        speculation: whether Spark speculates.
     """
 
     __slots__ = (
@@ -229,6 +239,7 @@ class BatchReceiver:
         "_rejected",
         "_rows",
         "_selector",
+        "_speculation",
         "_waiting",
         "_wake_in",
         "_wake_out",
@@ -243,10 +254,12 @@ class BatchReceiver:
         advertised: str | None = None,
         capacity: int = 8,
         of: tuple[Target, bytes] | None = None,
+        speculation: bool = False,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 batch, not {capacity}")
         self._capacity: Final = capacity
+        self._speculation: Final = speculation
         self._listener: Final = listen(host)
         port = int(self._listener.getsockname()[1])
         self.target: Final = (
@@ -417,24 +430,33 @@ class BatchReceiver:
             self._fenced += 1
             connection.answer(WELCOME.pack(Answer.FENCED, 0, 0, 0))
             raise _BrokenError
-        if partition.task >= 0:
+        connection.task = task
+        connection.partition = partition
+        connection.expect(FRAME.size)
+        if self._speculation and partition.connection is not None:
+            partition.copies.append(connection)
+        else:
+            self._admit(connection, partition)
+
+    def _admit(self, connection: _Connection, partition: _Partition) -> None:
+        """Let an attempt send."""
+        if partition.task >= 0 and not (self._speculation and partition.ended):
             _log.warning(
                 "partition %d: task %d takes over from task %d, which was lost or has failed; "
                 "the %d items that had arrived are not sent again",
-                number,
-                task,
+                partition.number,
+                connection.task,
                 partition.task,
                 partition.rows,
             )
         if partition.connection is not None:
             self._fenced += 1
             self._drop(partition.connection)
-        partition.task = task
+        partition.task = connection.task
         partition.connection = connection
         partition.batches = 0
+        partition.ended = False
         partition.failure = None
-        connection.partition = partition
-        connection.expect(FRAME.size)
         connection.answer(
             WELCOME.pack(Answer.ACCEPTED, partition.rows, partition.read, partition.checksum)
         )
@@ -503,6 +525,7 @@ class BatchReceiver:
         if rows != partition.rows or batches != partition.batches:
             return Answer.WRONG_COUNTS
         partition.changed = None
+        partition.ended = True
         return Answer.ACCEPTED
 
     def _verify(self, results: Sequence[PartitionResult]) -> None:
@@ -544,11 +567,25 @@ class BatchReceiver:
             connection.queued = False
             self._ready.remove(connection)
         connection.sock.close()
-        partition = connection.partition
-        if partition is not None and partition.connection is connection:
-            partition.connection = None
         if connection.body:
             self._free(connection)
+        partition = connection.partition
+        if partition is None:
+            return
+        if connection in partition.copies:
+            partition.copies.remove(connection)
+        if partition.connection is connection:
+            partition.connection = None
+            if partition.copies and not self._closed:
+                self._admit_copy(partition)
+
+    def _admit_copy(self, partition: _Partition) -> None:
+        first = min(partition.copies, key=lambda copy: copy.task)
+        partition.copies.remove(first)
+        try:
+            self._admit(first, partition)
+        except _BrokenError:
+            self._drop(first)
 
     def _end(self, outcome: _Outcome) -> None:
         if self._outcome is None:

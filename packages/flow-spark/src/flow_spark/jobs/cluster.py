@@ -14,7 +14,7 @@ from flow_spark.jobs.frames import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Cluster", "answering", "cluster_of"]
+__all__ = ["Cluster", "answering", "cluster_of", "speculates"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _ANY_PORT: Final = 15002
@@ -93,6 +93,11 @@ def cluster_of(session: SparkSession) -> Cluster:
     if is_connect(session):
         return _Connect(session)
     return _Classic(session)
+
+
+def speculates(session: SparkSession) -> bool:
+    """Whether Spark runs copies of tasks that take long."""
+    return str(session.conf.get("spark.speculation", "false")).lower() == "true"
 
 
 @contextmanager
