@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TypeVar
 
 import pytest
 
 from flow_core.errors import FlowError
+from flow_spark.channel import wire
 from flow_spark.channel.push import Push
 from flow_spark.channel.receiver import Batch, BatchReceiver, PartitionResult
 from flow_spark.channel.wire import FRAME, HELLO, MAGIC, NONCE_SIZE, Kind, Target, sign
@@ -549,6 +550,38 @@ def test_who_reads_while_another_thread_closes_is_told_that_there_is_no_more() -
     receiver.cancel()
 
     assert found == [None]
+
+
+def test_a_driver_that_is_not_there_is_told_with_its_address_and_the_setting() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    with pytest.raises(ChannelError, match=rf"(?s)127.0.0.1:{port} .*spark.flow.driver.host"):
+        Push(Target("127.0.0.1", port), 0, 10)
+
+
+def test_a_driver_whose_name_is_unknown_is_told() -> None:
+    with pytest.raises(ChannelError, match=r"driver at flow.invalid:7 .*spark.flow.driver.host"):
+        Push(Target("flow.invalid", 7), 0, 10)
+
+
+def test_a_driver_that_does_not_answer_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A firewall that drops what comes says nothing."""
+    monkeypatch.setattr(wire, "_REACHED_WITHIN_S", 0.2)
+    with socket.socket() as full, ExitStack() as stack:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):  # nobody accepts them, and no more fit
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        target = Target(*full.getsockname())
+
+        with pytest.raises(ChannelError, match=rf"{target.host}:{target.port} .*timed out"):
+            Push(target, 0, 10)
 
 
 def test_cancel_before_any_reading_turns_tasks_away(receiver: BatchReceiver) -> None:

@@ -12,19 +12,17 @@ from flow_spark.channel.wire import (
     HELLO,
     MAGIC,
     NONCE_SIZE,
-    SOCKET_BUFFER,
     WELCOME,
     Answer,
     Kind,
     Target,
+    dial,
     sign,
-    tune,
 )
 from flow_spark.errors import ChannelError, PartitionChangedError
 
 __all__ = ["Push"]
 
-_CONNECT_ATTEMPTS: Final = 3
 _JOINED: Final = 64 * 1024
 
 
@@ -57,14 +55,15 @@ class Push:
             task: the id of the task attempt; among attempts at a partition, a later one is higher.
 
         Raises:
-            ChannelError: if the driver is gone, or a later attempt has taken over.
+            ChannelError: if the driver is gone or cannot be reached, or a later attempt has taken
+                over.
         """
         self._rows = 0
         self._batches = 0
         self._read = 0
         self._checksum = 0
         self._held: Final[list[tuple[Kind, int, bytes | memoryview]]] = []
-        self._socket: Final = _connect(target)
+        self._socket: Final = dial(target)
         try:
             nonce = self._received(NONCE_SIZE)
             hello = HELLO.pack(MAGIC, target.query, partition, task)
@@ -198,32 +197,6 @@ class Push:
                 raise _closed()
             parts += part
         return bytes(parts)
-
-
-def _connect(target: Target) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        target.host, target.port, type=socket.SOCK_STREAM
-    )[0]
-    for attempt in range(_CONNECT_ATTEMPTS):
-        connection = socket.socket(family, kind, protocol)
-        try:
-            # Before connect: afterwards the window has been agreed on.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-            tune(connection)
-            connection.connect(address)
-        except TimeoutError:
-            connection.close()
-            if attempt == _CONNECT_ATTEMPTS - 1:
-                raise
-        except OSError as error:
-            connection.close()
-            raise _closed() from error
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            return connection
-    raise _closed()
 
 
 def _closed() -> ChannelError:

@@ -24,6 +24,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
+from flow_spark.errors import ChannelError
+
 __all__ = [
     "COUNTS",
     "FRAME",
@@ -36,6 +38,7 @@ __all__ = [
     "Answer",
     "Kind",
     "Target",
+    "dial",
     "sign",
     "tune",
 ]
@@ -60,6 +63,9 @@ COUNTS: Final = struct.Struct(">QQ")
 
 SOCKET_BUFFER: Final = 128 * 1024
 """Bytes in each direction's kernel buffer: what a task may be ahead of the driver's reading."""
+
+
+_REACHED_WITHIN_S: Final = 30.0
 
 
 class Kind(enum.IntEnum):
@@ -101,6 +107,38 @@ class Target:
 def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
     """The MAC that belongs behind `hello`."""
     return _mac(token, nonce + hello)
+
+
+def dial(target: Target) -> socket.socket:
+    """A connection to the driver.
+
+    Raises:
+        ChannelError: if nothing answers there, within half a minute.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            target.host, target.port, type=socket.SOCK_STREAM
+        )[0]
+        connection = socket.socket(family, kind, protocol)
+        try:
+            # Before connect: afterwards the window has been agreed on.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
+            tune(connection)
+            connection.settimeout(_REACHED_WITHIN_S)
+            connection.connect(address)
+            connection.settimeout(None)
+        except BaseException:
+            connection.close()
+            raise
+    except OSError as error:
+        raise ChannelError(
+            f"{socket.gethostname()} does not reach the driver at {target.host}:{target.port} "
+            f"({error}). If the flow was not cancelled and its process runs, the address is wrong, "
+            "or a firewall is between: every job listens at a free port of the driver. Set "
+            "spark.flow.driver.host, in the settings of the session, to the name or address by "
+            "which the executors reach the process of the flow"
+        ) from error
+    return connection
 
 
 def tune(sock: socket.socket) -> None:
