@@ -73,3 +73,14 @@ def test_an_address_of_another_machine_is_told_and_all_of_this_one_are_listened_
 
     assert advertised == elsewhere
     assert bind == "0.0.0.0"
+
+
+@pytest.mark.parametrize("kind", [Classic, Connected])
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [({}, False), ({"spark.speculation": "false"}, False), ({"spark.speculation": "true"}, True)],
+)
+def test_it_is_known_whether_tasks_are_copied(
+    kind: Any, conf: dict[str, str], expected: bool
+) -> None:
+    assert cluster_of(kind(conf)).speculates() is expected

@@ -27,6 +27,9 @@ class Cluster:
     def addresses(self) -> tuple[str, str]:
         return "127.0.0.1", "127.0.0.1"
 
+    def speculates(self) -> bool:
+        return False
+
     def collect(self, *_: object) -> list[tuple[int, int, int, int]]:
         self.entered.set()
         if self.waits:

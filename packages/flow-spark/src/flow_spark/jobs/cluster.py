@@ -14,7 +14,7 @@ from flow_spark.jobs.frames import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Cluster", "answering", "cluster_of", "speculates"]
+__all__ = ["Cluster", "answering", "cluster_of"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _HOST: Final = "spark.flow.driver.host"
@@ -29,6 +29,10 @@ class Cluster(Protocol):
     @abstractmethod
     def addresses(self) -> tuple[str, str]:
         """Where to listen, and what to tell the tasks."""
+
+    @abstractmethod
+    def speculates(self) -> bool:
+        """Whether it runs copies of tasks that take long."""
 
     @abstractmethod
     def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
@@ -56,6 +60,9 @@ class _Classic:
             return _bound_for(told), told
         advertised = str(conf.get("spark.driver.host", socket.gethostname()))
         return str(conf.get("spark.driver.bindAddress", advertised)), advertised
+
+    def speculates(self) -> bool:
+        return _speculates(self._session)
 
     def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
         # Tags belong to a thread of the JVM, which goes with this thread and ends with it.
@@ -89,6 +96,9 @@ class _Connect:
             own = str(probe.getsockname()[0])
         return own, own
 
+    def speculates(self) -> bool:
+        return _speculates(self._session)
+
     def collect(self, df: DataFrame, tag: str, name: str) -> list[tuple[int, int, int, int]]:
         self._session.addTag(tag)
         return [(row[0], row[1], row[2], row[3]) for row in df.collect()]
@@ -119,8 +129,7 @@ def _bound_for(host: str) -> str:
     return host
 
 
-def speculates(session: SparkSession) -> bool:
-    """Whether Spark runs copies of tasks that take long."""
+def _speculates(session: SparkSession) -> bool:
     return str(session.conf.get("spark.speculation", "false")).lower() == "true"
 
 

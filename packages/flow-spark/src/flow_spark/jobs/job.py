@@ -13,7 +13,7 @@ from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statisti
 from flow_spark.errors import SparkJobError
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.advice import way_out
-from flow_spark.jobs.cluster import answering, cluster_of, speculates
+from flow_spark.jobs.cluster import answering, cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
@@ -126,7 +126,7 @@ class PushedJob:
                 return None
             bind, advertised = self._cluster.addresses()
             receiver = self._receiver = BatchReceiver(
-                bind, advertised=advertised, speculation=speculates(self._origin.session)
+                bind, advertised=advertised, speculation=self._cluster.speculates()
             )
         # A daemon: a process that is told to exit must not wait for a cluster.
         threading.Thread(

@@ -18,7 +18,7 @@ from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.channel.wire import Target
 from flow_spark.errors import ChannelError, SparkJobError
 from flow_spark.jobs.checkpoint import claim
-from flow_spark.jobs.cluster import answering, cluster_of, speculates
+from flow_spark.jobs.cluster import answering, cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, cause_of, short
@@ -345,7 +345,7 @@ class StreamJob:
     def _serve(self, listener: BatchListener) -> None:
         """In a thread of its own: one micro-batch after the other is taken in."""
         bind, advertised = self._cluster.addresses()
-        speculation = speculates(self._df.sparkSession)
+        speculation = self._cluster.speculates()
         while (line := listener.next_line()) is not None:
             receiver = BatchReceiver(
                 bind,
