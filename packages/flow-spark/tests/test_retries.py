@@ -204,12 +204,12 @@ def test_a_retry_whose_rows_end_before_those_that_were_read_fails(receiver: Batc
     assert receiver.changed() is not None
 
 
+def first_ones(f: flow.Flow[Any]) -> flow.Flow[Any]:
+    return f.filter(lambda n: n < 10)
+
+
 def test_rows_behind_the_last_item_are_read_in_both_attempts(receiver: BatchReceiver) -> None:
     """The last item is sent when the rest, which the filter leaves out, has been read too."""
-
-    def first_ones(f: flow.Flow[Any]) -> flow.Flow[Any]:
-        return f.filter(lambda n: n < 10)
-
     first = attempt(receiver.target, 10, BATCHES, first_ones, dies_after=1)
     found = taken(receiver, first)
     assert isinstance(first.exception(), Killed)
@@ -269,9 +269,9 @@ def test_what_functions_give_may_be_another_thing_each_time(receiver: BatchRecei
     assert len({seed for _, seed in found}) == 2
 
 
-def lowered(batches: list[ArrowBatch]) -> list[ArrowBatch]:
+def lowered(batches: list[ArrowBatch], build: Build = mapped) -> list[ArrowBatch]:
     """What stages leave on the cluster."""
-    task = LoweredTask(dumps(RowReader(SCHEMA), "a reader"), program(mapped), None)
+    task = LoweredTask(dumps(RowReader(SCHEMA), "a reader"), program(build), None)
     return list(task(iter(batches)))
 
 
@@ -317,6 +317,22 @@ def test_items_of_the_same_rows_may_be_in_other_chunks(
     found += completed(receiver, attempt(receiver.target, 11, other, mapped, reader=reader))
 
     assert found == list(range(1000))
+
+
+def test_rows_behind_the_last_chunk_count_as_those_before_it(
+    receiver: BatchReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read with the last items, or after these, as it happens."""
+    reader = ChunkReader()
+    with_them = lowered(BATCHES, first_ones)
+    first = attempt(receiver.target, 10, with_them, mapped, dies_after=1, reader=reader)
+    found = taken(receiver, first)
+    monkeypatch.setattr(chunks, "_FIRST_ROWS", 10)
+    before_them = lowered(BATCHES, first_ones)
+    assert len(before_them) == len(with_them) + 1
+    found += completed(receiver, attempt(receiver.target, 11, before_them, mapped, reader=reader))
+
+    assert found == list(range(10))
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ class LastReader:
 
 
 _RAN: Final = b"ran"
+_NOTHING: Final = pickle.dumps([])
 
 
 def last_row() -> ArrowBatch:
@@ -177,7 +178,7 @@ def _unpacked(batch: ArrowBatch) -> Iterator[int]:
 
 def no_items() -> ArrowBatch:
     """One row for a `ChunkReader`, which it makes no items of."""
-    return to_chunk(Kind.PICKLE, pickle.dumps([]))
+    return to_chunk(Kind.PICKLE, _NOTHING)
 
 
 @final
@@ -261,8 +262,11 @@ class LoweredTask:
         for chunk in chunks(items, TaskSender()):
             yield to_chunk(chunk.kind, chunk.payload, checksums)
             checksums.clear()
+        # What was read behind the last item counts too: with the last chunk, or after it.
         if self.tells:
-            yield to_chunk(Kind.END, _RAN)
+            yield to_chunk(Kind.END, _RAN, checksums)
+        elif checksums:
+            yield to_chunk(Kind.PICKLE, _NOTHING, checksums)
 
 
 class _InputLostError(Exception):
