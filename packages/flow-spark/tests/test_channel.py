@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TypeVar
 
 import pytest
 
 from flow_core.errors import FlowError
+from flow_spark.channel import wire
 from flow_spark.channel.push import Push
 from flow_spark.channel.receiver import Batch, BatchReceiver, PartitionResult
 from flow_spark.channel.wire import FRAME, HELLO, MAGIC, NONCE_SIZE, Kind, Target, sign
@@ -178,9 +179,9 @@ def test_nonsense_after_the_hello_only_costs_that_connection(receiver: BatchRece
 
     def babble() -> None:
         with closing(Push(target, 0, 10)) as push:
-            push._write(FRAME.pack(99, 1, 4) + b"####")
+            push._write(FRAME.pack(99, 1, 4, 0, 0) + b"####")
             with pytest.raises(ChannelError):
-                push._read(1)
+                push._received(1)
 
     babbler = background(babble)
     pump(receiver, babbler.done)
@@ -221,7 +222,7 @@ def test_a_batch_that_was_cut_off_is_not_delivered_and_is_sent_again(
         push = Push(target, 0, 10)
         send(push, 1)
         payload = pickle.dumps([2])
-        push._write(FRAME.pack(Kind.PICKLE, 1, len(payload)) + payload[:3])
+        push._write(FRAME.pack(Kind.PICKLE, 1, len(payload), 0, 0) + payload[:3])
         push.close()
 
     background(killed)
@@ -259,6 +260,90 @@ def test_a_later_attempt_fences_the_earlier_one(receiver: BatchReceiver) -> None
     assert found == [(0, 1), (0, 2), (0, 3)]
     assert isinstance(old.exception(TIMEOUT_S), ChannelError)
     assert receiver.statistics().fenced == 1
+
+
+@pytest.fixture
+def speculating() -> Iterator[BatchReceiver]:
+    made = BatchReceiver(speculation=True)
+    yield made
+    made.cancel()
+
+
+def test_a_copy_of_a_slow_task_waits_for_its_end(speculating: BatchReceiver) -> None:
+    """Were it let in, each would fail the one before, until Spark gives the job up."""
+    target = speculating.target
+    go_on = threading.Event()
+
+    def slow() -> tuple[int, int]:
+        with closing(Push(target, 0, 10)) as push:
+            send(push, 1)
+            assert go_on.wait(TIMEOUT_S)
+            send(push, 2, 3)
+            return push.end(0)
+
+    original = background(slow)
+    found = items_of(speculating.next_batch(TIMEOUT_S))
+    copy = background(lambda: task(target, 0, 11, [[1], [2, 3]]))
+    pump(speculating, lambda: speculating.statistics().connections == 2)
+    with pytest.raises(TimeoutError):
+        speculating.next_batch(0.2)
+    assert not copy.done()
+    go_on.set()
+    finish(speculating, (0, 10, original))
+    found += received(speculating)
+
+    assert found == [(0, 1), (0, 2), (0, 3)]
+    assert speculating.statistics().fenced == 0
+
+
+def test_a_copy_goes_on_where_the_task_before_it_was_lost(speculating: BatchReceiver) -> None:
+    target = speculating.target
+    go_on = threading.Event()
+
+    def killed() -> None:
+        with closing(Push(target, 0, 10)) as push:
+            send(push, 1)
+            assert go_on.wait(TIMEOUT_S)
+
+    lost = background(killed)
+    found = items_of(speculating.next_batch(TIMEOUT_S))
+    copy = background(lambda: task(target, 0, 11, [[1], [2], [3]]))
+    pump(speculating, lambda: speculating.statistics().connections == 2)
+    go_on.set()
+    lost.result(TIMEOUT_S)
+    finish(speculating, (0, 11, copy))
+
+    assert found + received(speculating) == [(0, 1), (0, 2), (0, 3)]
+
+
+def test_a_copy_that_waits_may_be_killed_and_another_one_takes_its_place(
+    speculating: BatchReceiver,
+) -> None:
+    """Spark kills it when the original has ended, or with its executor."""
+    target = speculating.target
+    go_on = threading.Event()
+
+    def killed() -> None:
+        with closing(Push(target, 0, 10)) as push:
+            send(push, 1)
+            assert go_on.wait(TIMEOUT_S)
+
+    lost = background(killed)
+    found = items_of(speculating.next_batch(TIMEOUT_S))
+    with socket.create_connection((target.host, target.port), TIMEOUT_S) as waiting:
+        greeted = background(lambda: waiting.recv(NONCE_SIZE))
+        pump(speculating, greeted.done)
+        hello = HELLO.pack(MAGIC, target.query, 0, 11)
+        waiting.sendall(hello + sign(target.token, greeted.result(TIMEOUT_S), hello))
+        pump(speculating, lambda: bool(speculating._partitions[0].copies))
+    pump(speculating, lambda: not speculating._partitions[0].copies)
+    another = background(lambda: task(target, 0, 12, [[1], [2]]))
+    pump(speculating, lambda: bool(speculating._partitions[0].copies))
+    go_on.set()
+    lost.result(TIMEOUT_S)
+    finish(speculating, (0, 12, another))
+
+    assert found + received(speculating) == [(0, 1), (0, 2)]
 
 
 def test_an_attempt_that_comes_late_is_told_that_another_has_taken_over(
@@ -465,6 +550,38 @@ def test_who_reads_while_another_thread_closes_is_told_that_there_is_no_more() -
     receiver.cancel()
 
     assert found == [None]
+
+
+def test_a_driver_that_is_not_there_is_told_with_its_address_and_the_setting() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    with pytest.raises(ChannelError, match=rf"(?s)127.0.0.1:{port} .*spark.flow.driver.host"):
+        Push(Target("127.0.0.1", port), 0, 10)
+
+
+def test_a_driver_whose_name_is_unknown_is_told() -> None:
+    with pytest.raises(ChannelError, match=r"driver at flow.invalid:7 .*spark.flow.driver.host"):
+        Push(Target("flow.invalid", 7), 0, 10)
+
+
+def test_a_driver_that_does_not_answer_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A firewall that drops what comes says nothing."""
+    monkeypatch.setattr(wire, "_REACHED_WITHIN_S", 0.2)
+    with socket.socket() as full, ExitStack() as stack:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):  # nobody accepts them, and no more fit
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        target = Target(*full.getsockname())
+
+        with pytest.raises(ChannelError, match=rf"{target.host}:{target.port} .*timed out"):
+            Push(target, 0, 10)
 
 
 def test_cancel_before_any_reading_turns_tasks_away(receiver: BatchReceiver) -> None:

@@ -29,6 +29,9 @@ class Cluster:
     def addresses(self) -> tuple[str, str]:
         return "127.0.0.1", "127.0.0.1"
 
+    def speculates(self) -> bool:
+        return False
+
     def handed_on(self) -> Callable[[], None]:
         return lambda: None
 

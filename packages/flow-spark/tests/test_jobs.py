@@ -17,6 +17,7 @@ from flow_core.errors import NoneItemError
 from flow_core.stages import Program
 from flow_spark import UnsupportedTypeError, on_spark
 from flow_spark.errors import PartitionChangedError, RemoteTracebackError, SparkJobError
+from flow_spark.jobs.frames import divided
 from flow_spark.jobs.job import PushedJob
 from flow_spark.jobs.origin import FlowOrigin, FrameOrigin
 
@@ -255,6 +256,79 @@ def test_a_retry_that_gives_fewer_items_fails_the_flow(
     made = job(spark.range(0, 100_000, 1, 1), lambda f: f.map(die_once).filter(fewer))
     with pytest.raises(PartitionChangedError, match="when it was retried"):
         all_of(made)
+
+
+def dying_once(marker: Path, at: int) -> Callable[[Any], Any]:
+    """Kills the Python worker at the item with that id, the first time."""
+
+    def die_once(row: Any) -> Any:
+        if row[0] == at and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return row
+
+    return die_once
+
+
+def test_rows_of_all_kinds_are_known_again(
+    spark: SparkSession, quiet: None, tmp_path: Path
+) -> None:
+    """Whatever they are made of, the same rows have the same checksums, with nulls and all."""
+    marker = tmp_path / "killed"
+    df = spark.range(0, 60_000, 1, 1).selectExpr(
+        "id",
+        "if(id % 3 = 0, null, id) as number",
+        "if(id % 5 = 0, null, repeat('x', cast(id % 17 as int))) as text",
+        "cast(if(id % 7 = 0, null, id) as decimal(20, 2)) as price",
+        "if(id % 4 = 0, null, id % 2 = 0) as flag",
+        "if(id % 11 = 0, null, array(id, null, id + 1)) as several",
+        "if(id % 13 = 0, null, map(id, cast(id as string))) as named",
+        "if(id % 6 = 0, null, struct(id, if(id % 9 = 0, null, 'y') as y)) as inner",
+        "timestamp_seconds(id) as at",
+        "null as nothing",
+    )
+
+    found = all_of(job(df, lambda f: f.map(dying_once(marker, 50_000)).map(lambda row: row[0])))
+
+    assert marker.exists()
+    assert found == list(range(60_000))
+
+
+def test_rows_that_come_in_another_order_when_a_task_is_retried_fail_the_flow(
+    spark: SparkSession, quiet: None, tmp_path: Path
+) -> None:
+    """Their number is the same; without the checksums, some were lost and others came twice."""
+    marker = tmp_path / "killed"
+
+    def other_order(batches: Iterator[Any]) -> Iterator[Any]:
+        read = list(batches)
+        return iter(read[::-1] if marker.exists() else read)
+
+    rows: Any = spark.range(0, 60_000, 1, 1)
+    df = rows.mapInArrow(other_order, "id long")
+    die_once = dying_once(marker, 50_000)
+    found: list[int] = []
+    with pytest.raises(PartitionChangedError, match="another order, or other rows"):
+        found.extend(items_of(job(df, lambda f: f.map(lambda n: die_once((n,))[0]))))
+
+    assert marker.exists()
+    assert found == list(range(len(found)))
+
+
+@pytest.mark.parametrize("by", [3, "bucket"])
+def test_rows_that_are_divided_keep_their_order_in_each_partition(
+    spark: SparkSession, by: int | str
+) -> None:
+    """Whoever shuffles them again finds them in the same order, which a retried task relies on."""
+    df = spark.range(0, 1000, 1, 4).selectExpr("id % 7 as bucket", "id")
+
+    found = divided(df, by).selectExpr("spark_partition_id()", "bucket", "id").collect()
+
+    assert sorted(row[2] for row in found) == list(range(1000))
+    assert len({row[0] for row in found}) > 1 or by == "bucket"
+    key = (0, 1, 2) if by == "bucket" else (0, 2)
+    in_order = [tuple(row[column] for column in key) for row in found]
+    assert in_order == sorted(in_order)
 
 
 def test_two_jobs_do_not_disturb_each_other(spark: SparkSession, quiet: None) -> None:

@@ -27,7 +27,7 @@ from flow_spark.items.arrow import ArrowBatch, ArrowTable, pa
 from flow_spark.items.columns import BATCH_ROWS, PORTION, to_batches
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
-from flow_spark.jobs.frames import frame_of
+from flow_spark.jobs.frames import divided, frame_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end
@@ -564,7 +564,7 @@ def _framed(
         source.origin.session, pa.Table.from_batches([no_items()], schema=CHUNK_SCHEMA)
     )
     # A row that is always there: Spark makes no task of no rows, and so no count of them.
-    partial = lowered_all(opened, remote, None).union(nothing).repartition(1)
+    partial = divided(lowered_all(opened, remote, None).union(nothing), 1)
     reader = ChunkReader((remote, *opened.readers))
     return lowered(partial, reader, Program[Any, Any](parts.local), columns)
 

@@ -155,6 +155,15 @@ def from_dataframe(
     The stages that follow run where the rows are, compiled into one function for all of them;
     behind the first boundary, the flow goes on in this process. Each subscriber starts a job.
 
+    Every row arrives once, also if executors are lost: a retried task reads its partition anew, and
+    leaves out as many items as have arrived. So the functions of the stages have to be
+    deterministic, and so does the order of the rows in each partition. Files and ranges have one.
+    Rows behind a shuffle (``repartition``, ``groupBy``, ``join`` …) may come in another order, and
+    what a query reads from elsewhere too (JDBC without an order): the retry notices, by a checksum
+    of the rows, and the flow fails with a `PartitionChangedError`. Where that must not be, let
+    ``df.sortWithinPartitions(...)`` put them in order by columns that tell all rows apart, or
+    let ``df.persist(StorageLevel.DISK_ONLY_2)``, ``df.checkpoint()`` or files keep them.
+
     Args:
         df: any DataFrame, classic or of Spark Connect.
         as_: what an item is. None: the bare value of an only column, or a tuple of the columns.
@@ -172,6 +181,7 @@ def from_dataframe(
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
+        PartitionChangedError: when it runs, if a retried task finds other rows, or another order.
     """
     return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered)))
 

@@ -114,4 +114,4 @@ def _dump_kept(kept: _Kept) -> bytes:
 
 def _rows(items: Iterator[tuple[Any, Any]]) -> Iterator[Row]:
     for chunk in chunks(items, TaskSender()):
-        yield Row(kind=int(chunk.kind), payload=bytes(chunk.payload))
+        yield Row(kind=int(chunk.kind), payload=bytes(chunk.payload), checksums=b"")

@@ -70,7 +70,7 @@ class ChannelError(FlowError, RuntimeError):
 
 
 class PartitionChangedError(ChannelError):
-    """A retried partition gave fewer items than its first attempt had delivered.
+    """A retried partition gave fewer items than had been delivered of it, or read other rows.
 
     A retry resumes where the attempt before it stopped, so a partition has to give the same
     items in the same order each time.

@@ -16,6 +16,7 @@ import pytest
 
 import flow_core as flow
 from flow_spark import from_dataframe, on_spark
+from flow_spark.errors import PartitionChangedError
 
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until
@@ -89,6 +90,52 @@ def test_every_item_arrives_once_although_something_is_killed(
     assert len(found) == len(set(found))
     assert sorted(found) == [(n, str(n)) for n in range(ROWS) if n % 3 > 0]
     assert said_who_takes_over(caplog)
+
+
+def half_read(there: flow.Flow[int], cluster: StandaloneCluster) -> list[tuple[int, str]]:
+    """The items, if an executor is killed when some of them have come."""
+    found: list[tuple[int, str]] = []
+    for item in there.map(lambda n: (n, str(n))):
+        found.append(item)
+        if len(found) == 20_000:
+            cluster.kill_executor()
+    return found
+
+
+def test_items_that_were_shuffled_arrive_once_although_an_executor_is_killed(
+    place: Place, cluster: StandaloneCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it had shuffled is made again, and arrives in another order; ours is put in order."""
+    with caplog.at_level(logging.WARNING, logger="flow.spark"):
+        items = flow.from_iterable(range(ROWS)).pipe(on_spark(place.spark, partitions=4))
+        found = half_read(items, cluster)
+
+    assert sorted(found) == [(n, str(n)) for n in range(ROWS)]
+    assert any("takes over from task" in record.getMessage() for record in caplog.records)
+
+
+def test_rows_that_are_shuffled_again_arrive_once_or_it_is_said_that_they_cannot(
+    place: Place, cluster: StandaloneCluster
+) -> None:
+    """Their order is Spark's: a task resumes among them if it finds them as they were."""
+    df = place.spark.range(0, ROWS, 1, 4).repartition(7)
+    try:
+        found = half_read(from_dataframe(df), cluster)
+    except PartitionChangedError as error:
+        assert "sortWithinPartitions" in str(error)
+    else:
+        assert sorted(found) == [(n, str(n)) for n in range(ROWS)]
+
+
+def test_shuffled_rows_that_are_sorted_arrive_once_although_an_executor_is_killed(
+    place: Place, cluster: StandaloneCluster
+) -> None:
+    """The first of the ways out that the error names."""
+    df = place.spark.range(0, ROWS, 1, 4).repartition(7).sortWithinPartitions("id")
+
+    found = half_read(from_dataframe(df), cluster)
+
+    assert sorted(found) == [(n, str(n)) for n in range(ROWS)]
 
 
 @pytest.mark.parametrize("what", KILLS)

@@ -26,6 +26,10 @@ EXECUTORS = {
 """What a session asks a cluster for: two executors, each with a core and little memory."""
 
 
+_HOSTS = ("127.0.0.1", "localhost")
+"""Two names, so that Spark takes the workers for two machines."""
+
+
 class StandaloneCluster:
     """A master and two workers with a core each.
 
@@ -110,6 +114,7 @@ class StandaloneCluster:
         added: list[Server] = []
         for _ in range(count):
             self._number += 1
+            host = _HOSTS[self._number % len(_HOSTS)]
             name = f"worker-{self._number}"
             folder = Path(self._runtime.folder, name)
             folder.mkdir()
@@ -118,7 +123,7 @@ class StandaloneCluster:
                 [
                     self._runtime.program("spark-class"),
                     "org.apache.spark.deploy.worker.Worker",
-                    *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+                    *("--host", host, "--port", "0", "--webui-port", "0"),
                     *("--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.url),
                 ],
                 self._runtime.folder,

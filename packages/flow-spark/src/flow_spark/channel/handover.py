@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import Final, final
 
 from flow_spark.channel.receiver import PartitionResult, listen
-from flow_spark.channel.wire import HELLO, MAC_SIZE, MAGIC, NONCE_SIZE, Target, sign, tune
+from flow_spark.channel.wire import HELLO, MAC_SIZE, MAGIC, NONCE_SIZE, Target, dial, sign, tune
 from flow_spark.errors import ChannelError
 
 __all__ = ["BatchLine", "BatchListener", "Handover", "label_of"]
@@ -52,19 +52,15 @@ class Handover:
         target: where the tasks of this micro-batch push their items.
 
     Raises:
-        ChannelError: if the driver is gone.
+        ChannelError: if the driver is gone, or cannot be reached.
     """
 
     __slots__ = ("_batch_id", "_socket", "target")
 
     def __init__(self, target: Target, batch_id: int) -> None:
         self._batch_id: Final = batch_id
+        self._socket: Final = dial(target)
         try:
-            self._socket: Final = socket.create_connection((target.host, target.port))
-        except OSError as error:
-            raise _gone(batch_id) from error
-        try:
-            tune(self._socket)
             nonce = self._read(NONCE_SIZE)
             hello = HELLO.pack(MAGIC, target.query, 0, batch_id)
             self._socket.sendall(hello + sign(target.token, nonce, hello))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import zlib
 from typing import Final, final
 
 from flow_spark.channel.wire import (
@@ -12,19 +13,17 @@ from flow_spark.channel.wire import (
     LONGEST_FRAME,
     MAGIC,
     NONCE_SIZE,
-    SOCKET_BUFFER,
     WELCOME,
     Answer,
     Kind,
     Target,
+    dial,
     sign,
-    tune,
 )
 from flow_spark.errors import ChannelError, LimitExceededError, PartitionChangedError
 
 __all__ = ["Push"]
 
-_CONNECT_ATTEMPTS: Final = 3
 _JOINED: Final = 64 * 1024
 
 
@@ -36,7 +35,17 @@ class Push:
         skip: how many items the driver has from earlier attempts; the caller drops these.
     """
 
-    __slots__ = ("_batches", "_rows", "_socket", "skip")
+    __slots__ = (
+        "_batches",
+        "_checksum",
+        "_expected",
+        "_held",
+        "_known",
+        "_read",
+        "_rows",
+        "_socket",
+        "skip",
+    )
 
     def __init__(self, target: Target, partition: int, task: int) -> None:
         """Connect and say hello; returns once the driver wants items.
@@ -47,16 +56,22 @@ class Push:
             task: the id of the task attempt; among attempts at a partition, a later one is higher.
 
         Raises:
-            ChannelError: if the driver is gone, or a later attempt has taken over.
+            ChannelError: if the driver is gone or cannot be reached, or a later attempt has taken
+                over.
         """
         self._rows = 0
         self._batches = 0
-        self._socket: Final = _connect(target)
+        self._read = 0
+        self._checksum = 0
+        self._held: Final[list[tuple[Kind, int, bytes | memoryview]]] = []
+        self._socket: Final = dial(target)
         try:
-            nonce = self._read(NONCE_SIZE)
+            nonce = self._received(NONCE_SIZE)
             hello = HELLO.pack(MAGIC, target.query, partition, task)
             self._write(hello + sign(target.token, nonce, hello))
-            answer, self.skip = WELCOME.unpack(self._read(WELCOME.size))
+            answer, self.skip, self._known, self._expected = WELCOME.unpack(
+                self._received(WELCOME.size)
+            )
         except BaseException:
             self._socket.close()
             raise
@@ -66,8 +81,22 @@ class Push:
                 f"a later attempt at partition {partition} has taken over from task {task}"
             )
 
+    def has_read(self, checksum: int) -> None:
+        """Note that another batch of the input was read.
+
+        Args:
+            checksum: of its rows, in their order.
+
+        Raises:
+            PartitionChangedError: if the attempt before this one had read something else so far.
+        """
+        self._checksum = zlib.crc32(checksum.to_bytes(4), self._checksum)
+        if self._read + 1 == self._known and self._checksum != self._expected:
+            raise self._changed()  # it does not count as read, so that nothing is sent any more
+        self._read += 1
+
     def send(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
-        """Send one batch.
+        """Send one batch, as soon as all is read that the attempt before this one had read.
 
         Args:
             kind: how `payload` is encoded.
@@ -77,9 +106,15 @@ class Push:
         Raises:
             LimitExceededError: if they are more than a frame may hold; nothing has been sent then.
         """
-        self._frame(kind, rows, payload)
-        self._rows += rows
-        self._batches += 1
+        # That one has looked ahead of what it sent by no more than a batch, so few wait here.
+        self._held.append((kind, rows, payload))
+        if self._read < self._known:
+            return
+        for held in self._held:
+            self._frame(*held)
+            self._rows += held[1]
+            self._batches += 1
+        self._held.clear()
 
     def send_schema(self, payload: bytes | memoryview) -> None:
         """Send what the following Arrow batches are made of."""
@@ -95,12 +130,15 @@ class Push:
             The items of the whole partition, and the batches of this attempt.
 
         Raises:
-            PartitionChangedError: if earlier attempts delivered more items than there are now.
+            PartitionChangedError: if earlier attempts delivered more items than there are now, or
+                had read more.
             ChannelError: if the driver is gone or has counted differently.
         """
+        if self._read < self._known:
+            raise self._changed()
         rows = skipped + self._rows
         self._frame(Kind.END, 0, COUNTS.pack(rows, self._batches))
-        answer = self._read(1)[0]
+        answer = self._received(1)[0]
         if answer == Answer.SHORTER:
             raise PartitionChangedError(
                 f"this attempt gave {rows} items, but an earlier one had delivered {self.skip}"
@@ -114,7 +152,7 @@ class Push:
     def fail(self, payload: bytes) -> None:
         """Send the pickled exception that ended this attempt, and wait until it was taken."""
         self._frame(Kind.FAILED, 0, payload)
-        self._read(1)
+        self._received(1)
 
     def is_closed(self) -> bool:
         """Whether the driver has closed the connection. Callable from any thread."""
@@ -136,7 +174,7 @@ class Push:
                 f"to this process: {LONGEST_FRAME:,} at once are the most. Make less of it on "
                 "Spark before (map), divide it (flat_map_iterable), or leave it there (write)"
             )
-        head = FRAME.pack(kind, rows, len(payload))
+        head = FRAME.pack(kind, rows, len(payload), self._read, self._checksum)
         if len(payload) < _JOINED:
             self._write(head + payload)
         else:
@@ -149,7 +187,16 @@ class Push:
         except OSError as error:
             raise _closed() from error
 
-    def _read(self, size: int) -> bytes:
+    def _changed(self) -> PartitionChangedError:
+        """Tell the driver, which explains it."""
+        self._frame(Kind.CHANGED, 0, b"")
+        self._received(1)
+        return PartitionChangedError(
+            f"this attempt reads other rows, or in another order, than the one before, of which "
+            f"{self.skip} items were taken"
+        )
+
+    def _received(self, size: int) -> bytes:
         parts = bytearray()
         while len(parts) < size:
             try:
@@ -160,32 +207,6 @@ class Push:
                 raise _closed()
             parts += part
         return bytes(parts)
-
-
-def _connect(target: Target) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        target.host, target.port, type=socket.SOCK_STREAM
-    )[0]
-    for attempt in range(_CONNECT_ATTEMPTS):
-        connection = socket.socket(family, kind, protocol)
-        try:
-            # Before connect: afterwards the window has been agreed on.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-            tune(connection)
-            connection.connect(address)
-        except TimeoutError:
-            connection.close()
-            if attempt == _CONNECT_ATTEMPTS - 1:
-                raise
-        except OSError as error:
-            connection.close()
-            raise _closed() from error
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            return connection
-    raise _closed()
 
 
 def _closed() -> ChannelError:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, final
 
 from flow_spark.channel.wire import (
@@ -112,16 +112,32 @@ class _BrokenError(Exception):
 class _Connection:
     """One socket, and how much of the present piece (hello, head or body) has arrived."""
 
-    __slots__ = ("body", "buffer", "filled", "kind", "nonce", "partition", "queued", "rows", "sock")
+    __slots__ = (
+        "body",
+        "buffer",
+        "checksum",
+        "filled",
+        "kind",
+        "nonce",
+        "partition",
+        "queued",
+        "read",
+        "rows",
+        "sock",
+        "task",
+    )
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock: Final = sock
+        self.task = -1
         self.nonce: Final = secrets.token_bytes(NONCE_SIZE)
         self.partition: _Partition | None = None
         self.queued = False
         self.body = False
         self.kind = Kind.SCHEMA
         self.rows = 0
+        self.read = 0
+        self.checksum = 0
         self.expect(_HELLO_SIZE)
 
     def expect(self, size: int) -> None:
@@ -155,14 +171,23 @@ class _Connection:
 @final
 @dataclass(slots=True)
 class _Partition:
-    """What is known of a partition; `task` is the attempt that may send."""
+    """What is known of a partition.
+
+    `task` is the attempt that may send, and `copies` are later ones that wait for its end. For the
+    `rows` items that have come, `read` batches of the input were read, whose checksum is
+    `checksum`. After `ended`, nothing is missing, for all that `task` knows.
+    """
 
     number: int
     task: int = -1
     connection: _Connection | None = None
     rows: int = 0
     batches: int = 0
+    read: int = 0
+    checksum: int = 0
     schema: bytes = b""
+    ended: bool = False
+    copies: list[_Connection] = field(default_factory=list[_Connection])
     failure: Failure | None = None
     changed: PartitionChangedError | None = None
 
@@ -182,8 +207,12 @@ class BatchReceiver:
 
     A partition's items are accepted from one attempt at a time. A later attempt fences the earlier
     one off and is told how many items to skip, so its partition has to give the same items again;
-    if it gives fewer, that is detected. The end is believed only when the job itself reports the
-    same numbers of items.
+    if it gives fewer, or reads other rows or in another order, that is detected. The end is
+    believed only when the job itself reports the same numbers of items.
+
+    Where Spark speculates, a later attempt may be a copy of one that is only slow, as tasks are
+    whose items nobody takes. It then waits until the connection of the earlier one has ended, and
+    resumes if anything is left.
 
     One thread at a time may be in `next_batch`; every other method may be called from any thread.
 
@@ -192,6 +221,7 @@ class BatchReceiver:
         advertised: the address that tasks are told, if that is another one.
         capacity: at most so many batches are being read at a time; further tasks wait unread.
         of: the target that this one is derived from, and by which label; None makes new secrets.
+        speculation: whether Spark speculates.
     """
 
     __slots__ = (
@@ -209,6 +239,7 @@ class BatchReceiver:
         "_rejected",
         "_rows",
         "_selector",
+        "_speculation",
         "_waiting",
         "_wake_in",
         "_wake_out",
@@ -223,10 +254,12 @@ class BatchReceiver:
         advertised: str | None = None,
         capacity: int = 8,
         of: tuple[Target, bytes] | None = None,
+        speculation: bool = False,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 batch, not {capacity}")
         self._capacity: Final = capacity
+        self._speculation: Final = speculation
         self._listener: Final = listen(host)
         port = int(self._listener.getsockname()[1])
         self.target: Final = (
@@ -301,7 +334,7 @@ class BatchReceiver:
         return None
 
     def changed(self) -> PartitionChangedError | None:
-        """The report on a retry that gave fewer items than had been delivered, if there is one."""
+        """The report on a retry that differs from the attempt before it, if there is one."""
         for partition in tuple(self._partitions.values()):
             if partition.changed is not None:
                 return partition.changed
@@ -395,27 +428,38 @@ class BatchReceiver:
         partition = self._partitions.setdefault(number, _Partition(number))
         if task <= partition.task:
             self._fenced += 1
-            connection.answer(WELCOME.pack(Answer.FENCED, 0))
+            connection.answer(WELCOME.pack(Answer.FENCED, 0, 0, 0))
             raise _BrokenError
-        if partition.task >= 0:
+        connection.task = task
+        connection.partition = partition
+        connection.expect(FRAME.size)
+        if self._speculation and partition.connection is not None:
+            partition.copies.append(connection)
+        else:
+            self._admit(connection, partition)
+
+    def _admit(self, connection: _Connection, partition: _Partition) -> None:
+        """Let an attempt send."""
+        if partition.task >= 0 and not (self._speculation and partition.ended):
             _log.warning(
                 "partition %d: task %d takes over from task %d, which was lost or has failed; "
                 "the %d items that had arrived are not sent again",
-                number,
-                task,
+                partition.number,
+                connection.task,
                 partition.task,
                 partition.rows,
             )
         if partition.connection is not None:
             self._fenced += 1
             self._drop(partition.connection)
-        partition.task = task
+        partition.task = connection.task
         partition.connection = connection
         partition.batches = 0
+        partition.ended = False
         partition.failure = None
-        connection.partition = partition
-        connection.expect(FRAME.size)
-        connection.answer(WELCOME.pack(Answer.ACCEPTED, partition.rows))
+        connection.answer(
+            WELCOME.pack(Answer.ACCEPTED, partition.rows, partition.read, partition.checksum)
+        )
 
     def _begin(self, connection: _Connection) -> bool:
         """Take in a frame's head; False if there is no room for its body now."""
@@ -424,7 +468,9 @@ class BatchReceiver:
             self._selector.unregister(connection.sock)
             self._waiting.append(connection)
             return False
-        code, connection.rows, length = FRAME.unpack(connection.buffer)
+        code, connection.rows, length, connection.read, connection.checksum = FRAME.unpack(
+            connection.buffer
+        )
         if length > LONGEST_FRAME:
             raise _BrokenError
         try:
@@ -450,8 +496,13 @@ class BatchReceiver:
         if kind is Kind.END:
             connection.answer(bytes([self._judge(partition, payload)]))
             return None
+        if kind is Kind.CHANGED:
+            partition.changed = _other_rows(partition)
+            connection.answer(bytes([Answer.ACCEPTED]))
+            return None
         partition.rows += rows
         partition.batches += 1
+        partition.read, partition.checksum = connection.read, connection.checksum
         self._rows += rows
         self._batches += 1
         return Batch(partition.number, rows, kind, payload, partition.schema)
@@ -474,6 +525,7 @@ class BatchReceiver:
         if rows != partition.rows or batches != partition.batches:
             return Answer.WRONG_COUNTS
         partition.changed = None
+        partition.ended = True
         return Answer.ACCEPTED
 
     def _verify(self, results: Sequence[PartitionResult]) -> None:
@@ -515,11 +567,25 @@ class BatchReceiver:
             connection.queued = False
             self._ready.remove(connection)
         connection.sock.close()
-        partition = connection.partition
-        if partition is not None and partition.connection is connection:
-            partition.connection = None
         if connection.body:
             self._free(connection)
+        partition = connection.partition
+        if partition is None:
+            return
+        if connection in partition.copies:
+            partition.copies.remove(connection)
+        if partition.connection is connection:
+            partition.connection = None
+            if partition.copies and not self._closed:
+                self._admit_copy(partition)
+
+    def _admit_copy(self, partition: _Partition) -> None:
+        first = min(partition.copies, key=lambda copy: copy.task)
+        partition.copies.remove(first)
+        try:
+            self._admit(first, partition)
+        except _BrokenError:
+            self._drop(first)
 
     def _end(self, outcome: _Outcome) -> None:
         if self._outcome is None:
@@ -547,6 +613,20 @@ class BatchReceiver:
                 self._wake_out.close()
         finally:
             self._reading.release()
+
+
+def _other_rows(partition: _Partition) -> PartitionChangedError:
+    return PartitionChangedError(
+        f"partition {partition.number} was read anew (task {partition.task}), and Spark gave its "
+        f"rows in another order, or other rows, than to the attempt before, of which "
+        f"{partition.rows} items were taken. A retry resumes where that one stopped, so items "
+        "would be lost and others come twice. Rows behind a shuffle (repartition, groupBy, join) "
+        "come in any order. Ways out:\n"
+        "  - df.sortWithinPartitions(...) by columns that tell all rows apart\n"
+        "  - df.persist(StorageLevel.DISK_ONLY_2), df.checkpoint() or df.write, so that no shuffle "
+        "runs again\n"
+        "  - from_dataframe(df.sort(...), ordered=True), by columns that tell all rows apart"
+    )
 
 
 def listen(host: str) -> socket.socket:

@@ -3,7 +3,11 @@
 A connection begins with a challenge: the driver sends a nonce, the task answers with who it is and
 a MAC over both, so that the token itself never travels. Then the driver says how many items of the
 partition it has already (they are to be skipped), and frames follow, each with its kind, its number
-of items and its length. ``END`` and ``FAILED`` are answered with one byte.
+of items and its length. ``END``, ``FAILED`` and ``CHANGED`` are answered with one byte.
+
+Each frame also says how much of its input the task has read by then, and a checksum of it. The
+driver tells a retry what the last frame said, and the retry sends nothing before its own input has
+been found to begin in the same way.
 
 The end of a partition is a frame, never the end of the stream: a killed executor closes its sockets
 just as a finished one does.
@@ -20,6 +24,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
+from flow_spark.errors import ChannelError
+
 __all__ = [
     "COUNTS",
     "FRAME",
@@ -33,22 +39,25 @@ __all__ = [
     "Answer",
     "Kind",
     "Target",
+    "dial",
     "sign",
     "tune",
 ]
 
-MAGIC: Final = b"FLOWSPK1"
+MAGIC: Final = b"FLOWSPK2"
 NONCE_SIZE: Final = 16
 MAC_SIZE: Final = hashlib.sha256().digest_size
 
 HELLO: Final = struct.Struct(">8s16sIQ")
 """Magic, query, partition, task attempt; a MAC follows."""
 
-WELCOME: Final = struct.Struct(">BQ")
-"""An `Answer`, and how many items to skip."""
+WELCOME: Final = struct.Struct(">BQQI")
+"""An `Answer`, how many items to skip; how many batches of the input were read for these, and the
+checksum of the batches."""
 
-FRAME: Final = struct.Struct(">BIQ")
-"""A `Kind`, the number of items, the number of bytes that follow."""
+FRAME: Final = struct.Struct(">BIQQI")
+"""A `Kind`, the number of items, the number of bytes that follow; how many batches of the input
+have been read, and their checksum."""
 
 COUNTS: Final = struct.Struct(">QQ")
 """The body of ``END``: all items of the partition, and the batches this attempt sent."""
@@ -60,6 +69,9 @@ SOCKET_BUFFER: Final = 128 * 1024
 """Bytes in each direction's kernel buffer: what a task may be ahead of the driver's reading."""
 
 
+_REACHED_WITHIN_S: Final = 30.0
+
+
 class Kind(enum.IntEnum):
     """What a frame holds."""
 
@@ -69,10 +81,11 @@ class Kind(enum.IntEnum):
     RECORDS = 4
     END = 5
     FAILED = 6
+    CHANGED = 7
 
 
 class Answer(enum.IntEnum):
-    """What the driver thinks of a hello, an end or a failure."""
+    """What the driver thinks of a hello, or of a frame that is answered."""
 
     ACCEPTED = 1
     FENCED = 2
@@ -98,6 +111,38 @@ class Target:
 def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
     """The MAC that belongs behind `hello`."""
     return _mac(token, nonce + hello)
+
+
+def dial(target: Target) -> socket.socket:
+    """A connection to the driver.
+
+    Raises:
+        ChannelError: if nothing answers there, within half a minute.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            target.host, target.port, type=socket.SOCK_STREAM
+        )[0]
+        connection = socket.socket(family, kind, protocol)
+        try:
+            # Before connect: afterwards the window has been agreed on.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
+            tune(connection)
+            connection.settimeout(_REACHED_WITHIN_S)
+            connection.connect(address)
+            connection.settimeout(None)
+        except BaseException:
+            connection.close()
+            raise
+    except OSError as error:
+        raise ChannelError(
+            f"{socket.gethostname()} does not reach the driver at {target.host}:{target.port} "
+            f"({error}). If the flow was not cancelled and its process runs, the address is wrong, "
+            "or a firewall is between: every job listens at a free port of the driver. Set "
+            "spark.flow.driver.host, in the settings of the session, to the name or address by "
+            "which the executors reach the process of the flow"
+        ) from error
+    return connection
 
 
 def tune(sock: socket.socket) -> None:

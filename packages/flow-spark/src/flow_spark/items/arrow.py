@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, Final, Protocol, cast
 
 import pyarrow
+from typing_extensions import Buffer
 
 __all__ = ["ArrowArray", "ArrowBatch", "ArrowField", "ArrowSchema", "ArrowTable", "ArrowType", "pa"]
 
@@ -114,6 +115,14 @@ class ArrowArray(Protocol):
         """Each value once, in the order in which they come."""
         ...
 
+    @abstractmethod
+    def buffers(self) -> list[Buffer | None]:
+        """What its values are made of, with those inside of nested ones; None where there are none.
+
+        Of a slice they are those of the whole.
+        """
+        ...
+
 
 class ArrowBatch(Protocol):
     """A ``pyarrow.RecordBatch``."""
@@ -131,6 +140,11 @@ class ArrowBatch(Protocol):
     @property
     def nbytes(self) -> int:
         """How many bytes the values take; of a slice, only its own."""
+        ...
+
+    @property
+    def columns(self) -> list[ArrowArray]:
+        """All columns."""
         ...
 
     @abstractmethod

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "answering", "cluster_of"]
 
 _LOOPBACK: Final = "127.0.0.1"
+_HOST: Final = "spark.flow.driver.host"
+"""The setting that says by which name or address tasks reach this process."""
+
 _ANY_PORT: Final = 15002
 _DESCRIPTION: Final = "spark.job.description"
 
@@ -31,6 +34,10 @@ class Cluster(Protocol):
     @abstractmethod
     def addresses(self) -> tuple[str, str]:
         """Where to listen, and what to tell the tasks."""
+
+    @abstractmethod
+    def speculates(self) -> bool:
+        """Whether it runs copies of tasks that take long."""
 
     @abstractmethod
     def handed_on(self) -> Callable[[], None]:
@@ -65,8 +72,14 @@ class _Classic:
         if str(self._session.sparkContext.master).startswith("local"):
             return _LOOPBACK, _LOOPBACK
         conf = self._session.conf
+        told = str(conf.get(_HOST, ""))
+        if told:
+            return _bound_for(told), told
         advertised = str(conf.get("spark.driver.host", socket.gethostname()))
         return str(conf.get("spark.driver.bindAddress", advertised)), advertised
+
+    def speculates(self) -> bool:
+        return _speculates(self._session)
 
     def handed_on(self) -> Callable[[], None]:
         tags = self._session.getTags()
@@ -120,7 +133,10 @@ class _Connect:
         self._session: Final = session
 
     def addresses(self) -> tuple[str, str]:
-        """The address by which this machine reaches the server is the one that reaches it."""
+        """What the session says; else the address by which this machine reaches the server."""
+        told = str(self._session.conf.get(_HOST, ""))
+        if told:
+            return _bound_for(told), told
         host: str = self._session.client.host  # its setting spark.remote is not there to be read
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, _ANY_PORT, type=socket.SOCK_DGRAM
@@ -129,6 +145,9 @@ class _Connect:
             probe.connect(address)  # which sends nothing
             own = str(probe.getsockname()[0])
         return own, own
+
+    def speculates(self) -> bool:
+        return _speculates(self._session)
 
     def handed_on(self) -> Callable[[], None]:
         tags = self._session.getTags()
@@ -188,6 +207,25 @@ def cluster_of(session: SparkSession) -> Cluster:
     if is_connect(session):
         return _Connect(session)
     return _Classic(session)
+
+
+def _bound_for(host: str) -> str:
+    """Where to listen so that `host` leads here: at all addresses, if it is not one of ours.
+
+    It is another machine's where ports are forwarded, or addresses translated. Whoever connects
+    has to prove that it belongs to the job.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except OSError:
+        return "::" if ":" in host else "0.0.0.0"
+    return host
+
+
+def _speculates(session: SparkSession) -> bool:
+    return str(session.conf.get("spark.speculation", "false")).lower() == "true"
 
 
 @contextmanager

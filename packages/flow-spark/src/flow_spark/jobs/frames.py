@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, ArrowTable
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["arrow_schema", "frame_of", "is_connect", "map_in_arrow", "spark_schema"]
+__all__ = ["arrow_schema", "divided", "frame_of", "is_connect", "map_in_arrow", "spark_schema"]
+
+_NUMBER: Final = "__flow_number"
 
 # Any: PySpark's annotations name classes of pyarrow, which has no types.
 
@@ -45,6 +47,23 @@ def map_in_arrow(
     """What `task` makes of the batches of each partition of `df`; lazy."""
     made: DataFrame = cast("Any", df).mapInArrow(task, schema)
     return made
+
+
+def divided(df: DataFrame, by: int | str) -> DataFrame:
+    """`df` in other partitions, each with its rows in the order of `df`.
+
+    Blocks of a shuffle arrive in any order, and a retried task has to read the same rows in the
+    same order again: hence they are numbered before, and sorted behind it.
+
+    Args:
+        df: the rows; each of its partitions has to give them in one order.
+        by: into how many partitions they are divided; or by which column.
+    """
+    from pyspark.sql import functions as sql
+
+    numbered = df.withColumn(_NUMBER, sql.monotonically_increasing_id())
+    order = [by, _NUMBER] if isinstance(by, str) else [_NUMBER]
+    return numbered.repartition(by).sortWithinPartitions(*order).drop(_NUMBER)
 
 
 def frame_of(

@@ -127,7 +127,9 @@ class PushedJob:
             if self._stop():
                 return None
             bind, advertised = self._cluster.addresses()
-            receiver = self._receiver = BatchReceiver(bind, advertised=advertised)
+            receiver = self._receiver = BatchReceiver(
+                bind, advertised=advertised, speculation=self._cluster.speculates()
+            )
         # A daemon: a process that is told to exit must not wait for a cluster.
         threading.Thread(
             target=self._run, args=(receiver,), name="flow-spark-job", daemon=True

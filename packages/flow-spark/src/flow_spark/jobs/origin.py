@@ -27,7 +27,7 @@ from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowBatch
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.frames import map_in_arrow
+from flow_spark.jobs.frames import divided, map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
 from flow_spark.jobs.ordering import in_one_partition
@@ -391,7 +391,7 @@ class FlowOrigin:
 
     def _divided(self, df: DataFrame, items: _Chunks) -> Opened:
         if self._partitions is not None:
-            df = df.coalesce(1) if self.ordered else df.repartition(self._partitions)
+            df = df.coalesce(1) if self.ordered else divided(df, self._partitions)
         return Opened(df, ChunkReader(tuple(items.sender.classes)))
 
     def _ints(self) -> range | None:

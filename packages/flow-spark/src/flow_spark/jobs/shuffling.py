@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any, Final, final
 from flow_core.stages import Program
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.hashing import stable_hash
+from flow_spark.jobs.frames import divided
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, PushedJob
 from flow_spark.jobs.origin import Job, Opened, Origin
-from flow_spark.jobs.task import ChunkReader, Reader, RemoteProgram, whole
-from flow_spark.pickling.chunks import Chunk, chunks
+from flow_spark.jobs.task import (
+    CHUNK_DDL,
+    CHUNK_SCHEMA,
+    ChunkReader,
+    Reader,
+    RemoteProgram,
+    chunk_row,
+    noting,
+    whole,
+)
+from flow_spark.pickling.chunks import chunks
 from flow_spark.pickling.pickles import TaskSender, dumps
 
 if TYPE_CHECKING:
@@ -24,16 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ShuffledOrigin"]
 
-_DDL: Final = "bucket int, part int, number int, kind int, payload binary"
-_SCHEMA: Final[ArrowSchema] = pa.schema(
-    [
-        ("bucket", pa.int32()),
-        ("part", pa.int32()),
-        ("number", pa.int32()),
-        ("kind", pa.int32()),
-        ("payload", pa.binary()),
-    ]
-)
+_DDL: Final = f"bucket int, {CHUNK_DDL}"
+_SCHEMA: Final[ArrowSchema] = pa.schema([("bucket", pa.int32()), *CHUNK_SCHEMA])
 _MOST_WAITING: Final = 1024
 """Items that wait for others of their bucket, so that pickles are not too small."""
 
@@ -58,19 +60,22 @@ class ShuffleTask:
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
         reader: Reader = pickle.loads(self.reader)
         program: RemoteProgram
         by: Callable[[Any], object]  # Any: what the stages give
         program, by = pickle.loads(self.program)
-        numbers = itertools.count()
-        source = itertools.chain.from_iterable(map(reader, whole(batches)))
+        checksums: list[int] = []
+        read: dict[int, int] = {}
+        noted = noting(whole(batches), reader, checksums.append)
+        source = itertools.chain.from_iterable(map(reader, noted))
         for bucket, items in self._divided(program.iterate(source), by):
+            new = checksums[read.get(bucket, 0) :]
+            read[bucket] = len(checksums)
             for chunk in chunks(iter(items), TaskSender()):
-                yield _row(bucket, part, next(numbers), chunk)
+                yield pa.record_batch(
+                    [[bucket], *chunk_row(chunk.kind, chunk.payload, new)], schema=_SCHEMA
+                )
+                new = []
 
     def _divided(
         self, items: Iterable[Any], by: Callable[[Any], object]
@@ -83,11 +88,6 @@ class ShuffleTask:
             if len(found) == _MOST_WAITING:
                 yield bucket, waiting.pop(bucket)
         yield from waiting.items()
-
-
-def _row(bucket: int, part: int, number: int, chunk: Chunk) -> ArrowBatch:
-    row: list[list[Any]] = [[bucket], [part], [number], [int(chunk.kind)], [chunk.payload]]
-    return pa.record_batch(row, schema=_SCHEMA)
 
 
 @final
@@ -165,12 +165,10 @@ class ShuffledOrigin:
             return ShuffleTask(pickled, self._pickled, buckets)
 
         df = opened.mapped(task, _DDL)
-        # How many partitions there are to be, Spark decides when it knows how much there is. Blocks
-        # of a shuffle arrive in any order, and a retried task has to give the same items in the
-        # same order again: hence they are sorted.
-        df = df.repartition("bucket").sortWithinPartitions("bucket", "part", "number")
+        # How many partitions there are to be, Spark decides when it knows how much there is.
+        df = divided(df, "bucket")
         needs = (self._program, *opened.readers)
-        return Opened(df.select("kind", "payload"), ChunkReader(needs))
+        return Opened(df.drop("bucket"), ChunkReader(needs))
 
     def __repr__(self) -> str:
         return f"what a shuffle by key gives of {self._origin!r}"

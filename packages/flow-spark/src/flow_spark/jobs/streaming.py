@@ -356,10 +356,14 @@ class StreamJob:
 
     def _serve(self, listener: BatchListener) -> None:
         """In a thread of its own: one micro-batch after the other is taken in."""
-        host = self._cluster.addresses()
+        bind, advertised = self._cluster.addresses()
+        speculation = self._cluster.speculates()
         while (line := listener.next_line()) is not None:
             receiver = BatchReceiver(
-                host[0], advertised=host[1], of=(listener.target, label_of(line.batch_id))
+                bind,
+                advertised=advertised,
+                of=(listener.target, label_of(line.batch_id)),
+                speculation=speculation,
             )
             with self._lock:
                 stopped = self._stop()

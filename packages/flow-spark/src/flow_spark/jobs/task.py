@@ -5,8 +5,9 @@ from __future__ import annotations
 import collections
 import itertools
 import pickle
+import struct
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
@@ -36,8 +37,10 @@ __all__ = [
     "PushTask",
     "Reader",
     "RemoteProgram",
+    "chunk_row",
     "last_row",
     "no_items",
+    "noting",
     "to_chunk",
     "whole",
 ]
@@ -45,10 +48,15 @@ __all__ = [
 COUNTS_DDL: Final = "partition int, task bigint, rows bigint, batches bigint"
 """The columns of what a pushing job returns: one row for each partition."""
 
-CHUNK_DDL: Final = "kind int, payload binary"
-"""The columns of a DataFrame of pickled items."""
+CHUNK_DDL: Final = "kind int, payload binary, checksums binary"
+"""The columns of a DataFrame of pickled items: how they are pickled, they themselves, and the
+checksums of the rows that were read for them."""
 
-CHUNK_SCHEMA: Final[ArrowSchema] = pa.schema([("kind", pa.int32()), ("payload", pa.binary())])
+CHUNK_SCHEMA: Final[ArrowSchema] = pa.schema(
+    [("kind", pa.int32()), ("payload", pa.binary()), ("checksums", pa.binary())]
+)
+
+_CHECKSUM: Final = struct.Struct(">I")
 
 _COUNTS: Final[ArrowSchema] = pa.schema(
     [
@@ -75,6 +83,10 @@ class Reader(Protocol):
     def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
         """The items of `batch`, in its order."""
 
+    @abstractmethod
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """What shows that a retry reads `batch` again; nothing, if it always does."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,13 @@ class ChunkReader:
         """See `Reader`."""
         kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
         return itertools.chain.from_iterable(map(decode, map(Kind, kinds), payloads))
+
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """See `Reader.checksums`: those of the rows that the items were made of.
+
+        The items themselves, and how many are in a chunk, may be others each time.
+        """
+        return _unpacked(batch)
 
 
 @final
@@ -123,12 +142,17 @@ class LastReader:
             elif not self._ran:
                 yield from self._program.iterate(iter(()))
 
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """See `Reader.checksums`: as of `ChunkReader`."""
+        return _unpacked(batch)
+
     def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:
         """Pickle what it was made of."""
         return LastReader, (self._program, self._needs)
 
 
 _RAN: Final = b"ran"
+_NOTHING: Final = pickle.dumps([])
 
 
 def last_row() -> ArrowBatch:
@@ -136,14 +160,25 @@ def last_row() -> ArrowBatch:
     return to_chunk(Kind.END, b"last")
 
 
-def to_chunk(kind: Kind, payload: bytes) -> ArrowBatch:
-    """One row for a `ChunkReader`."""
-    return pa.record_batch([[int(kind)], [payload]], schema=CHUNK_SCHEMA)
+def to_chunk(kind: Kind, payload: bytes, checksums: Iterable[int] = ()) -> ArrowBatch:
+    """One row for a `ChunkReader`; `checksums` are those of rows that were read for it."""
+    return pa.record_batch(chunk_row(kind, payload, checksums), schema=CHUNK_SCHEMA)
+
+
+def chunk_row(kind: Kind, payload: bytes, checksums: Iterable[int]) -> list[list[Any]]:
+    """As `to_chunk`, the columns."""
+    return [[int(kind)], [payload], [b"".join(map(_CHECKSUM.pack, checksums))]]
+
+
+def _unpacked(batch: ArrowBatch) -> Iterator[int]:
+    for packed in batch.column("checksums").to_pylist():
+        for (checksum,) in _CHECKSUM.iter_unpack(packed):
+            yield checksum
 
 
 def no_items() -> ArrowBatch:
     """One row for a `ChunkReader`, which it makes no items of."""
-    return to_chunk(Kind.PICKLE, pickle.dumps([]))
+    return to_chunk(Kind.PICKLE, _NOTHING)
 
 
 @final
@@ -181,10 +216,11 @@ class PushTask:
     def _run(self, batches: _Input, push: Push) -> tuple[int, int]:
         try:
             reader: Reader = pickle.loads(self.reader)
+            noted = noting(batches, reader, push.has_read)
             if self.program is None and isinstance(reader, RowReader):
-                skipped = _push_arrow(batches, reader, push)
+                skipped = _push_arrow(noted, reader, push)
             else:
-                skipped = _push_items(_items(reader, self.program, batches), push)
+                skipped = _push_items(_items(reader, self.program, noted), push)
         except ChannelError:
             raise
         except Exception as error:
@@ -214,12 +250,23 @@ class LoweredTask:
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
-        items = _items(pickle.loads(self.reader), self.program, _Input(batches))
+        reader: Reader = pickle.loads(self.reader)
         if self.schema is not None:
             schema: ItemSchema = pickle.loads(self.schema)
-            return to_batches(items, schema, BATCH_ROWS)
-        rows = (to_chunk(chunk.kind, chunk.payload) for chunk in chunks(items, TaskSender()))
-        return itertools.chain(rows, (to_chunk(Kind.END, _RAN),)) if self.tells else rows
+            return to_batches(_items(reader, self.program, _Input(batches)), schema, BATCH_ROWS)
+        return self._chunks(_Input(batches), reader)
+
+    def _chunks(self, batches: _Input, reader: Reader) -> Iterator[ArrowBatch]:
+        checksums: list[int] = []
+        items = _items(reader, self.program, noting(batches, reader, checksums.append))
+        for chunk in chunks(items, TaskSender()):
+            yield to_chunk(chunk.kind, chunk.payload, checksums)
+            checksums.clear()
+        # What was read behind the last item counts too: with the last chunk, or after it.
+        if self.tells:
+            yield to_chunk(Kind.END, _RAN, checksums)
+        elif checksums:
+            yield to_chunk(Kind.PICKLE, _NOTHING, checksums)
 
 
 class _InputLostError(Exception):
@@ -252,6 +299,16 @@ class _Input:
 def whole(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
     """`batches`, failing if they were cut because the executor has gone."""
     return iter(_Input(batches))
+
+
+def noting(
+    batches: Iterable[ArrowBatch], reader: Reader, note: Callable[[int], object]
+) -> Iterator[ArrowBatch]:
+    """`batches`, each when `note` has got its checksums."""
+    for batch in batches:
+        for checksum in reader.checksums(batch):
+            note(checksum)
+        yield batch
 
 
 def _items(reader: Reader, program: bytes | None, batches: Iterable[ArrowBatch]) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from flow_core.stages import Program, Stage
 from flow_spark.items.arrow import ArrowBatch, pa
 from flow_spark.items.rows import RowReader
-from flow_spark.jobs.frames import frame_of
+from flow_spark.jobs.frames import divided, frame_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import PushedJob, lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end, treats_items_alone
@@ -52,6 +52,10 @@ class StagedReader:
         """See `Reader`."""
         return self.program.iterate(iter(self.reader(batch)))
 
+    def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
+        """See `Reader.checksums`."""
+        return self.reader.checksums(batch)
+
 
 def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
     """What stages make of rows that have to be in one place for some of them; on the cluster.
@@ -64,7 +68,7 @@ def in_one_place(opened: Opened, parts: Split, session: SparkSession) -> Opened:
     remote, local = _AnyProgram(parts.remote), _AnyProgram(parts.local)
     nothing = frame_of(session, pa.Table.from_batches([no_items()], schema=CHUNK_SCHEMA))
     # A row that is always there: Spark makes no task of no rows, and so no count of them.
-    partial = lowered_all(opened, remote, None).union(nothing).repartition(1)
+    partial = divided(lowered_all(opened, remote, None).union(nothing), 1)
     needs = (remote, *opened.readers)
     return Opened(lowered(partial, ChunkReader(needs), local, None), ChunkReader((*needs, local)))
 
