@@ -106,6 +106,12 @@ class Push:
         Raises:
             LimitExceededError: if they are more than a frame may hold; nothing has been sent then.
         """
+        if len(payload) > LONGEST_FRAME:
+            raise LimitExceededError(
+                f"{rows} item{'s' if rows != 1 else ''} of {len(payload):,} bytes cannot be sent "
+                f"to this process: {LONGEST_FRAME:,} at once are the most. Make less of it on "
+                "Spark before (map), divide it (flat_map_iterable), or leave it there (write)"
+            )
         # That one has looked ahead of what it sent by no more than a batch, so few wait here.
         self._held.append((kind, rows, payload))
         if self._read < self._known:
@@ -168,12 +174,6 @@ class Push:
         self._socket.close()
 
     def _frame(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
-        if len(payload) > LONGEST_FRAME:
-            raise LimitExceededError(
-                f"{rows} item{'s' if rows != 1 else ''} of {len(payload):,} bytes cannot be sent "
-                f"to this process: {LONGEST_FRAME:,} at once are the most. Make less of it on "
-                "Spark before (map), divide it (flat_map_iterable), or leave it there (write)"
-            )
         head = FRAME.pack(kind, rows, len(payload), self._read, self._checksum)
         if len(payload) < _JOINED:
             self._write(head + payload)
