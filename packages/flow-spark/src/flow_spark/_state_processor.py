@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, final
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from flow_spark.jobs.task import packed
 from flow_spark.pickling.chunks import chunks
 from flow_spark.pickling.pickles import TaskSender, dumps
 
@@ -60,10 +62,15 @@ class StateProcessor(StatefulProcessor):
     ) -> Iterator[Row]:
         """See ``StatefulProcessor.handleInputRows``."""
         states = self._loaded()
-        pairs = [pair for row in rows for pair in pickle.loads(row.payload)]
+        pairs: list[tuple[Any, Any]] = []
+        checksum = zlib.crc32(repr(key).encode())
+        for row in rows:
+            checksum = zlib.crc32(row.payload, checksum)
+            pairs += pickle.loads(row.payload)
         kept = self._kept()
         now_ms = timerValues.getCurrentProcessingTimeInMs() if states.timeout_ms else 0
-        yield from _rows(states.take(kept, pairs, now_ms))
+        # A retry that reads them in another order would resume with other states.
+        yield from _rows(states.take(kept, pairs, now_ms), checksum)
         self._keep(kept)
         handle = self._handle
         if states.timeout_ms and handle is not None and next(handle.listTimers(), None) is None:
@@ -112,6 +119,9 @@ def _dump_kept(kept: _Kept) -> bytes:
         return dumps(kept, "a state of scan_by_key()")
 
 
-def _rows(items: Iterator[tuple[Any, Any]]) -> Iterator[Row]:
+def _rows(items: Iterator[tuple[Any, Any]], *checksums: int) -> Iterator[Row]:
+    """Chunks of `items`; the first has the checksums of what was read for them."""
     for chunk in chunks(items, TaskSender()):
-        yield Row(kind=int(chunk.kind), payload=bytes(chunk.payload), checksums=b"")
+        read = packed(checksums)
+        yield Row(kind=int(chunk.kind), payload=bytes(chunk.payload), checksums=read)
+        checksums = ()

@@ -42,6 +42,46 @@ def states(**given: Any) -> KeyStates:
     return KeyStates(**{**facts, **given})
 
 
+class Values:
+    """What Spark keeps for a bucket, and its clock."""
+
+    def __init__(self) -> None:
+        self.kept: tuple[bytes] | None = None
+
+    def getValueState(self, *_: object) -> Values:  # noqa: N802 - Spark's
+        return self
+
+    def getCurrentProcessingTimeInMs(self) -> int:  # noqa: N802 - Spark's
+        return 0
+
+    def get(self) -> tuple[bytes] | None:
+        return self.kept
+
+    def update(self, kept: tuple[bytes]) -> None:
+        self.kept = kept
+
+
+class Read(NamedTuple):
+    payload: bytes
+
+
+def read_by(*items: int) -> bytes:
+    """The checksums that come with the states of one key, when its items are read in this order."""
+    pytest.importorskip("google.protobuf", reason="Spark's processors need protobuf")
+    from flow_spark._state_processor import StateProcessor
+
+    values: Any = Values()
+    processor = StateProcessor(pickle.dumps((states(), None)))
+    processor.init(values)
+    rows = [Read(pickle.dumps([("a", item)])) for item in items]
+    return b"".join(row.checksums for row in processor.handleInputRows((7,), iter(rows), values))
+
+
+def test_states_tell_a_retry_in_which_order_their_items_were_read() -> None:
+    assert read_by(1, 2) == read_by(1, 2)
+    assert read_by(1, 2) != read_by(2, 1)
+
+
 class TestStates:
     def test_each_item_gives_the_new_state_of_its_key(self) -> None:
         kept: dict[Any, tuple[Any, int]] = {"a": (10, 0)}

@@ -41,6 +41,7 @@ __all__ = [
     "last_row",
     "no_items",
     "noting",
+    "packed",
     "to_chunk",
     "whole",
 ]
@@ -167,7 +168,12 @@ def to_chunk(kind: Kind, payload: bytes, checksums: Iterable[int] = ()) -> Arrow
 
 def chunk_row(kind: Kind, payload: bytes, checksums: Iterable[int]) -> list[list[Any]]:
     """As `to_chunk`, the columns."""
-    return [[int(kind)], [payload], [b"".join(map(_CHECKSUM.pack, checksums))]]
+    return [[int(kind)], [payload], [packed(checksums)]]
+
+
+def packed(checksums: Iterable[int]) -> bytes:
+    """Checksums, as a chunk has them."""
+    return b"".join(map(_CHECKSUM.pack, checksums))
 
 
 def _unpacked(batch: ArrowBatch) -> Iterator[int]:
