@@ -34,6 +34,7 @@ class Counter:
     Attributes:
         count: how much there has been.
         total: how much is expected; None if nobody knows. It may change.
+        unit: what one of them is called, in the plural.
         note: what stands behind the count; it may change.
         shown: whether there is a bar of it, so that somebody looks.
         stopped: whether it was told to end early, so that an error that ends it is no failure.
