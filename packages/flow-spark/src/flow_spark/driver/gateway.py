@@ -62,6 +62,8 @@ _REPORTED_ANYWAY: Final = (
 )
 """Loggers whose errors reach the user as exceptions."""
 
+_ERRORS_ALONE: Final = frozenset({"ERROR", "FATAL"})
+
 _MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 
 
@@ -74,13 +76,15 @@ class DriverJvm:
     by itself, because its standard input is closed.
     """
 
-    __slots__ = ("_kept", "_process", "_pump", "gateway", "patience_s", "workspace")
+    __slots__ = ("_kept", "_process", "_pump", "gateway", "patience_s", "terse", "workspace")
 
     def __init__(self) -> None:
         self.workspace: Final = Path(tempfile.mkdtemp(prefix="flow-spark-"))
         self.gateway: JavaGateway | None = None
         self.patience_s = _STOP_TIMEOUT_S
         """How long the JVM may take to end by itself, in seconds."""
+        self.terse = True
+        """Whether nothing but errors is logged."""
         self._process: subprocess.Popen[str] | None = None
         self._pump: threading.Thread | None = None
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -105,6 +109,7 @@ class DriverJvm:
         facts = self.workspace / "gateway"
         log4j = self.workspace / "log4j2.properties"
         log4j.write_text(_log4j(log_level), encoding="utf-8")
+        self.terse = log_level.upper() in _ERRORS_ALONE
         settings = self.workspace / "spark.properties"
         write_settings(settings, conf)
         # Not as arguments: everybody on the machine can read these, and settings hold passwords.
@@ -296,7 +301,7 @@ def environment(**variables: str) -> Generator[None, None, None]:
 
 def _log4j(level: str) -> str:
     lines = [_LOG4J.format(level=level.lower())]
-    if level.upper() in {"ERROR", "FATAL"}:
+    if level.upper() in _ERRORS_ALONE:
         for index, name in enumerate(_REPORTED_ANYWAY):
             lines.append(f"logger.q{index}.name = {name}\nlogger.q{index}.level = off\n")
         # The level of this one becomes a threshold for all of Spark's loggers.

@@ -184,8 +184,10 @@ class _Shared:
     def stop(self) -> None:
         # A KeyboardInterrupt may have cut a conversation with the JVM on this thread in two, so
         # the JVM is spoken to from a fresh one, which has a connection of its own.
+        # What a task that is cut short by the end still reports, nobody needs to read.
+        silent = self.jvm is not None and self.jvm.terse
         farewell = threading.Thread(
-            target=_stop_quietly, args=(self.spark,), name="flow-spark-stop", daemon=True
+            target=_stop_quietly, args=(self.spark, silent), name="flow-spark-stop", daemon=True
         )
         try:
             farewell.start()
@@ -399,8 +401,10 @@ def _sigint_keeper() -> Callable[[], None]:
     return restore
 
 
-def _stop_quietly(spark: SparkSession) -> None:
+def _stop_quietly(spark: SparkSession, silent: bool) -> None:
     with contextlib.suppress(Exception):
+        if silent:
+            spark.sparkContext.setLogLevel("OFF")
         spark.stop()
 
 
