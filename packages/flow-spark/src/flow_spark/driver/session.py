@@ -402,9 +402,10 @@ def _sigint_keeper() -> Callable[[], None]:
 
 
 def _stop_quietly(spark: SparkSession, silent: bool) -> None:
-    with contextlib.suppress(Exception):
-        if silent:
+    if silent:
+        with contextlib.suppress(Exception):
             spark.sparkContext.setLogLevel("OFF")
+    with contextlib.suppress(Exception):  # also of a JVM that has ended: PySpark forgets it
         spark.stop()
 
 
