@@ -216,7 +216,7 @@ def test_more_items_than_can_be_sent_go_through_files_or_are_refused(
         kept = union(many, many.map(lambda n: -n)).pipe(to_dataframe(schema="n bigint"))
         assert (kept.count(), kept.where("n >= 0").count()) == (200_000, 100_001)
         return
-    with pytest.raises(SpoolError, match=r"no place.*from_dataframe\(flow\.pipe\(to_dataframe"):
+    with pytest.raises(SpoolError, match=r"no place.*on_spark\(session, spool=.*--spool"):
         many.count().single()
 
 
