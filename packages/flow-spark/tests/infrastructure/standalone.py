@@ -13,7 +13,7 @@ __all__ = ["EXECUTORS", "StandaloneCluster"]
 
 PATIENCE_S = 60.0
 NOTICED_S = 120.0
-"""How long an executor may take to end without its worker, on a machine that is busy."""
+"""How long the master may take to notice that a worker is gone, on a machine that is busy."""
 
 EXECUTORS = {
     "spark.cores.max": 2,
@@ -84,10 +84,18 @@ class StandaloneCluster:
         os.kill(pid, signal.SIGKILL)
 
     def kill_worker(self, of: int | None = None) -> None:
-        """kill -9 of a worker alone; its executor notices, and ends by itself."""
-        pid, worker = self._victim(of)
+        """kill -9 of a worker alone, until the master has noticed and Spark runs its tasks anew.
+
+        Its executor is to end by itself, and may live on for a while.
+        """
+        _, worker = self._victim(of)
+        lost = self._lost_executors()
         worker.kill()
-        assert wait_until(lambda: pid not in self.executors(), NOTICED_S), "the executor lives on"
+        assert wait_until(lambda: self._lost_executors() > lost, NOTICED_S), "nobody has noticed"
+
+    def _lost_executors(self) -> int:
+        """How many the master has given up so far."""
+        return self.master.text().count("Telling app of lost executor")
 
     def kill_machine(self, of: int | None = None) -> None:
         """kill -9 of a worker and its executor, as when their machine is lost."""
