@@ -262,6 +262,13 @@ def test_a_later_attempt_fences_the_earlier_one(receiver: BatchReceiver) -> None
     assert receiver.statistics().fenced == 1
 
 
+def killed(target: Target, go_on: threading.Event) -> None:
+    """The first attempt at partition 0, which sends 1, and is cut off when it is told to go on."""
+    with closing(Push(target, 0, 10)) as push:
+        send(push, 1)
+        assert go_on.wait(TIMEOUT_S)
+
+
 @pytest.fixture
 def speculating() -> Iterator[BatchReceiver]:
     made = BatchReceiver(speculation=True)
@@ -299,13 +306,7 @@ def test_a_copy_of_a_slow_task_waits_for_its_end(speculating: BatchReceiver) -> 
 def test_a_copy_goes_on_where_the_task_before_it_was_lost(speculating: BatchReceiver) -> None:
     target = speculating.target
     go_on = threading.Event()
-
-    def killed() -> None:
-        with closing(Push(target, 0, 10)) as push:
-            send(push, 1)
-            assert go_on.wait(TIMEOUT_S)
-
-    lost = background(killed)
+    lost = background(lambda: killed(target, go_on))
     found = items_of(speculating.next_batch(TIMEOUT_S))
     copy = background(lambda: task(target, 0, 11, [[1], [2], [3]]))
     pump(speculating, lambda: speculating.statistics().connections == 2)
@@ -322,13 +323,7 @@ def test_a_copy_that_waits_may_be_killed_and_another_one_takes_its_place(
     """Spark kills it when the original has ended, or with its executor."""
     target = speculating.target
     go_on = threading.Event()
-
-    def killed() -> None:
-        with closing(Push(target, 0, 10)) as push:
-            send(push, 1)
-            assert go_on.wait(TIMEOUT_S)
-
-    lost = background(killed)
+    lost = background(lambda: killed(target, go_on))
     found = items_of(speculating.next_batch(TIMEOUT_S))
     with socket.create_connection((target.host, target.port), TIMEOUT_S) as waiting:
         greeted = background(lambda: waiting.recv(NONCE_SIZE))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import threading
@@ -12,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from rich.console import Console
 
 import flow_core as flow
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
-from flow_core.progress import Display
+from flow_core.testing import Screen, recorded_screen
 from flow_spark import JobStatus, on_spark, running_jobs, to_arrow, write
 from flow_spark._status import followed, showing
 from flow_spark.engine import spark_engine
@@ -32,34 +30,14 @@ TIMEOUT_S = 60.0
 A_SESSION: Any = object()
 
 
-class Screen:
-    """A terminal in memory."""
-
-    def __init__(self) -> None:
-        self.file = io.StringIO()
-
-    def console(self) -> Console:
-        return Console(file=self.file, force_terminal=True, width=120, color_system=None)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.file.getvalue())
-
-    @property
-    def last(self) -> str:
-        """The bars as they were drawn last."""
-        return self.text.rstrip("\n").replace("\r", "\n").splitlines()[-1]
-
-
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if "progress" in thread.name]
 
 
 @pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    screen = Screen()
-    monkeypatch.setattr("flow_core.progress._display", Display(lambda: True, screen.console))
-    yield screen
+def screen() -> Iterator[Screen]:
+    with recorded_screen() as screen:
+        yield screen
     assert threads() == []
 
 
@@ -78,9 +56,9 @@ class TestBar:
         now = [JobStatus("flow | map", tasks_done=3, tasks=12, stages_done=1, stages=2)]
 
         with showing(A_SESSION), followed(A_SESSION, "flow | map", lambda: now[0], not_stopped):
-            assert wait_until(lambda: "3 tasks of 12, 1 of 2 stages" in screen.text, TIMEOUT_S)
+            assert screen.shows("3 tasks of 12, 1 of 2 stages")
             now[0] = JobStatus("flow | map", tasks_done=15, tasks=16, stages_done=2, stages=3)
-            assert wait_until(lambda: "15 tasks of 16, 2 of 3 stages" in screen.text, TIMEOUT_S)
+            assert screen.shows("15 tasks of 16, 2 of 3 stages")
 
         assert screen.last.startswith("Spark: flow | map ")
         assert re.search(r" 16 tasks of 16, 3 of 3 stages  \d+ tasks/s  0:0\d\.\d$", screen.last)
@@ -112,12 +90,8 @@ class TestBar:
 
         assert "0 tasks" in screen.last
 
-    @pytest.mark.parametrize("wanted", [True, False], ids=["no terminal", "not wanted"])
-    def test_spark_is_not_asked_if_nobody_looks(
-        self, monkeypatch: pytest.MonkeyPatch, screen: Screen, wanted: bool
-    ) -> None:
-        if wanted:
-            monkeypatch.setattr("flow_core.progress._display", Display(lambda: False, Console))
+    @pytest.mark.parametrize("terminal", [False, True], ids=["no terminal", "not wanted"])
+    def test_spark_is_not_asked_if_nobody_looks(self, terminal: bool) -> None:
         asked: list[bool] = []
 
         def look() -> JobStatus:
@@ -126,7 +100,8 @@ class TestBar:
 
         other: Any = object()
         with (
-            showing(A_SESSION if wanted else other),
+            recorded_screen(terminal=terminal) as screen,
+            showing(other if terminal else A_SESSION),
             followed(A_SESSION, "write", look, not_stopped),
         ):
             assert threads() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import select
@@ -13,38 +12,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import flow_core as flow
 from flow_core import CoreSubscriber, Flow, Fusion, QueueSubscription, Subscription
-from flow_core.progress import Display, counting, progress
-from flow_core.testing import assert_result
-
-
-class Screen:
-    """A terminal in memory."""
-
-    def __init__(self) -> None:
-        self.file = io.StringIO()
-
-    def console(self) -> Console:
-        return Console(file=self.file, force_terminal=True, width=120, color_system=None)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.file.getvalue())
-
-    @property
-    def last(self) -> str:
-        """The bars as they were drawn last."""
-        return self.text.rstrip("\n").replace("\r", "\n").splitlines()[-1]
+from flow_core.progress import counting, progress
+from flow_core.testing import Screen, assert_result, recorded_screen
 
 
 @pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    screen = Screen()
-    monkeypatch.setattr("flow_core.progress._display", Display(lambda: True, screen.console))
-    yield screen
+def screen() -> Iterator[Screen]:
+    with recorded_screen() as screen:
+        yield screen
     assert "flow-progress" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -235,34 +213,16 @@ def test_an_empty_flow_has_a_bar_that_is_full(screen: Screen) -> None:
 
 
 def test_the_display_shows_the_count_while_the_flow_runs(screen: Screen) -> None:
-    drawn = threading.Event()
-    write = screen.file.write
-
-    def watch(text: str) -> int:
-        if "12,345 rows" in text:
-            drawn.set()
-        return write(text)
-
-    screen.file.write = watch  # type: ignore[method-assign]
     with counting("rows") as rows:
         rows.count = 12345
-        assert drawn.wait(10)
+        assert screen.shows("12,345 rows")
 
 
 def test_what_is_counted_has_a_unit_a_note_and_a_total_that_may_change(screen: Screen) -> None:
-    drawn = threading.Event()
-    write = screen.file.write
-
-    def watch(text: str) -> int:
-        if "9 tasks of 12, 1 of 2 stages" in text:
-            drawn.set()
-        return write(text)
-
-    screen.file.write = watch  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="x"), counting("job", unit="tasks") as tasks:
         assert tasks.shown
         tasks.total, tasks.count, tasks.note = 12, 9, " of 12, 1 of 2 stages"
-        assert drawn.wait(10)
+        assert screen.shows("9 tasks of 12, 1 of 2 stages")
         raise ValueError("x")
     assert screen.last.count("━") == 30  # three quarters of a bar
     assert re.search(r" 9 tasks of 12, 1 of 2 stages  \d+ tasks/s  0:0\d\.\d  failed$", screen.last)
@@ -270,22 +230,21 @@ def test_what_is_counted_has_a_unit_a_note_and_a_total_that_may_change(screen: S
 
 def test_a_terminal_that_goes_away_stops_no_flow(screen: Screen) -> None:
     with counting("rows"):
-        screen.file.close()
+        screen.close()
         assert list(flow.range(3).pipe(progress("numbers"))) == [0, 1, 2]
-    screen.file = io.StringIO()
 
 
 def test_without_a_terminal_nothing_is_shown_or_started(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("flow_core.progress._display", Display(lambda: False, Console))
-    assert list(flow.range(3).pipe(progress("numbers"))) == [0, 1, 2]
-    assert list(flow.range(3).hide().pipe(progress("numbers"))) == [0, 1, 2]
-    with counting("rows") as rows:
-        rows.count += 1
-        assert not rows.shown
-        assert "flow-progress" not in [thread.name for thread in threading.enumerate()]
-    assert capsys.readouterr() == ("", "")
+    with recorded_screen(terminal=False) as screen:
+        assert list(flow.range(3).pipe(progress("numbers"))) == [0, 1, 2]
+        assert list(flow.range(3).hide().pipe(progress("numbers"))) == [0, 1, 2]
+        with counting("rows") as rows:
+            rows.count += 1
+            assert not rows.shown
+            assert "flow-progress" not in [thread.name for thread in threading.enumerate()]
+    assert (screen.text, *capsys.readouterr()) == ("", "", "")
 
 
 def test_an_engine_that_moves_the_source_keeps_the_bar_here(screen: Screen) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import operator as op
 from concurrent.futures import Future
 from contextlib import aclosing
@@ -10,7 +9,6 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import flow_core as flow
 from flow_core import (
@@ -26,10 +24,9 @@ from flow_core import (
 )
 from flow_core.engine import EngineOptions
 from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec, _builtin
-from flow_core.progress import Display
 from flow_core.protocols import ConditionalSubscriber, Subscriber
 from flow_core.sources import files
-from flow_core.testing import TestSubscriber
+from flow_core.testing import TestSubscriber, recorded_screen
 
 HOST = PluginHost({"FLOW_DISABLE_PLUGINS": "*"})
 
@@ -268,15 +265,12 @@ def test_an_operator_does_with_demand_what_it_is_said_to(name: str) -> None:
 
 @each_operator
 @pytest.mark.checklist("F12")
-def test_an_operator_is_conditional_if_it_is_said_to_be(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_operator_is_conditional_if_it_is_said_to_be(name: str) -> None:
     upstream, probe = Upstream(), Probe(None)
-    screen = Display(lambda: True, lambda: Console(file=io.StringIO(), force_terminal=True))
-    monkeypatch.setattr("flow_core.progress._display", screen)
-    applied(name, Flow(upstream)).subscribe(probe)
-    assert probe.subscription is not None
-    probe.subscription.cancel()
+    with recorded_screen():  # for `progress`, which counts where somebody looks
+        applied(name, Flow(upstream)).subscribe(probe)
+        assert probe.subscription is not None
+        probe.subscription.cancel()
     conditional = isinstance(upstream.subscriber, ConditionalSubscriber)
     assert conditional == spec(name).conditional
 

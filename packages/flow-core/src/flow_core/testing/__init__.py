@@ -32,6 +32,7 @@ from flow_core.testing.retention import (
     Payloads,
     assert_released,
 )
+from flow_core.testing.screen import Screen, recorded_screen
 from flow_core.testing.subscriber import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
@@ -63,6 +64,7 @@ __all__ = [
     "PayloadError",
     "Payloads",
     "PublisherProbe",
+    "Screen",
     "Signal",
     "StageCase",
     "TestPublisher",
@@ -81,5 +83,6 @@ __all__ = [
     "race",
     "record_signals",
     "recorded_drops",
+    "recorded_screen",
     "to_marbles",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from flow_spark._status import JobStatus, followed
 from flow_spark.errors import SparkJobError
@@ -28,20 +28,36 @@ _ANY_PORT: Final = 15002
 _DESCRIPTION: Final = "spark.job.description"
 
 
-class Cluster(Protocol):
+class Cluster(ABC):
     """What differs between a driver in this process and a Spark Connect server."""
 
-    @abstractmethod
+    __slots__ = ("_session",)
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session: Final = session
+
     def addresses(self) -> tuple[str, str]:
         """Where to listen, and what to tell the tasks."""
+        told = str(self._session.conf.get(_HOST, ""))
+        return (_bound_for(told), told) if told else self._found()
 
     @abstractmethod
+    def _found(self) -> tuple[str, str]:
+        """The addresses if the session does not say one."""
+
     def speculates(self) -> bool:
         """Whether it runs copies of tasks that take long."""
+        return str(self._session.conf.get("spark.speculation", "false")).lower() == "true"
 
-    @abstractmethod
     def handed_on(self) -> Callable[[], None]:
         """What this thread has told Spark of its jobs, to be told again by another thread."""
+        tags = self._session.getTags()
+
+        def tell() -> None:
+            for tag in tags:
+                self._session.addTag(tag)
+
+        return tell
 
     @abstractmethod
     def tagged(
@@ -61,35 +77,28 @@ class Cluster(Protocol):
 
 
 @final
-class _Classic:
-    __slots__ = ("_session",)
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session: Final = session
+class _Classic(Cluster):
+    __slots__ = ()
 
     def addresses(self) -> tuple[str, str]:
         # Not SparkContext.getConf(): it asks the JVM for each of a hundred settings.
         if str(self._session.sparkContext.master).startswith("local"):
             return _LOOPBACK, _LOOPBACK
+        return super().addresses()
+
+    def _found(self) -> tuple[str, str]:
         conf = self._session.conf
-        told = str(conf.get(_HOST, ""))
-        if told:
-            return _bound_for(told), told
         advertised = str(conf.get("spark.driver.host", socket.gethostname()))
         return str(conf.get("spark.driver.bindAddress", advertised)), advertised
 
-    def speculates(self) -> bool:
-        return _speculates(self._session)
-
     def handed_on(self) -> Callable[[], None]:
-        tags = self._session.getTags()
+        tell_tags = super().handed_on()
         context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
         told = context.getLocalProperties().clone()
 
         def tell() -> None:
             context.setLocalProperties(told)
-            for tag in tags:
-                self._session.addTag(tag)
+            tell_tags()
 
         return tell
 
@@ -126,17 +135,11 @@ class _Classic:
 
 
 @final
-class _Connect:
-    __slots__ = ("_session",)
+class _Connect(Cluster):
+    __slots__ = ()
 
-    def __init__(self, session: SparkSession) -> None:
-        self._session: Final = session
-
-    def addresses(self) -> tuple[str, str]:
-        """What the session says; else the address by which this machine reaches the server."""
-        told = str(self._session.conf.get(_HOST, ""))
-        if told:
-            return _bound_for(told), told
+    def _found(self) -> tuple[str, str]:
+        """The address by which this machine reaches the server."""
         host: str = self._session.client.host  # its setting spark.remote is not there to be read
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, _ANY_PORT, type=socket.SOCK_DGRAM
@@ -145,18 +148,6 @@ class _Connect:
             probe.connect(address)  # which sends nothing
             own = str(probe.getsockname()[0])
         return own, own
-
-    def speculates(self) -> bool:
-        return _speculates(self._session)
-
-    def handed_on(self) -> Callable[[], None]:
-        tags = self._session.getTags()
-
-        def tell() -> None:
-            for tag in tags:
-                self._session.addTag(tag)
-
-        return tell
 
     @contextmanager
     def tagged(
@@ -222,10 +213,6 @@ def _bound_for(host: str) -> str:
     except OSError:
         return "::" if ":" in host else "0.0.0.0"
     return host
-
-
-def _speculates(session: SparkSession) -> bool:
-    return str(session.conf.get("spark.speculation", "false")).lower() == "true"
 
 
 @contextmanager
