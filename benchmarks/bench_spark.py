@@ -97,7 +97,8 @@ def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds:
     """Time the ways of all groups in turn, and print one table; the first of a group is its floor.
 
     The ways of a group have to give equal results, in each round. One more round goes first and is
-    not counted.
+    not counted. Every second round is in the opposite order: what a way leaves to be collected in
+    the JVM, the next one may have to pay for.
     """
     rounds = settings.rounds or rounds
     expected: dict[str, object] = {}
@@ -106,7 +107,7 @@ def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds:
             same(name, way, expected, way.work())
     for number in range(rounds):
         for name, ways in groups.items():
-            for way in ways:
+            for way in reversed(ways) if number % 2 else ways:
                 if not way.seldom or number % 2 == 0:
                     gc.collect()
                     cpu, wall = cpu_seconds(), time.perf_counter()

@@ -40,7 +40,7 @@ SCRIPTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bench_memory.py": ONCE,
     "bench_core.py": ONCE,
     "bench_spark.py": (
-        ("stages", "--rows", "5000000", "--rounds", "9"),
+        ("stages", "--rows", "3000000", "--rounds", "15"),
         ("in", "out", "growth", "--rows", "2000000", "--rounds", "7"),
     ),
 }
