@@ -1,9 +1,14 @@
 """What all tests share: the Python blocks of the docs are tests, too; marks that skip."""
 
+import signal
 import sys
 from importlib.util import find_spec
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So it is in what a shell starts in the background. Tests send Ctrl-C, to themselves as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Only nox's `examples` session installs Sybil: a package's own tests have no need of it.
 if find_spec("sybil"):
