@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_core import Fusion
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import ScheduledTask, as_runner
@@ -592,6 +593,25 @@ def test_disposing_while_it_is_being_subscribed_cancels() -> None:
             lambda: source.subscribe(subscriber),
             subscriber.dispose,
             check=source.assert_cancelled,
+        )
+
+    exhaust(body)
+
+
+# -- TestSubscriber
+
+
+@pytest.mark.checklist("F25")
+def test_a_test_that_requests_from_two_threads_polls_in_one_at_a_time() -> None:
+    def body() -> Scenario:
+        subscriber = TestSubscriber[int](1, fusion=Fusion.SYNC)
+
+        def check() -> None:
+            assert subscriber.fused is Fusion.SYNC
+            subscriber.assert_items(0, 1, 2).assert_not_terminated()
+
+        return Scenario(
+            lambda: flow.range(9).subscribe(subscriber), lambda: subscriber.request(2), check=check
         )
 
     exhaust(body)

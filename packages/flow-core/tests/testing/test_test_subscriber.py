@@ -292,6 +292,27 @@ def test_observe_subscribes_a_new_one() -> None:
     observe(flow.range(5), on_item=lambda it, _: it.cancel()).assert_items(0)
 
 
+def test_what_another_thread_requests_meanwhile_is_asked_for_once() -> None:
+    class Slow(Recording, QueueSubscription[int]):
+        def request_fusion(self, mode: Fusion, /) -> Fusion:
+            thread = Thread(target=subscriber.request, args=(2,))
+            thread.start()
+            thread.join(TIMEOUT_S)
+            return Fusion.NONE
+
+        def poll(self) -> int | Empty:
+            return EMPTY
+
+        def is_empty(self) -> bool:
+            return True
+
+        def clear(self) -> None: ...
+
+    subscriber, subscription = TestSubscriber[int](1, fusion=Fusion.ANY), Slow()
+    subscriber.on_subscribe(subscription)
+    assert sum(subscription.requests) == subscriber.outstanding == 3
+
+
 # -- fused in ASYNC mode
 
 

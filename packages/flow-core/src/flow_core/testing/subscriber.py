@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Condition, Thread, current_thread, get_ident
-from typing import ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, final
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, final
+
+from typing_extensions import TypeIs
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand
@@ -130,19 +132,22 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                 self._violated("§2.12: a second on_subscribe")
                 subscription.cancel()  # §2.5
                 return
-            self._subscription = subscription
-            if self._cancelled:
-                subscription.cancel()
-                return
-            queue = self._queue
-            if self._fusion and queue is not None:
+            queue, poller = _queue_of(subscription), None
+            if self._fusion and queue is not None and not self._cancelled:
                 self.fused = queue.request_fusion(self._fusion)
                 if self.fused & ~self._fusion:
                     self._violated(f"F23: asked for {self._fusion!r}, granted {self.fused!r}")
-                if self.fused is Fusion.ASYNC:
-                    self._poller = _Poller(self._poll_asked)
-            if self._requested:
-                self._demand(subscription, self._requested)
+                if self.fused:
+                    poller = _Poller(self._poll_asked)
+            # At once: what another thread requests is asked for here, or by that thread.
+            with self._changed:
+                self._subscription = subscription
+                requested, cancelled = self._requested, self._cancelled
+                self._poller = None if cancelled else poller
+            if cancelled:
+                subscription.cancel()
+            elif requested:
+                self._demand(subscription, requested)
         finally:
             self._end()
 
@@ -386,7 +391,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             self._on_item(self, item)
 
     def _upstream_ended(self, error: BaseException | None) -> None:
-        if self._poller is None:
+        if self._poller is None or self.fused is not Fusion.ASYNC:
             self._terminated(error)
         else:
             self._ended = (error,)
@@ -402,14 +407,12 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             self._changed.notify_all()
 
     def _demand(self, subscription: Subscription, n: int) -> None:
-        if self.fused is Fusion.SYNC:
-            self._poll(n)
-        else:
+        if self.fused is not Fusion.SYNC:
             subscription.request(n)
-            self._poll_serially()
+        self._poll_serially()
 
     def _poll_serially(self) -> None:
-        """Fused ASYNC: whoever wakes or requests polls, one at a time."""
+        """Fused: whoever wakes or requests polls, one at a time."""
         poller = self._poller
         if poller is not None:
             poller.signal()
@@ -453,13 +456,7 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     @property
     def _queue(self) -> QueueSubscription[T] | None:
-        subscription = self._subscription
-        # Of this subscriber's items: a subscription says nothing about their type.
-        return (
-            cast("QueueSubscription[T]", subscription)
-            if isinstance(subscription, QueueSubscription)
-            else None
-        )
+        return _queue_of(self._subscription)
 
     def _signals_on_threads(self) -> list[Signal]:
         return [signal for signal in self.signals if signal.name != "on_subscribe"]
@@ -492,6 +489,15 @@ class _Poller(SerialDrain):
     def drain(self) -> None:
         """See `SerialDrain.drain`."""
         self._poll()
+
+
+def _queue_of(subscription: Subscription | None) -> QueueSubscription[Any] | None:
+    return subscription if _is_queue(subscription) else None
+
+
+def _is_queue(subscription: object) -> TypeIs[QueueSubscription[Any]]:
+    # Any: a subscription says nothing about the type of its items, which are the subscriber's.
+    return isinstance(subscription, QueueSubscription)
 
 
 def _came_on(signal: Signal, thread: Thread | str) -> bool:
