@@ -73,33 +73,33 @@ def said_who_takes_over(caplog: pytest.LogCaptureFixture) -> bool:
     return any(said.search(record.getMessage()) for record in caplog.records)
 
 
+def half_read(
+    there: flow.Flow[int],
+    kill: Callable[[StandaloneCluster, int | None], object],
+    cluster: StandaloneCluster,
+) -> list[tuple[int, str]]:
+    """The items, if what runs a task that is not over is killed when some of them have come."""
+    found: list[tuple[int, str]] = []
+    for n, text, process in there.map(lambda n: (n, str(n), os.getpid())):
+        found.append((n, text))
+        if len(found) == 20_000:
+            kill(cluster, process)
+    return found
+
+
 @pytest.mark.parametrize("what", KILLS)
 def test_every_item_arrives_once_although_something_is_killed(
     place: Place, cluster: StandaloneCluster, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     df = place.spark.range(0, ROWS, 1, 4)
-    there = from_dataframe(df).map(lambda n: (n, str(n))).filter(lambda pair: pair[0] % 3 > 0)
-    found: list[tuple[int, str]] = []
+    there = from_dataframe(df).filter(lambda n: n % 3 > 0)
 
     with caplog.at_level(logging.WARNING, logger="flow.spark"):
-        for item in there:
-            found.append(item)
-            if len(found) == 20_000:
-                KILLS[what](cluster, None)
+        found = half_read(there, KILLS[what], cluster)
 
     assert len(found) == len(set(found))
     assert sorted(found) == [(n, str(n)) for n in range(ROWS) if n % 3 > 0]
     assert said_who_takes_over(caplog)
-
-
-def half_read(there: flow.Flow[int], cluster: StandaloneCluster) -> list[tuple[int, str]]:
-    """The items, if an executor is killed when some of them have come."""
-    found: list[tuple[int, str]] = []
-    for item in there.map(lambda n: (n, str(n))):
-        found.append(item)
-        if len(found) == 20_000:
-            cluster.kill_executor()
-    return found
 
 
 def test_items_that_were_shuffled_arrive_once_although_an_executor_is_killed(
@@ -108,7 +108,7 @@ def test_items_that_were_shuffled_arrive_once_although_an_executor_is_killed(
     """What it had shuffled is made again, and arrives in another order; ours is put in order."""
     with caplog.at_level(logging.WARNING, logger="flow.spark"):
         items = flow.from_iterable(range(ROWS)).pipe(on_spark(place.spark, partitions=4))
-        found = half_read(items, cluster)
+        found = half_read(items, StandaloneCluster.kill_executor, cluster)
 
     assert sorted(found) == [(n, str(n)) for n in range(ROWS)]
     assert any("takes over from task" in record.getMessage() for record in caplog.records)
@@ -120,7 +120,7 @@ def test_rows_that_are_shuffled_again_arrive_once_or_it_is_said_that_they_cannot
     """Their order is Spark's: a task resumes among them if it finds them as they were."""
     df = place.spark.range(0, ROWS, 1, 4).repartition(7)
     try:
-        found = half_read(from_dataframe(df), cluster)
+        found = half_read(from_dataframe(df), StandaloneCluster.kill_executor, cluster)
     except PartitionChangedError as error:
         assert "sortWithinPartitions" in str(error)
     else:
@@ -133,7 +133,7 @@ def test_shuffled_rows_that_are_sorted_arrive_once_although_an_executor_is_kille
     """The first of the ways out that the error names."""
     df = place.spark.range(0, ROWS, 1, 4).repartition(7).sortWithinPartitions("id")
 
-    found = half_read(from_dataframe(df), cluster)
+    found = half_read(from_dataframe(df), StandaloneCluster.kill_executor, cluster)
 
     assert sorted(found) == [(n, str(n)) for n in range(ROWS)]
 
