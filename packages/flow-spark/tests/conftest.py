@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,26 @@ if TYPE_CHECKING:
     from .infrastructure.sessions import Sessions
 
 CLUSTER = Path(__file__).parent / "cluster"
+
+
+@pytest.fixture
+def collections() -> Iterator[Callable[[], int]]:
+    """How often Python's collector has run since the test began, with its usual threshold.
+
+    It looks at what there is after 700 new objects, and now and then at all of a large process.
+    """
+    before, found = gc.get_threshold(), itertools.count()
+
+    def told(phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            next(found)
+
+    gc.collect()
+    gc.set_threshold(700, *before[1:])
+    gc.callbacks.append(told)
+    yield lambda: next(found)
+    gc.callbacks.remove(told)
+    gc.set_threshold(*before)
 
 
 @pytest.fixture(scope="session")

@@ -271,6 +271,34 @@ def test_items_that_come_slowly_do_not_wait_for_a_full_batch() -> None:
     assert max(sizes[-3:]) < 10
 
 
+@dataclass
+class Sample:
+    """An object for each item, and the values of its fields."""
+
+    number: int
+    half: float
+
+
+def test_the_collector_has_nothing_to_do_for_items_on_their_way(
+    collections: Callable[[], int],
+) -> None:
+    sent = list(chunks((Sample(number, number / 2) for number in range(20_000)), ItemSender()))
+    assert collections() < 5
+
+    numbers = [item.number for chunk in sent for item in decode(chunk.kind, chunk.payload)]
+
+    assert numbers == list(range(20_000))
+    assert collections() < 10
+
+
+def test_items_that_the_collector_need_not_look_at_come_in_larger_batches() -> None:
+    def largest(items: Iterator[Any]) -> int:
+        return max(chunk.rows for chunk in chunks(items, TaskSender()))
+
+    assert largest(iter(range(20_000))) > 1_000
+    assert largest((number, "a") for number in range(20_000)) < 300
+
+
 class NeedsTwoError(Exception):
     """Cannot be unpickled the default way."""
 

@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -284,6 +284,26 @@ def test_a_batch_is_full_though_few_items_are_held_at_once() -> None:
     numbers = [number for batch in made for number in batch.to_pydict()["x"]]
     assert numbers == list(range(2 * BATCH_ROWS + 1))
     assert made[1].to_pydict()["label"][0] == str(BATCH_ROWS)
+
+
+def test_the_collector_has_nothing_to_do_for_items_that_become_columns(
+    collections: Callable[[], int],
+) -> None:
+    made = list(to_batches(((number, "a") for number in range(20_000)), SCHEMA))
+
+    assert sum(batch.num_rows for batch in made) == 20_000
+    assert collections() < 5
+
+
+@pytest.mark.parametrize("as_", [tuple, dict, Row, Held])
+def test_the_collector_has_nothing_to_do_for_rows_that_become_items(
+    collections: Callable[[], int], as_: Any
+) -> None:
+    columns = [pa.array(range(20_000)), pa.array(map(str, range(20_000)))]
+    batch = pa.RecordBatch.from_arrays(columns, names=["x", "label"])
+
+    assert sum(1 for _ in RowReader(batch.schema, as_)(batch)) == 20_000
+    assert collections() < 5
 
 
 def test_an_item_far_into_a_batch_is_named_by_its_number() -> None:

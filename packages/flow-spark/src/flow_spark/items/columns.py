@@ -7,7 +7,7 @@ import datetime
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, final
 
 from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowType, pa
@@ -29,9 +29,9 @@ __all__ = ["BATCH_ROWS", "PORTION", "to_batches"]
 BATCH_ROWS: Final = 10_000
 """Rows in the batches that are made here, as many as Spark itself puts into one."""
 
-PORTION: Final = 1_000
-"""Items that are held at once. Python's collector goes over what is held, again and again: the more
-it is, the more often, and the more of the process it then looks at."""
+PORTION: Final = 625
+"""Items that are held at once: a part of a batch, and less than the 700 new objects after which
+Python's collector looks at what there is, which costs as much as the columns themselves."""
 
 _INT64: Final = pa.int64()
 
@@ -60,10 +60,11 @@ def to_batches(
         SchemaMismatchError: if an item does not fit; says which, and which field of it.
     """
     iterator = iter(items)
+    makers = [_Maker(field) for field in schema.arrow]
     left = rows
     portions: list[list[ArrowArray]] = []
     while portion := list(itertools.islice(iterator, min(left, PORTION))):
-        portions.append(_to_columns(portion, schema, first))
+        portions.append(_to_columns(portion, schema.names, makers, first))
         first += len(portion)
         left -= len(portion)
         if not left:
@@ -79,18 +80,17 @@ def _joined(portions: list[list[ArrowArray]], schema: ItemSchema) -> ArrowBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
 
 
-def _to_columns(items: list[Any], schema: ItemSchema, first: int) -> list[ArrowArray]:
-    names = schema.names
+def _to_columns(
+    items: list[Any], names: tuple[str, ...], makers: list[_Maker], first: int
+) -> list[ArrowArray]:
     if len(names) == 1:
-        (field,) = schema.arrow
-        plain = _plain(items, field.type)
+        plain = makers[0].plain(items)
         # A null is an item that is None, which the slow way tells of.
         if plain is not None and not plain.null_count:
             return [plain]
     columns = _take_apart(items, names, first)
     return [
-        _array(column, field, items, first)
-        for column, field in zip(columns, schema.arrow, strict=True)
+        maker.array(column, items, first) for maker, column in zip(makers, columns, strict=True)
     ]
 
 
@@ -167,48 +167,73 @@ def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
     )
 
 
-def _plain(values: _Column, kind: ArrowType) -> ArrowArray | None:
-    """A column of integers, as Arrow finds them without being told to look for these.
+@final
+class _Maker:
+    """Makes the arrays of one column; what its type asks for is found out once.
 
-    Told, it would take floats and cut them off. To find out costs half of what looking at the
-    type of each value does. None if they are no integers, or might be something else as well.
+    Args:
+        field: of the schema.
     """
-    if not pa.types.is_integer(kind):
+
+    __slots__ = ("_field", "_foreign", "_integers", "_type", "_writer")
+
+    def __init__(self, field: ArrowField) -> None:
+        self._field: Final = field
+        self._type: Final = field.type
+        self._integers: Final = pa.types.is_integer(field.type)
+        self._writer: Final = _writer(field.type)
+        self._foreign: Final = _foreign_types(field.type)
+
+    def plain(self, values: _Column) -> ArrowArray | None:
+        """A column of integers, as Arrow finds them without being told to look for these.
+
+        Told, it would take floats and cut them off. To find out costs half of what looking at the
+        type of each value does. None if they are no integers, or might be something else as well.
+        """
+        if not self._integers:
+            return None
+        try:
+            found = pa.array(values)
+            if found.type == _INT64:
+                return found if self._type == _INT64 else found.cast(self._type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError):
+            pass  # find out which value it is
         return None
-    try:
-        found = pa.array(values)
-        if found.type == _INT64:
-            return found if kind == _INT64 else found.cast(kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError):
-        pass  # find out which value it is
-    return None
 
+    def array(self, given: _Column, items: list[Any], first: int) -> ArrowArray:
+        """The array of a column.
 
-def _array(given: _Column, field: ArrowField, items: list[Any], first: int) -> ArrowArray:
-    array = _plain(given, field.type)
-    if array is None:
-        array = _written(given, field, items, first)
-    if array.null_count and not field.nullable:
-        index = next(index for index, value in enumerate(given) if value is None)
-        raise SchemaMismatchError(
-            f"item {first + index}, {shorten(items[index])}: field {field.name!r} is None, and "
-            f"the schema says that it never is. Declare it as optional: {field.type} | None",
-            item_index=first + index,
-            field=str(field.name),
-        )
-    return array
+        Args:
+            given: its values.
+            items: what they were taken from.
+            first: the number of the first of these.
 
+        Raises:
+            SchemaMismatchError: if a value does not fit.
+        """
+        array = self.plain(given) if self._integers else None
+        if array is None:
+            array = self._written(given, items, first)
+        if array.null_count and not self._field.nullable:
+            index = next(index for index, value in enumerate(given) if value is None)
+            raise SchemaMismatchError(
+                f"item {first + index}, {shorten(items[index])}: field {self._field.name!r} is "
+                f"None, and the schema says that it never is. Declare it as optional: "
+                f"{self._type} | None",
+                item_index=first + index,
+                field=str(self._field.name),
+            )
+        return array
 
-def _written(given: _Column, field: ArrowField, items: list[Any], first: int) -> ArrowArray:
-    writer = _writer(field.type)
-    try:
-        column = given if writer is None else list(map(or_none(writer), given))
-        foreign = _foreign_types(field.type)
-        if foreign and not foreign.isdisjoint(map(type, given)):
-            raise TypeError("a column holds a type that Arrow would silently change")
-        return pa.array(column, field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise _misfit(given, field, items, first, error) from error
+    def _written(self, given: _Column, items: list[Any], first: int) -> ArrowArray:
+        writer, foreign = self._writer, self._foreign
+        try:
+            column = given if writer is None else list(map(or_none(writer), given))
+            if foreign and not foreign.isdisjoint(map(type, given)):
+                raise TypeError("a column holds a type that Arrow would silently change")
+            return pa.array(column, self._type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise _misfit(given, self._field, items, first, error) from error
 
 
 def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import itertools
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
@@ -145,7 +146,8 @@ def _maker(as_: TypeHint, names: tuple[str, ...]) -> Callable[[list[_Column]], I
             f"as_ takes tuple, dict, Row, 'scalar', a dataclass or a NamedTuple, not {as_!r}"
         )
     if as_ is dict:
-        return lambda columns: [dict(zip(names, row, strict=True)) for row in _tuples(columns)]
+        # No frame of Python for a row, and one dict at a time: the collector looks at what is held.
+        return lambda columns: map(dict, map(zip, itertools.repeat(names), _tuples(columns)))
     if is_row_class(as_):
         return _rows_of(names)
     fields = record_fields(as_)

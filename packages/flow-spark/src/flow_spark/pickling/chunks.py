@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import time
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ FRAME_BYTES: Final = 512 * 1024
 
 _FIRST_ROWS: Final = 64
 _MOST_ROWS: Final = 2048
+_MOST_OBJECTS: Final = 200
+"""Of what Python's collector has to look at, with two more objects for each item while it is taken
+apart or put together: less than the 700 new ones after which it does."""
 _MOST_AT_ONCE: Final = 64
 _PATIENCE_S: Final = 0.05
 
@@ -69,7 +73,7 @@ def chunks(items: Iterator[Any], sender: Sender) -> Iterator[Chunk]:
             if large > FRAME_BYTES:
                 size = max(1, size // 2)
             elif len(chunk) == size and large < FRAME_BYTES // 2:
-                size = min(2 * size, _MOST_ROWS)
+                size = min(2 * size, _MOST_OBJECTS if gc.is_tracked(chunk[-1]) else _MOST_ROWS)
         if failed is not None:
             raise failed
         if not chunk:
