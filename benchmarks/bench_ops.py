@@ -87,6 +87,7 @@ class CreditHop:
         self._source = iter(range(items))
         self._on_next = on_next
         self._items: deque[int] = deque()
+        self._granted = 0
         self._lock = threading.Lock()
         self._busy = False
         self._ended = False
@@ -97,16 +98,26 @@ class CreditHop:
         self.grant(self._credit)
 
     def grant(self, credit: int) -> None:
-        """Have `credit` items produced, by the thread that calls."""
+        """Have `credit` items produced, by the thread that calls or one that does so already."""
+        with self._lock:
+            self._granted += credit
+            if self._granted > credit:
+                return
         items = self._items
-        for n in itertools.islice(self._source, credit):
-            items.append(n)
-            if not self._busy:
+        while credit:
+            left = credit
+            for n in itertools.islice(self._source, credit):
+                items.append(n)
+                if not self._busy:
+                    self._schedule()
+                left -= 1
+            if left:
+                self._ended = True
                 self._schedule()
-            credit -= 1
-        if credit:
-            self._ended = True
-            self._schedule()
+                return
+            with self._lock:
+                self._granted -= credit
+                credit = self._granted
 
     def _schedule(self) -> None:
         with self._lock:

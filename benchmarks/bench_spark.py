@@ -46,12 +46,14 @@ from rich.table import Table
 
 import flow_core as flow
 from flow_spark import WriteSubscriber, from_dataframe, session, to_dataframe, write
-from rounds import Case, Curve, grow, record_cases, settings
+from rounds import Case, Curve, grow, ratios, record_cases, settings
 
 SMALL, LARGE = 10_000, 50_000
 """The rows of a batch."""
 AT_A_TIME = 500
 """Rows that become columns at once by hand: of 250 to 50,000 the fastest."""
+SELDOM = 6
+"""In how many rounds the slow ways that have no mark are timed once."""
 REPEAT = 3
 """How often the 336,776 flights are in the file, so that Spark's fixed time per job counts less."""
 
@@ -67,8 +69,8 @@ class Way:
     work: Callable[[], object]
     mark: float | None = None
     """What its wall time must not exceed, as a ratio to the floor."""
-    seldom: bool = False
-    """Whether it is slow, and timed in every second round only."""
+    every: int = 1
+    """In how many rounds it is timed once: more for what is slow and has no mark."""
     wall: list[float] = field(default_factory=list[float])
     cpu: list[float] = field(default_factory=list[float])
 
@@ -108,7 +110,7 @@ def compare(title: str, groups: dict[str, Sequence[Way]], *, items: int, rounds:
     for number in range(rounds):
         for name, ways in groups.items():
             for way in reversed(ways) if number % 2 else ways:
-                if not way.seldom or number % 2 == 0:
+                if number % way.every == 0:
                     gc.collect()
                     cpu, wall = cpu_seconds(), time.perf_counter()
                     result = way.work()
@@ -145,17 +147,17 @@ def same(name: str, way: Way, expected: dict[str, object], result: object) -> No
 def as_case(way: Way) -> Case:
     """The same, for the report."""
     ours = way.mark is not None or way.name.startswith("from_dataframe")
-    return Case(way.name, way.work, way.mark, times=way.wall, by="flow" if ours else "pyspark")
+    by = "flow" if ours else "pyspark"
+    return Case(way.name, way.work, way.mark, times=way.wall, by=by, every=way.every)
 
 
 def add_rows(table: Table, ways: Sequence[Way], items: int) -> None:
     floor = ways[0]
-    wall_of_floor, cpu_of_floor = statistics.median(floor.wall), statistics.median(floor.cpu)
     for way in ways:
         wall, cpu = statistics.median(way.wall), statistics.median(way.cpu)
-        by_round = [one / other for one, other in zip(way.wall, floor.wall, strict=False)]
-        ratio = wall / wall_of_floor
-        spread = "" if way.seldom else f"{min(by_round):.2f}–{max(by_round):.2f}"
+        by_wall = ratios(way.wall, floor.wall, way.every)
+        by_cpu = ratios(way.cpu, floor.cpu, way.every)
+        ratio = statistics.median(by_wall)
         rounds = f", {len(way.wall)} rounds" if len(way.wall) != len(floor.wall) else ""
         verdict = ""
         if way.mark is not None:
@@ -164,10 +166,10 @@ def add_rows(table: Table, ways: Sequence[Way], items: int) -> None:
             f"  {way.name}{rounds}",
             f"{wall / items * 1e9:.0f}",
             f"{ratio:.2f}",
-            spread,
+            f"{min(by_wall):.2f}–{max(by_wall):.2f}",
             verdict,
             f"{cpu / items * 1e9:.0f}",
-            f"{cpu / cpu_of_floor:.2f}",
+            f"{statistics.median(by_cpu):.2f}",
         )
 
 
@@ -228,7 +230,7 @@ def compare_flights(spark: SparkSession, rows: int, rounds: int) -> None:
         ways = (
             Way("mapInArrow by hand", lambda: flights_by_hand(df, flights)),
             Way("absorbed stages", lambda: flights_by_absorption(df, flights), 1.05),
-            Way("DataFrame.rdd", lambda: flights_by_rdd(df, flights), seldom=True),
+            Way("DataFrame.rdd", lambda: flights_by_rdd(df, flights)),
         )
         compare("flights on local[2]", {"parse, filter, derive": ways}, items=items, rounds=rounds)
 
@@ -363,16 +365,16 @@ def compare_stages(spark: SparkSession, rows: int, rounds: int) -> None:
         counted = [
             Way("mapInArrow by hand", at(lambda: one_counted_by_hand(one))),
             Way("absorbed stages", at(lambda: stages.one_flow().count().single()), 1.05),
-            Way("scalar Arrow UDFs", at(lambda: by_udfs(one).count()), seldom=True),
+            Way("scalar Arrow UDFs", at(lambda: by_udfs(one).count()), every=SELDOM),
         ]
         counted_of_three = [
             Way("mapInArrow by hand", at(lambda: three_counted_by_hand(three))),
             Way("absorbed stages", at(lambda: stages.three_flow().count().single()), 1.05),
-            Way("scalar Arrow UDFs", at(lambda: by_udfs(three).count()), seldom=True),
+            Way("scalar Arrow UDFs", at(lambda: by_udfs(three).count()), every=SELDOM),
         ]
         if size == SMALL:  # an RDD knows nothing of batches
-            counted.append(Way("DataFrame.rdd", stages.one_by_rdd, seldom=True))
-            counted_of_three.append(Way("DataFrame.rdd", stages.three_by_rdd, seldom=True))
+            counted.append(Way("DataFrame.rdd", stages.one_by_rdd, every=SELDOM))
+            counted_of_three.append(Way("DataFrame.rdd", stages.three_by_rdd, every=SELDOM))
         groups[f"counted, 1 column, batches of {size:,}"] = counted
         groups[f"counted, 3 columns, batches of {size:,}"] = counted_of_three
         groups[f"given back, 1 column, batches of {size:,}"] = (
@@ -443,8 +445,22 @@ def pushed_by_hand(df: DataFrame) -> Iterator[pa.RecordBatch]:
     listener.close()
 
 
+def told(items: Iterable[Any]) -> tuple[int, int]:
+    """As `consumed`, by a function that is called with each item."""
+    count = total = 0
+
+    def on_next(item: Any) -> None:
+        nonlocal count, total
+        count += 1
+        total += item if type(item) is int else item[0]
+
+    for item in items:
+        on_next(item)
+    return count, total
+
+
 def subscribed(items: flow.Flow[Any]) -> tuple[int, int]:
-    """As `consumed`, by a function that gets each item."""
+    """As `told`, by a flow."""
     count = total = 0
     done = threading.Event()
     failed: list[BaseException] = []
@@ -473,6 +489,9 @@ def compare_in(spark: SparkSession, rows: int, rounds: int) -> None:
         def by_hand(df: DataFrame = df) -> tuple[int, int]:
             return consumed(rows_of(pushed_by_hand(df)))
 
+        def by_hand_told(df: DataFrame = df) -> tuple[int, int]:
+            return told(rows_of(pushed_by_hand(df)))
+
         def by_arrow(df: DataFrame = df) -> tuple[int, int]:
             return consumed(rows_of(df.toArrow().to_batches()))
 
@@ -489,12 +508,17 @@ def compare_in(spark: SparkSession, rows: int, rounds: int) -> None:
             Way("pushed over TCP, by hand", by_hand),
             Way("toArrow(), all in memory", by_arrow),
             Way("from_dataframe, iterated", by_flow, 1.1),
+            Way("toLocalIterator()", by_local_iterator, every=2),
+        )
+        groups[f"{name}, to a function"] = (
+            Way("pushed over TCP, by hand", by_hand_told),
             Way("from_dataframe, subscribed", by_subscriber, 1.1),
-            Way("toLocalIterator()", by_local_iterator, seldom=True),
         )
     compare("rows of a DataFrame, taken one by one", groups, items=rows, rounds=rounds)
     for name, ways in groups.items():
         medians = {way.name: statistics.median(way.wall) for way in ways}
+        if "toLocalIterator()" not in medians:
+            continue
         faster = medians["toLocalIterator()"] / medians["from_dataframe, iterated"]
         verdict = "≥" if faster >= 5 else "<"
         print(f"{name}: {faster:.1f} times as fast as toLocalIterator(), {verdict} 5")

@@ -12,9 +12,10 @@ INTRODUCTION = """\
 
 What `nox -s bench` found on one machine; run it to see what it finds on yours. Each case is timed
 beside the least that could do its work, the floor, and beside other libraries, in turn, round by
-round. In each round the results must be equal. A figure is the median of the rounds, the spread is
-from the fastest round to the slowest. Ratios are to the floor: those hold on other machines,
-nanoseconds do not. CPU time counts, but wall time where threads wait for each other, and on Spark.
+round. In each round the results must be equal, and has its own ratio to the floor. A figure is the
+median of the rounds, and the spread is from the least to the greatest. Ratios hold on other
+machines, nanoseconds do not. CPU time counts, but wall time where threads wait for each other, and
+on Spark.
 
 How it is done, and what each script measures: [benchmarks](../../benchmarks/README.md). Where the
 time goes: [performance](../design/performance.md). Every figure: [results.json](results.json).
@@ -166,7 +167,6 @@ def _marks(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
         for row in table["rows"]:
             for mark in row["marks"]:
                 theirs = rxjava_of(table, row, java)
-                in_us = mark["unit"] == "µs"
                 rows.append(
                     (
                         mark["met"],
@@ -175,10 +175,7 @@ def _marks(tables: Sequence[Entry], java: Sequence[Entry]) -> str:
                             row["name"],
                             f"≤ {_limit(mark['mark'])}{_unit(mark['unit'])}",
                             f"{_value(mark)}{_unit(mark['unit'])}",
-                            _spread(
-                                mark if "low" in mark else row,
-                                row["ns"] / row["ratio"] / 1e3 if in_us else 1,
-                            ),
+                            _spread(mark if "low" in mark else row),
                             "met" if mark["met"] else "**missed**",
                             f"{_figure(theirs['ratio'])} ×" if theirs else "",
                         ),
@@ -321,10 +318,10 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def _spread(row: Entry, unit: float = 1) -> str:
+def _spread(row: Entry) -> str:
     if "low" not in row:
         return ""
-    return f"{_figure(row['low'] * unit)}–{_figure(row['high'] * unit)}"
+    return f"{_figure(row['low'])}–{_figure(row['high'])}"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,6 +1,7 @@
 """Cases that are timed in turn, round by round: a machine that slows down slows all of them.
 
-A figure is the median over the rounds; what is compared is a ratio to the case that is the floor.
+A figure is the median over the rounds. What is compared is a ratio to the case that is the floor:
+the median of the ratios of each round, so that what slowed down both of them is in neither.
 What is printed is also recorded, a line of JSON for each table, in the file that the environment
 names by `FLOW_BENCH_RECORD`: `report.py` makes its pages of that.
 """
@@ -66,6 +67,8 @@ class Case:
     """Whose it is: "flow", "python", "pyspark", or one of `PEERS`."""
     beside: str | None = None
     """The name of the case that is its floor, or None if that is the floor of all."""
+    every: int = 1
+    """In how many rounds it is timed once: more for what is slow and has no mark."""
 
     @property
     def median(self) -> float:
@@ -73,12 +76,18 @@ class Case:
 
     def marks(self, ratio: float, items: int) -> list[dict[str, object]]:
         """What it is held to: the mark, the value, the unit of both, and whether it was met."""
-        found = ((ratio, self.mark, "×"), (self.median / items * 1e6, self.mark_us, "µs"))
-        return [
-            {"mark": mark, "value": value, "unit": unit, "met": value <= mark}
-            for value, mark, unit in found
-            if mark is not None
-        ]
+        marks: list[dict[str, object]] = []
+        if self.mark is not None:
+            met = ratio <= self.mark
+            marks.append({"mark": self.mark, "value": ratio, "unit": "×", "met": met})
+        if self.mark_us is not None:
+            low, value, high = (
+                seconds / items * 1e6 for seconds in (min(self.times), self.median, max(self.times))
+            )
+            met = value <= self.mark_us
+            mark = {"mark": self.mark_us, "value": value, "unit": "µs", "met": met}
+            marks.append(mark | {"low": low, "high": high})
+        return marks
 
     def verdict(self, ratio: float, items: int) -> str:
         """Its marks, each with whether it was met."""
@@ -93,6 +102,22 @@ def floor_of(case: Case, cases: Sequence[Case]) -> Case:
     if case.beside is None:
         return cases[0]
     return next(each for each in cases if each.name == case.beside)
+
+
+def by_round(case: Case, cases: Sequence[Case]) -> list[float]:
+    """The ratio of a case to its floor, in each round that both were timed in."""
+    return ratios(case.times, floor_of(case, cases).times, case.every)
+
+
+def ratios(times: Sequence[float], of_floor: Sequence[float], every: int = 1) -> list[float]:
+    """What `times` are of those of a floor that were taken in the same rounds.
+
+    Args:
+        times: of a case.
+        of_floor: of its floor, in each round.
+        every: in how many rounds the case was timed once.
+    """
+    return [one / other for one, other in zip(times, of_floor[::every], strict=True)]
 
 
 def python(name: str, work: Callable[[], object]) -> Case:
@@ -133,30 +158,29 @@ def compare(
         key: what the report and the guard know the table by; None leaves it to the details.
 
     Returns:
-        The ratio of each case's median to that of its floor, by name.
+        The ratio of each case to its floor, by name.
     """
     if not settings.peers:
         cases = tuple(case for case in cases if case.by not in PEERS)
     rounds = settings.rounds or rounds
     _time(title, cases, rounds, clock, same)
-    ratios: dict[str, float] = {}
     table = Table(title=title, title_justify="left")
     for heading in ("case", f"ns / {unit}", "ratio", "spread", "mark"):
         table.add_column(heading, justify="left" if heading == "case" else "right")
+    found: dict[str, float] = {}
     for case in cases:
-        floor = floor_of(case, cases).median
-        ratios[case.name] = ratio = case.median / floor
-        low, high = min(case.times) / floor, max(case.times) / floor
+        of = by_round(case, cases)
+        found[case.name] = ratio = statistics.median(of)
         table.add_row(
             case.name,
             f"{case.median / items * 1e9:.0f}",
             f"{ratio:.2f}",
-            f"{low:.2f}–{high:.2f}",
+            f"{min(of):.2f}–{max(of):.2f}",
             case.verdict(ratio, items),
         )
     _print(table, items, rounds, plural or f"{unit}s")
     record_cases(title, key, cases, unit=unit, items=items, rounds=rounds, clock=clock)
-    return ratios
+    return found
 
 
 @dataclass
@@ -189,7 +213,7 @@ def versus(
         clock: as in `compare`.
 
     Returns:
-        The ratio of the medians of each pair, by name.
+        The ratio of each pair, by name.
     """
     rounds = settings.rounds or rounds
     cases = [
@@ -200,17 +224,17 @@ def versus(
     table = Table(title=f"{title}: ns / item", title_justify="left")
     for heading in ("case", *ways, "ratio", "spread", "mark"):
         table.add_column(heading, justify="left" if heading == "case" else "right")
-    ratios: dict[str, float] = {}
+    found: dict[str, float] = {}
     rows: list[dict[str, object]] = []
     for pair, (first, second) in zip(pairs, cases, strict=True):
-        ratios[pair.name] = ratio = first.median / second.median
-        by_round = [one / other for one, other in zip(first.times, second.times, strict=True)]
+        of = ratios(first.times, second.times)
+        found[pair.name] = ratio = statistics.median(of)
         table.add_row(
             pair.name,
             f"{first.median / items * 1e9:.0f}",
             f"{second.median / items * 1e9:.0f}",
             f"{ratio:.2f}",
-            f"{min(by_round):.2f}–{max(by_round):.2f}",
+            f"{min(of):.2f}–{max(of):.2f}",
             first.verdict(ratio, items),
         )
         rows.append(
@@ -220,15 +244,15 @@ def versus(
                 "ns": first.median / items * 1e9,
                 "beside_ns": second.median / items * 1e9,
                 "ratio": ratio,
-                "low": min(by_round),
-                "high": max(by_round),
-                "rounds": len(by_round),
+                "low": min(of),
+                "high": max(of),
+                "rounds": len(of),
                 "marks": first.marks(ratio, items),
             }
         )
     _print(table, items, rounds, "items")
     record("versus", title, None, rows, ways=ways, items=items, rounds=rounds, clock=clock)
-    return ratios
+    return found
 
 
 @dataclass
@@ -267,7 +291,8 @@ def grow(
         clock: as in `compare`.
 
     Returns:
-        The slope of each curve by name: that of the straight line nearest to its points.
+        The slope of each curve by name: that of the straight line nearest to its points, in the
+        middle of those of all rounds.
     """
     rounds = settings.rounds or rounds
     expected: dict[int, object] = {}
@@ -294,13 +319,13 @@ def grow(
     rows: list[dict[str, object]] = []
     for curve in curves:
         of = [seconds[curve.name, size] for size in sizes]
-        slopes[curve.name] = slope = _slope(sizes, _medians(of))
-        by_round = [_slope(sizes, each) for each in zip(*of, strict=True)]
-        end = _end(sizes, _medians(of), _medians(floor))
+        each_round = [_slope(sizes, each) for each in zip(*of, strict=True)]
+        slopes[curve.name] = slope = statistics.median(each_round)
         ends = [
             _end(sizes, one, other)
             for one, other in zip(zip(*of, strict=True), zip(*floor, strict=True), strict=True)
         ]
+        end = statistics.median(ends)
         marks: list[dict[str, object]] = []
         if curve.mark is not None:
             met, straight = slope <= curve.mark, end <= BEND
@@ -313,7 +338,7 @@ def grow(
             curve.name,
             *(f"{median * 1e6:,.0f}" for median in _medians(of)),
             f"{slope:.2f}",
-            f"{min(by_round):.2f}–{max(by_round):.2f}",
+            f"{min(each_round):.2f}–{max(each_round):.2f}",
             f"{'≤' if marks[0]['met'] else '>'} {curve.mark}" if marks else "",
             f"{end:+.2f}",
             f"{'≤' if marks[1]['met'] else '>'} {BEND}" if marks else "",
@@ -324,10 +349,10 @@ def grow(
                 "by": "python" if curve.mark is None else "flow",
                 "seconds": _medians(of),
                 "ratio": slope,
-                "low": min(by_round),
-                "high": max(by_round),
+                "low": min(each_round),
+                "high": max(each_round),
                 "end": end,
-                "rounds": len(by_round),
+                "rounds": len(each_round),
                 "marks": marks,
             }
         )
@@ -479,18 +504,18 @@ def record_cases(
     floors = {id(floor_of(case, cases)) for case in cases}
     rows: list[dict[str, object]] = []
     for case in cases:
-        floor = floor_of(case, cases)
-        ratio = case.median / floor.median
+        of = by_round(case, cases)
+        ratio = statistics.median(of)
         rows.append(
             {
                 "name": case.name,
                 "by": "floor" if id(case) in floors else case.by,
-                "beside": floor.name,
+                "beside": floor_of(case, cases).name,
                 "ns": case.median / items * 1e9,
                 "ratio": ratio,
-                "low": min(case.times) / floor.median,
-                "high": max(case.times) / floor.median,
-                "rounds": len(case.times),
+                "low": min(of),
+                "high": max(of),
+                "rounds": len(of),
                 "marks": case.marks(ratio, items),
             }
         )

@@ -21,6 +21,8 @@ from flow_jvm import missing_tools, prepare  # noqa: E402 - see above
 __all__ = ["measure", "missing"]
 
 OPTIONS = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+LIMIT_S = 300
+"""A case takes some seconds; one that takes so long hangs."""
 
 
 def missing() -> list[str]:
@@ -37,6 +39,9 @@ def measure(cache: Path, rounds: int) -> list[dict[str, object]]:
 
     Returns:
         For each its key, its name, nanoseconds, and its ratio to the loop.
+
+    Raises:
+        subprocess.SubprocessError: if one fails, or hangs.
     """
     classpath = os.pathsep.join(prepare(HERE, cache).classpath)
     command = (shutil.which("java") or "java", *OPTIONS, "-cp", classpath, "flow.bench.Bench")
@@ -49,5 +54,5 @@ def measure(cache: Path, rounds: int) -> list[dict[str, object]]:
 
 
 def _lines(*command: str) -> list[str]:
-    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
     return run.stdout.splitlines()

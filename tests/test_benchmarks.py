@@ -49,7 +49,7 @@ class Clock:
         return work
 
 
-def test_a_ratio_is_that_of_the_medians_and_the_first_round_is_not_counted(
+def test_a_ratio_is_taken_in_each_round_and_the_first_round_is_not_counted(
     load: Callable[[str], ModuleType],
 ) -> None:
     rounds, clock = load("rounds"), Clock()
@@ -61,7 +61,31 @@ def test_a_ratio_is_that_of_the_medians_and_the_first_round_is_not_counted(
         rounds=3,
         clock=clock,
     )
-    assert ratios == {"floor": 1, "slow": 3}
+    assert ratios == {"floor": 1, "slow": 4}
+    assert rounds.tables[-1]["rows"][1]["low"] == 3
+
+
+def test_what_slows_down_a_whole_round_is_in_no_ratio(load: Callable[[str], ModuleType]) -> None:
+    rounds, clock = load("rounds"), Clock()
+    rounds.compare(
+        "title",
+        rounds.Case("floor", clock.takes(1, 1, 9, 2)),
+        rounds.Case("twice as slow", clock.takes(2, 2, 18, 4)),
+        items=1,
+        rounds=3,
+        clock=clock,
+    )
+    row = rounds.tables[-1]["rows"][1]
+    assert (row["low"], row["ratio"], row["high"]) == (2, 2, 2)
+
+
+def test_a_case_of_every_second_round_is_compared_with_its_floor_in_those(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds = load("rounds")
+    floor = rounds.Case("floor", lambda: None, times=[1, 100, 2, 100, 3])
+    slow = rounds.Case("slow", lambda: None, times=[5, 10, 15], every=2)
+    assert rounds.by_round(slow, [floor, slow]) == [5, 5, 5]
 
 
 def test_cases_with_different_results_are_refused(load: Callable[[str], ModuleType]) -> None:
@@ -138,7 +162,7 @@ def test_what_is_printed_is_recorded_with_its_marks(
     ]
     assert table["rows"][1]["marks"] == [
         {"mark": 2.0, "value": 3, "unit": "×", "met": False},
-        {"mark": 4e6, "value": 3e6, "unit": "µs", "met": True},
+        {"mark": 4e6, "value": 3e6, "unit": "µs", "met": True, "low": 3e6, "high": 3e6},
     ]
 
 

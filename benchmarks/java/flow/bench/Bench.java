@@ -59,6 +59,7 @@ public final class Bench {
       rx[round] = timed(chosen.rx(), rxTimes) / chosen.items();
       ratios[round] = rx[round] / floor[round];
     }
+    double ratio = median(ratios);
     Arrays.sort(ratios);
     return String.format(
         Locale.ROOT,
@@ -68,7 +69,7 @@ public final class Bench {
         chosen.name(),
         median(floor),
         median(rx),
-        median(rx) / median(floor),
+        ratio,
         ratios[0],
         ratios[rounds - 1],
         rounds);

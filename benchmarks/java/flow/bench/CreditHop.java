@@ -14,6 +14,7 @@ final class CreditHop implements Runnable {
   private final Sum sum;
   private final ConcurrentLinkedQueue<Integer> queue = new ConcurrentLinkedQueue<>();
   private final AtomicInteger work = new AtomicInteger();
+  private final AtomicInteger granted = new AtomicInteger();
   private final CountDownLatch done = new CountDownLatch(1);
   private int produced;
   private int consumed;
@@ -33,13 +34,20 @@ final class CreditHop implements Runnable {
   }
 
   private void grant(int credit) {
-    int end = Math.min(items, produced + credit);
-    while (produced < end) {
-      queue.offer(produced++);
-      if (work.getAndIncrement() == 0) {
-        pool.execute(this);
-      }
+    if (granted.getAndAdd(credit) != 0) {
+      return; // the other thread produces right now, and goes on with it
     }
+    int left = credit;
+    do {
+      int end = Math.min(items, produced + left);
+      while (produced < end) {
+        queue.offer(produced++);
+        if (work.getAndIncrement() == 0) {
+          pool.execute(this);
+        }
+      }
+      left = granted.addAndGet(-left);
+    } while (left != 0);
   }
 
   @Override
