@@ -34,6 +34,14 @@ EXTRAS = {
 }
 REACTIVEX = ("4.0.4", "5.1.0", "6.1.0")
 
+SOAKED = "packages/flow-ops/tests/registry/test_soak.py"
+BROKEN = (  # what Spark stands on
+    "packages/flow-spark/tests/cluster/test_faults.py",
+    "packages/flow-spark/tests/cluster/test_crashes.py",
+    "packages/flow-spark/tests/cluster/test_kafka.py",
+    "tests/faults/test_jvm.py",
+)
+
 EXPLORED = {
     "flow-multicast": ("connectables/test_connect_interleave.py", "test_interleave.py"),
     "flow-ops": ("coordination", "threads", "test_interleave.py"),
@@ -204,9 +212,9 @@ def examples(session: nox.Session) -> None:
     session.install("-r", "examples/requirements.txt", *dependencies("test", "examples"))
     pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     # Apart from Spark, whose threads and files would look like something left behind.
-    soaking = ("packages/flow-ops/tests/registry/test_soak.py", "-m", "not cluster")
+    soaking = (SOAKED, "-m", "not cluster", "--numprocesses=auto")
     env = soak_times() if os.environ.get("CI") else {}
-    session.run("pytest", "tests/faults", *soaking, "--numprocesses=auto", env=env)
+    session.run("pytest", "tests/faults", *soaking, env=env)
     session.run("pytest", *pages, "tests", "--ignore=tests/faults", *session.posargs)
     modules = [package.replace("-", "_") for package in PACKAGES]
     session.run("pytest", "--doctest-modules", "--pyargs", *modules)
@@ -310,8 +318,7 @@ def soak(session: nox.Session) -> None:
     """
     install(session, "flow-core", "flow-ops", "flow-multicast")
     session.install(*dependencies("test"))
-    folder = "packages/flow-ops/tests/registry"
-    files = (f"{folder}/test_soak.py", f"{folder}/test_bounded.py")
+    files = (SOAKED, "packages/flow-ops/tests/registry/test_bounded.py")
     files += ("packages/flow-multicast/tests/test_churn.py",)
     session.run("pytest", *files, "--timeout=1800", *session.posargs, env=soak_times())
 
@@ -325,6 +332,23 @@ def spark(session: nox.Session) -> None:
     folders = ("packages/flow-spark/tests", "tests/faults/test_jvm.py")
     env = {name: os.environ.get(name, value) for name, value in SPARK.items()}
     session.run("pytest", *folders, *options, env=env)
+
+
+@nox.session(python=NEWEST, reuse_venv=False)
+def faults(session: nox.Session) -> None:
+    """Break what flows stand on, Spark as well, and soak for a minute: ten times, in two hours.
+
+    FLOW_TIMES says how often.
+    """
+    install(session, *PACKAGES)
+    session.install(*dependencies("test"))
+    soak_a_minute = {name: short for name, (_, short) in SOAK.items()}
+    for _ in range(int(os.environ.get("FLOW_TIMES", "10"))):
+        here = ("tests/faults", SOAKED, "-m", "not cluster", "--numprocesses=auto")
+        session.run("pytest", *here, *session.posargs, env=soak_a_minute)
+        session.run(
+            "pytest", *BROKEN, "-m", "cluster", "--timeout=600", *session.posargs, env=SPARK
+        )
 
 
 # Sessions that come with their subject go here: docs.
