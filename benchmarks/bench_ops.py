@@ -28,9 +28,9 @@ import flow_core as flow
 from flow_core import Subscriber
 from flow_ops import GroupedFlow, concat, flat_map, group_by, merge, observe_on, zip
 from peers import consumed, loose
-from rounds import Case, compare, peer, python
+from rounds import MANY, Case, compare, peer, python
 
-HOPS = 50_000
+HOPS = 100_000
 PEER_HOPS = 2_000
 """As many as ReactiveX can be asked for, which starts a task for each."""
 MERGED = 40_000
@@ -219,6 +219,7 @@ def hops(items: int = HOPS) -> None:
         python("queue.Queue(128)", partial(hop_over_queue, items)),
         items=items,
         clock=time.perf_counter,
+        rounds=MANY,
         key="observe-on",
     )
 
@@ -348,6 +349,7 @@ def merging(items: int = MERGED) -> None:
         peer("reactivex", partial(four_by_reactivex, items)),
         items=items,
         clock=time.perf_counter,
+        rounds=MANY,
         key="merge",
     )
 

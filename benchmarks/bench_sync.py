@@ -18,7 +18,7 @@ from streamz import Stream
 import flow_core as flow
 from flow_core import Flow
 from peers import consumed, loose
-from rounds import Case, compare, peer, python
+from rounds import MANY, Case, compare, peer, python
 
 CHAIN_WORK = 60_000
 """Items times functions called of a chain in one round."""
@@ -162,6 +162,7 @@ def chain(stages: int, work: int = CHAIN_WORK) -> None:
         peer("streamz", summed(by_streamz)),
         peer("aiostream", summed(by_aiostream)),
         items=items,
+        rounds=MANY,
         key=f"chain-{stages}",
     )
 
@@ -208,6 +209,7 @@ def reduced(items: int = REDUCED) -> None:
         peer("reactivex", by_reactivex),
         peer("aiostream", lambda: asyncio.run(by_aiostream())),
         items=items,
+        rounds=MANY,
         key="reduce",
     )
 
@@ -281,6 +283,7 @@ def cut(items: int = CUT) -> None:
         peer("streamz, slice", summed(by_streamz)),
         peer("aiostream", summed(by_aiostream)),
         items=items,
+        rounds=MANY,
         key="take-skip",
     )
 

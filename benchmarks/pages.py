@@ -241,12 +241,12 @@ def _whose(table: Entry, row: Entry) -> str:
 
 def _rounds(table: Entry) -> str:
     """How many rounds there were, and which cases had others."""
-    others = [
-        f"{count} of {row['name']}"
-        for row in table["rows"]
-        if (count := row.get("rounds", table["rounds"])) != table["rounds"]
-    ]
-    return ", but ".join([f"{table['rounds']} rounds", *filter(None, [", ".join(others)])])
+    fewer: dict[int, list[str]] = {}
+    for row in table["rows"]:
+        if (count := row.get("rounds", table["rounds"])) != table["rounds"]:
+            fewer.setdefault(count, []).append(row["name"])
+    others = [f"{count} of {' and '.join(names)}" for count, names in fewer.items()]
+    return ", but ".join([f"{table['rounds']} rounds", *filter(None, ["; ".join(others)])])
 
 
 def _pairs(table: Entry) -> str:

@@ -25,6 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 PEERS = ("reactivex", "aiostream", "streamable", "streamz")
+ENOUGH = 7
+"""How many rounds a figure takes at least."""
+MANY = 21
+"""How many it takes where work is short and its mark is near to what it takes."""
 LAST = 3
 """How many of the largest sizes say how something grows at its end."""
 BEND = 0.05
@@ -137,7 +141,7 @@ def compare(
     title: str,
     *cases: Case,
     items: int,
-    rounds: int = 7,
+    rounds: int = ENOUGH,
     clock: Callable[[], float] = time.process_time,
     same: Callable[[object], object] = lambda result: result,
     unit: str = "item",
@@ -150,7 +154,8 @@ def compare(
         title: what all cases do.
         cases: the first is the floor, 1.0 by definition, of all that name no other.
         items: how many items one run handles.
-        rounds: how often each case is timed; one more round goes first and is not counted.
+        rounds: how often each case is timed; one more round goes first and is not counted. Other
+            libraries, which are slow, are timed in as many as are `ENOUGH`.
         clock: CPU seconds of the process by default; `time.perf_counter` where work waits.
         same: what of a result must be equal in all cases, in each round.
         unit: what an item is called in the table.
@@ -163,6 +168,9 @@ def compare(
     if not settings.peers:
         cases = tuple(case for case in cases if case.by not in PEERS)
     rounds = settings.rounds or rounds
+    for case in cases:
+        if case.by in PEERS:
+            case.every = max(1, rounds // ENOUGH)
     _time(title, cases, rounds, clock, same)
     table = Table(title=title, title_justify="left")
     for heading in ("case", f"ns / {unit}", "ratio", "spread", "mark"):
@@ -199,7 +207,7 @@ def versus(
     *pairs: Pair,
     items: int,
     ways: tuple[str, str],
-    rounds: int = 7,
+    rounds: int = ENOUGH,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, float]:
     """Time pairs in turn and print a row for each.
@@ -270,7 +278,7 @@ def grow(
     *curves: Curve,
     axis: str,
     sizes: Sequence[int],
-    rounds: int = 7,
+    rounds: int = ENOUGH,
     times: int = 1,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, float]:
@@ -469,16 +477,17 @@ def _time(
 ) -> None:
     """Run each case once, then all of them `rounds` times in turn; compare what each round gave."""
     _same(title, [(case.name, same(case.work())) for case in cases])
-    for _ in range(rounds):
-        results: list[object] = []
+    for number in range(rounds):
+        results: list[tuple[str, object]] = []
         for case in cases:
+            if number % case.every:
+                continue
             gc.collect()
             start = clock()
             result = case.work()
             case.times.append(clock() - start)
-            results.append(result)
-        named = zip(cases, results, strict=True)
-        _same(title, [(case.name, same(result)) for case, result in named])
+            results.append((case.name, result))
+        _same(title, [(name, same(result)) for name, result in results])
 
 
 def _print(table: Table, items: int, rounds: int, things: str) -> None:

@@ -137,6 +137,24 @@ def test_a_case_is_compared_with_the_floor_that_it_names(
     assert rows[2]["marks"][0]["met"]
 
 
+def test_other_libraries_are_timed_in_seven_rounds_however_many_there_are(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rounds, clock = load("rounds"), Clock()
+    rounds.compare(
+        "title",
+        rounds.python("floor", clock.takes(*range(1, 23))),
+        rounds.peer("reactivex", clock.takes(1)),
+        items=1,
+        rounds=21,
+        clock=clock,
+    )
+    floor, reactivex = rounds.tables[-1]["rows"]
+    assert (floor["rounds"], reactivex["rounds"]) == (21, 7)
+    # The first round is not counted: of the floor it took 1 s.
+    assert (reactivex["high"], reactivex["ratio"], reactivex["low"]) == (1 / 2, 1 / 11, 1 / 20)
+
+
 def test_what_is_printed_is_recorded_with_its_marks(
     load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,8 +422,9 @@ def test_the_report_says_which_cases_had_fewer_rounds(
     load: Callable[[str], ModuleType],
 ) -> None:
     found = results([])
-    found["tables"][0]["rows"][1]["rounds"] = 4
-    assert "7 rounds, but 4 of iterated" in load("pages").overview(found)
+    iterated, subscribed = found["tables"][0]["rows"][1:]
+    iterated["rounds"] = subscribed["rounds"] = 4
+    assert "7 rounds, but 4 of iterated and subscribed" in load("pages").overview(found)
 
 
 def test_all_that_the_guard_times_is_recorded(load: Callable[[str], ModuleType]) -> None:
