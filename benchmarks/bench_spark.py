@@ -536,28 +536,66 @@ ROW_GROUP = 500_000
 ARROW = pa.schema([("n", pa.int64()), ("half", pa.float64()), ("text", pa.string())])
 
 
+def batch_by_hand(items: list[tuple[int, float, str]]) -> pa.RecordBatch:
+    columns = zip(*items, strict=True)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, ARROW.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
 def batches_by_hand(rows: int) -> Iterator[pa.RecordBatch]:
     items = map(made, range(rows))
     while chunk := list(itertools.islice(items, AT_A_TIME)):
-        columns = zip(*chunk, strict=True)
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, ARROW.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+        yield batch_by_hand(chunk)
+
+
+class HandSpool:
+    """One Parquet file: what a program needs that has nothing else to do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "spool.parquet"
+        self._writer = pq.ParquetWriter(
+            self._file, ARROW, compression="none", use_dictionary=False, write_statistics=False
+        )
+        self._group: list[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._group.append(batch)
+        if len(self._group) * AT_A_TIME == ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._group))
+        self._group.clear()
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        if self._group:
+            self._flush()
+        self._writer.close()
+        return spark.read.schema(COLUMNS).parquet(str(self._file))
 
 
 def spooled_by_hand(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
-    file = folder / "spool.parquet"
-    with pq.ParquetWriter(
-        file, ARROW, compression="none", use_dictionary=False, write_statistics=False
-    ) as writer:
-        group: list[pa.RecordBatch] = []
-        for batch in batches_by_hand(rows):
-            group.append(batch)
-            if len(group) * AT_A_TIME == ROW_GROUP:
-                writer.write_table(pa.Table.from_batches(group))
-                group.clear()
-        if group:
-            writer.write_table(pa.Table.from_batches(group))
-    return spark.read.schema(COLUMNS).parquet(str(file))
+    spool = HandSpool(folder)
+    for batch in batches_by_hand(rows):
+        spool.write(batch)
+    return spool.frame(spark)
+
+
+def told_by_hand(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
+    """The same, by a function that is called with each item, as a subscriber is."""
+    spool, items = HandSpool(folder), list[tuple[int, float, str]]()
+
+    def on_next(item: tuple[int, float, str]) -> None:
+        items.append(item)
+        if len(items) == AT_A_TIME:
+            spool.write(batch_by_hand(items))
+            items.clear()
+
+    for n in range(rows):
+        on_next(made(n))
+    if items:
+        spool.write(batch_by_hand(items))
+    return spool.frame(spark)
 
 
 def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
@@ -580,6 +618,11 @@ def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
 
         def written_by_hand() -> int:
             df = spooled_by_hand(spark, rows, folder)
+            df.write.mode("overwrite").parquet(str(folder / "hand"))
+            return written(folder / "hand")
+
+        def written_by_function() -> int:
+            df = told_by_hand(spark, rows, folder)
             df.write.mode("overwrite").parquet(str(folder / "hand"))
             return written(folder / "hand")
 
@@ -606,6 +649,9 @@ def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
             "Parquet files, written by Spark": (
                 Way("Parquet spool, by hand", written_by_hand),
                 Way("write", written_by_operator, 1.1),
+            ),
+            "Parquet files, written by Spark, by a function of each item": (
+                Way("Parquet spool, by hand", written_by_function),
                 Way("WriteSubscriber", written_by_subscriber, 1.1),
             ),
         }

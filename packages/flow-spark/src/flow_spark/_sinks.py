@@ -59,8 +59,8 @@ def to_dataframe(
 
     If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
     run when it is counted, written or joined. A flow of this process is run at once, to its end, in
-    bounded memory: what is more than a few MiB goes through Parquet files, which are removed when
-    the session of `session()` or this process ends.
+    bounded memory: what is more than a MiB goes through Parquet files, which are removed when the
+    session of `session()` or this process ends.
 
     >>> import flow_core as flow
     >>> odd = flow.range(10).pipe(on_spark(session)).filter(lambda n: n % 2)  # doctest: +SKIP
@@ -130,7 +130,7 @@ def write(
         spool: where the items of a flow of this process wait. A path of this machine, which the
             executors see too, on a shared file system; or a URL (``hdfs://…``, ``s3a://…``) under
             which Spark itself puts them. None takes a temporary folder, which is enough for
-            ``local`` masters, or the memory, for up to 32 MiB.
+            ``local`` masters; other clusters are sent up to 32 MiB without one.
 
     Returns:
         An operator that runs the flow and gives None. Demand: of a flow of this process, bounded,

@@ -37,6 +37,9 @@ __all__ = [
 IN_MEMORY_BYTES: Final = 32 * 2**20
 """How much is sent to Spark at once; more of it goes through files."""
 
+WORTH_A_FILE_BYTES: Final = 2**20
+"""The same where this process can write files that the cluster reads, which soon takes less."""
+
 _ROW_GROUP_BYTES: Final = 16 * 2**20
 
 _NAME_ONE: Final = (
@@ -220,7 +223,8 @@ class Spool:
         self._way_out: Final = way_out
         self._waiting: list[ArrowBatch] = []
         self._weight = 0
-        self._limit = IN_MEMORY_BYTES
+        place = shares_disk(session) if inside is None else local_folder(inside) is not None
+        self._limit = min(IN_MEMORY_BYTES, WORTH_A_FILE_BYTES) if place else IN_MEMORY_BYTES
         self._store: _Store | None = None
 
     def write(self, batch: ArrowBatch) -> None:

@@ -249,6 +249,24 @@ def test_all_types_come_through_memory_and_through_files(
     assert list(from_dataframe(df, as_=tuple, ordered=True)) == rows
 
 
+@pytest.mark.parametrize(("rows", "in_files"), [(10_000, False), (200_000, True)])
+def test_what_is_more_than_a_few_thousand_rows_goes_through_a_file_if_there_is_a_place(
+    spark: SparkSession, tmp_path: Path, rows: int, in_files: bool
+) -> None:
+    df = flow.range(rows).pipe(to_dataframe(spark, schema=int, spool=tmp_path))
+
+    assert bool(list(tmp_path.rglob("*.parquet"))) is in_files
+    assert df.count() == rows
+
+
+def test_without_a_place_more_is_sent_in_memory(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_spool, "shares_disk", lambda _: False)
+
+    assert flow.range(200_000).pipe(to_dataframe(spark, schema=int)).count() == 200_000
+
+
 def test_an_empty_flow_is_a_dataframe_without_rows(spark: SparkSession) -> None:
     assert flow.range(0).pipe(to_dataframe(spark, schema=int)).collect() == []
 

@@ -86,6 +86,9 @@ class ArrowSchema(Protocol):
     @abstractmethod
     def __iter__(self) -> Iterator[ArrowField]: ...
 
+    @abstractmethod
+    def __hash__(self) -> int: ...
+
 
 class ArrowArray(Protocol):
     """A ``pyarrow.Array``."""

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 from flow_spark.errors import SchemaMismatchError
-from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowType, pa
+from flow_spark.items.arrow import (
+    ArrowArray,
+    ArrowBatch,
+    ArrowField,
+    ArrowSchema,
+    ArrowType,
+    pa,
+)
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.shapes import (
     Convert,
@@ -60,7 +68,7 @@ def to_batches(
         SchemaMismatchError: if an item does not fit; says which, and which field of it.
     """
     iterator = iter(items)
-    makers = [_Maker(field) for field in schema.arrow]
+    makers = _makers(schema.arrow)
     left = rows
     portions: list[list[ArrowArray]] = []
     while portion := list(itertools.islice(iterator, min(left, PORTION))):
@@ -81,7 +89,7 @@ def _joined(portions: list[list[ArrowArray]], schema: ItemSchema) -> ArrowBatch:
 
 
 def _to_columns(
-    items: list[Any], names: tuple[str, ...], makers: list[_Maker], first: int
+    items: list[Any], names: tuple[str, ...], makers: tuple[_Maker, ...], first: int
 ) -> list[ArrowArray]:
     if len(names) == 1:
         plain = makers[0].plain(items)
@@ -234,6 +242,11 @@ class _Maker:
             return pa.array(column, self._type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise _misfit(given, self._field, items, first, error) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _makers(schema: ArrowSchema) -> tuple[_Maker, ...]:
+    return tuple(map(_Maker, schema))
 
 
 def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
