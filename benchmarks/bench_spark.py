@@ -508,7 +508,7 @@ def compare_in(spark: SparkSession, rows: int, rounds: int) -> None:
             Way("pushed over TCP, by hand", by_hand),
             Way("toArrow(), all in memory", by_arrow),
             Way("from_dataframe, iterated", by_flow, 1.1),
-            Way("toLocalIterator()", by_local_iterator, every=2),
+            Way("toLocalIterator()", by_local_iterator),
         )
         groups[f"{name}, to a function"] = (
             Way("pushed over TCP, by hand", by_hand_told),

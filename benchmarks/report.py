@@ -41,7 +41,7 @@ SCRIPTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bench_core.py": ONCE,
     "bench_spark.py": (
         ("stages", "--rows", "1000000", "--rounds", "45"),
-        ("in", "out", "--rows", "2000000", "--rounds", "9"),
+        ("flights", "in", "out", "--rows", "2000000", "--rounds", "9"),
         ("growth", "--rows", "2000000", "--rounds", "7"),
     ),
 }
