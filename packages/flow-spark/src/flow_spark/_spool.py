@@ -223,8 +223,7 @@ class Spool:
         self._way_out: Final = way_out
         self._waiting: list[ArrowBatch] = []
         self._weight = 0
-        place = shares_disk(session) if inside is None else local_folder(inside) is not None
-        self._limit = min(IN_MEMORY_BYTES, WORTH_A_FILE_BYTES) if place else IN_MEMORY_BYTES
+        self._limit = min(IN_MEMORY_BYTES, WORTH_A_FILE_BYTES)
         self._store: _Store | None = None
 
     def write(self, batch: ArrowBatch) -> None:
@@ -237,7 +236,10 @@ class Spool:
         self._waiting.append(batch)
         self._weight += batch.nbytes
         if self._weight >= self._limit:
-            self._flush()
+            if self._store is None and self._weight < IN_MEMORY_BYTES and not self._has_place():
+                self._limit = IN_MEMORY_BYTES
+            else:
+                self._flush()
 
     def frame(self) -> DataFrame:
         """All batches as a DataFrame; nothing may be added afterwards."""
@@ -261,11 +263,17 @@ class Spool:
     def _flush(self) -> None:
         if self._store is None:
             self._store = self._made()
-            if isinstance(self._store, _LocalStore):
-                self._limit = _ROW_GROUP_BYTES
+            local = isinstance(self._store, _LocalStore)
+            self._limit = _ROW_GROUP_BYTES if local else IN_MEMORY_BYTES
         waiting, self._waiting, self._weight = self._waiting, [], 0
         if waiting:
             self._store.write(waiting)
+
+    def _has_place(self) -> bool:
+        """Whether this process can write files that the cluster reads."""
+        if self._inside is None:
+            return shares_disk(self._session)
+        return local_folder(self._inside) is not None
 
     def _made(self) -> _Store:
         inside = self._inside
