@@ -10,7 +10,8 @@ import asyncio
 import queue
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import final
+from concurrent.futures import Executor, Future
+from typing import Any, final
 
 import reactivex
 from reactivex import operators as rx
@@ -31,6 +32,8 @@ from flow_multicast import (
 )
 from flow_ops import (
     buffer_boundary,
+    buffer_toggle,
+    buffer_when,
     buffer_with_time,
     combine_latest,
     concat,
@@ -45,16 +48,20 @@ from flow_ops import (
     merge,
     observe_on,
     on_backpressure_buffer,
+    on_processes,
     ordered_merge,
     parallel,
     sequence_equal,
     skip_last_with_time,
     take_last_with_time,
     window_boundary,
+    window_toggle,
+    window_when,
     window_with_count,
     window_with_time,
     zip,
 )
+from flow_rxcompat.rx import from_rx
 from rounds import ITEM, Store, weigh
 
 MARK = 64
@@ -92,6 +99,15 @@ class Stalled:
 
     def on_complete(self) -> None:
         pass
+
+
+@final
+class Stuck(Executor):
+    """A pool of processes that never begins."""
+
+    # Any: what Executor.submit is declared to take
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return Future()
 
 
 def one(_: object) -> int:
@@ -165,6 +181,17 @@ def waiting() -> None:
         waiting = stalled(made)
         loop.run_until_complete(asyncio.sleep(0))  # the tasks are made
         loop.run_until_complete(asyncio.sleep(0))  # and done
+        return waiting
+
+    def sent_nowhere(items: int) -> Stalled:
+        processes = on_processes(Stuck(), max_concurrency=1, prefetch=items + 1)
+        return stalled(ones(items + 1).pipe(processes).map(one))
+
+    def from_subject(items: int) -> Stalled:
+        subject = Subject[int]()
+        waiting = stalled(from_rx(subject, capacity=items))
+        for _ in range(items):
+            subject.on_next(ITEM)
         return waiting
 
     def in_queue(items: int) -> object:
@@ -303,6 +330,38 @@ def waiting() -> None:
                 ones(items).pipe(expand(lambda _: flow.empty(), capacity=items)), items
             ),
         ),
+        Store(
+            "expand, depth first, a level",
+            lambda items: stalled(
+                flow.just(ITEM)
+                .hide()
+                .pipe(
+                    expand(
+                        lambda _: flow.just(ITEM, ITEM).hide(),
+                        depth_first=True,
+                        capacity=items + 1,
+                    )
+                ),
+                items,
+            ),
+        ),
+        Store(
+            "window_toggle",
+            lambda items: stalled(
+                ones(items).pipe(
+                    window_toggle(
+                        concat(flow.just(0), flow.never()), lambda _: flow.never(), prefetch=items
+                    )
+                ),
+                1,
+            ),
+        ),
+        Store(
+            "window_when",
+            lambda items: stalled(ones(items).pipe(window_when(flow.never, prefetch=items)), 1),
+        ),
+        Store("on_processes", sent_nowhere),
+        Store("from_rx", from_subject),
         Store("for", iterated),
         Store("async for", awaited, free=left),
         Store("share", lambda items: stalled(ones(items).pipe(share(prefetch=items)))),
@@ -370,6 +429,23 @@ def kept() -> None:
             lambda items: stalled(
                 ones(items).pipe(buffer_boundary(flow.never(), max_size=items + 1)), 1
             ),
+        ),
+        Store(
+            "buffer_toggle",
+            lambda items: stalled(
+                ones(items).pipe(
+                    buffer_toggle(
+                        concat(flow.just(0), flow.never()),
+                        lambda _: flow.never(),
+                        max_size=items + 1,
+                    )
+                ),
+                1,
+            ),
+        ),
+        Store(
+            "buffer_when",
+            lambda items: stalled(ones(items).pipe(buffer_when(flow.never, max_size=items + 1)), 1),
         ),
         Store(
             "take_last_with_time",

@@ -385,8 +385,46 @@ def called(on_next: Callable[[int], None]) -> Callable[[], object]:
     return lambda: on_next(increment(1))
 
 
-def one(runs: int = RUNS) -> None:
+def one_alone(runs: int = RUNS) -> None:
     """The way of one element: its flow made, subscribed to, and completed."""
+
+    def subscribed(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: flow.just(1).subscribe(on_next)
+
+    def by_streamable(on_next: Callable[[int], None]) -> Callable[[], object]:
+        def work() -> None:
+            for n in stream((1,)):
+                on_next(n)
+
+        return work
+
+    def by_reactivex(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: reactivex.just(1).subscribe(on_next)
+
+    def by_streamz(on_next: Callable[[int], None]) -> Callable[[], object]:
+        def work() -> None:
+            source = Stream()
+            source.sink(on_next)
+            source.emit(1)
+
+        return work
+
+    compare(
+        "just(1) to a callback: assembly, subscription and completion",
+        python("an append", repeated(runs, lambda on_next: lambda: on_next(1))),
+        Case("subscribed", repeated(runs, subscribed), mark_us=4.0),
+        peer("streamable", repeated(runs, by_streamable)),
+        peer("reactivex", repeated(runs, by_reactivex)),
+        peer("streamz", repeated(runs, by_streamz)),
+        peer("aiostream", in_one_loop(runs, lambda: aio.just(1))),
+        items=runs,
+        unit="subscription",
+        key="one-element-alone",
+    )
+
+
+def one(runs: int = RUNS) -> None:
+    """The same with a stage."""
 
     def subscribed(on_next: Callable[[int], None]) -> Callable[[], object]:
         return lambda: flow.just(1).map(increment).subscribe(on_next)
@@ -461,6 +499,7 @@ def main() -> None:
     reduced()
     cut()
     awaited()
+    one_alone()
     one()
     one_assembled()
 

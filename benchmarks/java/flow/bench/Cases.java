@@ -66,6 +66,7 @@ final class Cases {
     add(cases, "reduce", "subscribed", ITEMS, Cases::reducedByHand, () -> reduced(false));
     add(cases, "reduce", HIDDEN, ITEMS, Cases::reducedByHand, () -> reduced(true));
     add(cases, "take-skip", "subscribed", ITEMS, Cases::cutByHand, Cases::cut);
+    add(cases, "one-element-alone", "subscribed", RUNS, Cases::aloneByHand, Cases::alone);
     add(cases, "one-element", "subscribed", RUNS, Cases::oneByHand, Cases::one);
     Flowable<Integer> once = Flowable.just(element).map(INCREMENT);
     add(
@@ -317,6 +318,22 @@ final class Cases {
 
   private static long cut() {
     return summed(Flowable.range(0, ITEMS).skip(ITEMS / 10).take(ITEMS / 10 * 8));
+  }
+
+  private static long aloneByHand() {
+    Sum sum = new Sum();
+    for (int run = 0; run < RUNS; run++) {
+      sum.accept(element);
+    }
+    return sum.total;
+  }
+
+  private static long alone() {
+    Sum sum = new Sum();
+    for (int run = 0; run < RUNS; run++) {
+      Flowable.just(element).subscribe(sum);
+    }
+    return sum.total;
   }
 
   private static long oneByHand() throws Throwable {

@@ -283,22 +283,16 @@ class Shape:
         return self._loops.setdefault(form, loop)
 
 
-def _shape(stages: tuple[_AnyStage, ...]) -> Shape:
-    """The one shape of stages with these templates."""
-    if len(stages) == 1:
-        key: tuple[int, ...] = (id(stages[0].template),)  # half of what a comprehension costs
-    else:
-        key = tuple([id(stage.template) for stage in stages])
-    shape = _shapes.get(key)
-    if shape is None:
-        made = Shape(tuple([stage.template for stage in stages]))
-        with _caching:
-            shape = _shapes.setdefault(key, made)
-            while len(_shapes) > _MAX_CACHED:
-                _shapes.pop(next(iter(_shapes)))
-        if shape is made:
-            # Its loops are known for as long as there is a program that may run them.
-            finalize(made, _forget, made.files)
+def _shape(key: tuple[int, ...], stages: tuple[_AnyStage, ...]) -> Shape:
+    """The one shape of stages with these templates, which had none when it was looked for."""
+    made = Shape(tuple([stage.template for stage in stages]))
+    with _caching:
+        shape = _shapes.setdefault(key, made)
+        while len(_shapes) > _MAX_CACHED:
+            _shapes.pop(next(iter(_shapes)))
+    if shape is made:
+        # Its loops are known for as long as there is a program that may run them.
+        finalize(made, _forget, made.files)
     return shape
 
 
@@ -320,14 +314,18 @@ class Program(Generic[T_contra, R_co]):
 
     def __init__(self, stages: Iterable[_AnyStage]) -> None:
         self.stages = stages = tuple(stages)
-        self.shape = shape = _shape(stages)
-        """What it has in common with all programs of these templates."""
         self.args: tuple[object, ...]
         """The arguments of all stages."""
-        if len(stages) == 1:
-            self.args = stages[0].args
+        key: tuple[int, ...]
+        if len(stages) == 1:  # by itself: half of what two comprehensions cost
+            stage = stages[0]
+            self.args = stage.args
+            key = (id(stage.template),)
         else:
             self.args = tuple([arg for stage in stages for arg in stage.args])
+            key = tuple([id(stage.template) for stage in stages])
+        self.shape = shape = _shapes.get(key) or _shape(key, stages)
+        """What it has in common with all programs of these templates."""
         self.limit = self.demand_cap = UNBOUNDED
         """The most items of the upstream that can be used, if a leading ``take`` says so; and the
         most that can come out."""

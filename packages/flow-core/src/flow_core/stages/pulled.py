@@ -135,7 +135,11 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
                 self._requested = requested if requested < UNBOUNDED else UNBOUNDED  # noqa: FURB136
                 if self._unbounded:
                     self._requested = UNBOUNDED
-        self.signal()
+        # As signal, which would cost a call where somebody is at work: within on_subscribe, and
+        # where a subscriber asks for more.
+        self._missed = True
+        if self._permit:
+            self.signal()
 
     def cancel(self) -> None:
         """See `Subscription.cancel`. The thread that drains closes the source, if one does."""

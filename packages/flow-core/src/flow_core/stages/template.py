@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import CO_COROUTINE
 from keyword import iskeyword
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from flow_core.errors import FlowError
@@ -224,19 +224,9 @@ class Stage(Generic[T_contra, R_co]):
                 f"({', '.join(template.params)}), not {len(args)}"
             )
         for index in template.lines.called:
-            if not callable(args[index]):
-                raise TypeError(
-                    f"{template.name}() takes a function as {template.params[index]!r}, not "
-                    f"{args[index]!r}"
-                )
-            code = getattr(args[index], "__code__", None)
-            if isinstance(code, CodeType) and code.co_flags & CO_COROUTINE:
-                raise TypeError(
-                    f"{template.name}() takes a function that gives its result at once; "
-                    f"{describe(args[index])} is a coroutine function, and nothing would await "
-                    "it: flow_ops.map_async awaits one for each item, and a lambda around it gives "
-                    "the coroutines themselves"
-                )
+            function = args[index]
+            if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
+                _check_function(template, index, function)
         self.template = template
         self.args = args
         self.site: Site | None = None
@@ -268,6 +258,22 @@ class Stage(Generic[T_contra, R_co]):
         where = self.assembled_at
         site = None if where is None else (where.rpartition(":")[0], int(where.rpartition(":")[2]))
         return (_restore, (self.template, self.args, site))
+
+
+def _check_function(template: Template, index: int, function: object) -> None:
+    """Refuse what is no function, or one whose result has to be awaited."""
+    if not callable(function):
+        raise TypeError(
+            f"{template.name}() takes a function as {template.params[index]!r}, not {function!r}"
+        )
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType) and code.co_flags & CO_COROUTINE:
+        raise TypeError(
+            f"{template.name}() takes a function that gives its result at once; "
+            f"{describe(function)} is a coroutine function, and nothing would await "
+            "it: flow_ops.map_async awaits one for each item, and a lambda around it gives "
+            "the coroutines themselves"
+        )
 
 
 def _restore(
