@@ -47,6 +47,7 @@ def cases() -> dict[str, Callable[[], object]]:
         "reduce": partial(bench_sync.reduced, 10_000),
         "take-skip": partial(bench_sync.cut, 10_000),
         "async-for": partial(bench_sync.awaited, 3_000),
+        "one-element-alone": partial(bench_sync.one_alone, 500),
         "one-element": partial(bench_sync.one, 500),
         "one-element-assembled": partial(bench_sync.one_assembled, 500),
         "map-just": partial(bench_inner.justs, 4_000),

@@ -40,7 +40,8 @@ IN_MEMORY_BYTES: Final = 32 * 2**20
 WORTH_A_FILE_BYTES: Final = 2**20
 """The same where this process can write files that the cluster reads, which soon takes less."""
 
-_ROW_GROUP_BYTES: Final = 16 * 2**20
+_ROW_GROUP_BYTES: Final = 4 * 2**20
+"""A part of the file that one task reads as a whole: few and large ones are shared out unevenly."""
 
 _NAME_ONE: Final = (
     "Name one: spool='/shared/folder' (which this process and all executors see under this path), "
@@ -200,6 +201,7 @@ class Spool:
 
     __slots__ = (
         "_columns",
+        "_filed",
         "_inside",
         "_limit",
         "_session",
@@ -224,6 +226,8 @@ class Spool:
         self._waiting: list[ArrowBatch] = []
         self._weight = 0
         self._limit = min(IN_MEMORY_BYTES, WORTH_A_FILE_BYTES)
+        self._filed: bool | None = None
+        """Whether it goes to files that this process writes; not asked as long as it is little."""
         self._store: _Store | None = None
 
     def write(self, batch: ArrowBatch) -> None:
@@ -235,11 +239,12 @@ class Spool:
         """
         self._waiting.append(batch)
         self._weight += batch.nbytes
+        if self._filed is None and self._weight >= self._limit:
+            self._filed = self._has_place()
+            # Parts of one size from the first one on: Spark's tasks share them.
+            self._limit = _ROW_GROUP_BYTES if self._filed else IN_MEMORY_BYTES
         if self._weight >= self._limit:
-            if self._store is None and self._weight < IN_MEMORY_BYTES and not self._has_place():
-                self._limit = IN_MEMORY_BYTES
-            else:
-                self._flush()
+            self._flush()
 
     def frame(self) -> DataFrame:
         """All batches as a DataFrame; nothing may be added afterwards."""
@@ -247,12 +252,11 @@ class Spool:
         if store is None and not self._waiting:
             # A client of Connect cannot send a table without rows.
             return _no_rows(self._session, self._columns)
-        if store is None:
+        if store is None and not self._filed:
             table = pa.Table.from_batches(self._waiting, schema=self._columns.arrow)
             self._waiting = []
             return frame_of(self._session, table, self._columns.spark())
-        self._flush()
-        return store.frame()
+        return self._flush().frame()
 
     def remove(self) -> None:
         """Remove the files; the DataFrame cannot be read any more."""
@@ -260,14 +264,12 @@ class Spool:
         if self._store is not None:
             self._store.remove()
 
-    def _flush(self) -> None:
-        if self._store is None:
-            self._store = self._made()
-            local = isinstance(self._store, _LocalStore)
-            self._limit = _ROW_GROUP_BYTES if local else IN_MEMORY_BYTES
+    def _flush(self) -> _Store:
+        store = self._store = self._store or self._made()
         waiting, self._waiting, self._weight = self._waiting, [], 0
         if waiting:
-            self._store.write(waiting)
+            store.write(waiting)
+        return store
 
     def _has_place(self) -> bool:
         """Whether this process can write files that the cluster reads."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 
 import flow_core as flow
@@ -79,6 +80,7 @@ each_place = pytest.mark.parametrize("numbers", [here, there])
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is too much for the memory."""
     monkeypatch.setattr(_spool, "IN_MEMORY_BYTES", 1)
+    monkeypatch.setattr(_spool, "_ROW_GROUP_BYTES", 1)
 
 
 def files(folder: Path) -> list[Path]:
@@ -257,6 +259,17 @@ def test_what_is_more_than_a_few_thousand_rows_goes_through_a_file_if_there_is_a
 
     assert bool(list(tmp_path.rglob("*.parquet"))) is in_files
     assert df.count() == rows
+
+
+def test_the_parts_of_a_spool_are_of_one_size_so_that_tasks_can_share_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow.range(1_700_000).pipe(to_dataframe(spark, schema=int, spool=tmp_path))
+
+    (file,) = tmp_path.rglob("*.parquet")
+    found = pq.ParquetFile(file).metadata
+    sizes = [found.row_group(part).num_rows for part in range(found.num_row_groups)]
+    assert sizes == [530_000, 530_000, 530_000, 110_000]
 
 
 def test_without_a_place_more_is_sent_in_memory(
