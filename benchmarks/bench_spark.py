@@ -52,6 +52,8 @@ SMALL, LARGE = 10_000, 50_000
 """The rows of a batch."""
 AT_A_TIME = 500
 """Rows that become columns at once by hand: of 250 to 50,000 the fastest."""
+AS_SPARK = 10_000
+"""As many as Spark itself takes at once, which is what most people would write."""
 SELDOM = 6
 """In how many rounds the slow ways that have no mark are timed once."""
 REPEAT = 3
@@ -538,9 +540,9 @@ def batch_by_hand(items: list[tuple[int, float, str]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
-def batches_by_hand(rows: int) -> Iterator[pa.RecordBatch]:
+def batches_by_hand(rows: int, at_a_time: int = AT_A_TIME) -> Iterator[pa.RecordBatch]:
     items = map(made, range(rows))
-    while chunk := list(itertools.islice(items, AT_A_TIME)):
+    while chunk := list(itertools.islice(items, at_a_time)):
         yield batch_by_hand(chunk)
 
 
@@ -553,15 +555,18 @@ class HandSpool:
             self._file, ARROW, compression="none", use_dictionary=False, write_statistics=False
         )
         self._group: list[pa.RecordBatch] = []
+        self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._group.append(batch)
-        if len(self._group) * AT_A_TIME == ROW_GROUP:
+        self._rows += batch.num_rows
+        if self._rows >= ROW_GROUP:
             self._flush()
 
     def _flush(self) -> None:
         self._writer.write_table(pa.Table.from_batches(self._group))
         self._group.clear()
+        self._rows = 0
 
     def frame(self, spark: SparkSession) -> DataFrame:
         if self._group:
@@ -570,9 +575,11 @@ class HandSpool:
         return spark.read.schema(COLUMNS).parquet(str(self._file))
 
 
-def spooled_by_hand(spark: SparkSession, rows: int, folder: Path) -> DataFrame:
+def spooled_by_hand(
+    spark: SparkSession, rows: int, folder: Path, at_a_time: int = AT_A_TIME
+) -> DataFrame:
     spool = HandSpool(folder)
-    for batch in batches_by_hand(rows):
+    for batch in batches_by_hand(rows, at_a_time):
         spool.write(batch)
     return spool.frame(spark)
 
@@ -600,6 +607,9 @@ def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
 
         def by_hand() -> tuple[int, int]:
             return summed(spooled_by_hand(spark, rows, folder))
+
+        def by_hand_as_spark() -> tuple[int, int]:
+            return summed(spooled_by_hand(spark, rows, folder, AS_SPARK))
 
         def by_table() -> tuple[int, int]:
             table = pa.Table.from_batches(batches_by_hand(rows)).combine_chunks()
@@ -639,6 +649,7 @@ def compare_out(spark: SparkSession, rows: int, rounds: int) -> None:
         groups: dict[str, Sequence[Way]] = {
             "a DataFrame, summed": (
                 Way("Parquet spool, by hand", by_hand),
+                Way(f"Parquet spool, by hand, {AS_SPARK:,} rows at once", by_hand_as_spark),
                 Way("createDataFrame(pyarrow.Table)", by_table),
                 Way("to_dataframe", by_flow, 1.1),
             ),
