@@ -44,7 +44,7 @@ BROKEN = (  # what Spark stands on
 
 EXPLORED = {
     "flow-multicast": ("connectables/test_connect_interleave.py", "test_interleave.py"),
-    "flow-ops": ("coordination", "threads", "test_interleave.py"),
+    "flow-ops": ("coordination", "registry", "threads", "test_interleave.py"),
 }
 
 # --- Pythons ------------------------------------------------------------------------------------
@@ -198,7 +198,8 @@ def tests(session: nox.Session, package: str) -> None:
         selected = session.posargs or ["-m", "not tck"]
         session.run("pytest", str(folder), *parallel, *selected)
         return
-    # Explored here is what all operators are made of; the operators, in the session `interleave`.
+    # Explored here is what all operators are made of, and each one where it is subscribed to and
+    # left; what else they do, in the session `interleave`.
     explored = [str(folder / name) for name in EXPLORED.get(package, ())]
     session.run("pytest", str(folder), *parallel, *(["-m", "not interleave"] if explored else []))
     if explored:

@@ -126,7 +126,11 @@ class _Levels(IterableSource[Flow[T]]):
         yield self._flow
         waiting = self._waiting
         while waiting:
-            yield _made(self._mapper, waiting.popleft())
+            try:
+                item = waiting.popleft()
+            except IndexError:  # it was cancelled, and what waited was let go of
+                return
+            yield _made(self._mapper, item)
 
     def __repr__(self) -> str:
         return "levels"
@@ -164,6 +168,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
     ) -> None:
         super().__init__(downstream, mapper.label)
         self._source: Flow[T] | None = source
+        """The upstream, until it is on the stack."""
         self._mapper = mapper
         self._capacity = capacity
         self._stack: list[BufferedInput[T] | One[T]] = []
@@ -172,7 +177,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
 
     def open(self) -> None:
         """See `Coordinator.open`."""
-        source, self._source = self._source, None
+        source = self._source
         if source is not None:
             self._enter(source)
 
@@ -239,6 +244,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
     def _enter(self, flow: Flow[T]) -> None:
         level: BufferedInput[T] = BufferedInput(self, 1)
         self._stack.append(level)
+        self._source = None  # not before: a walk that has neither is at its end
         self.connect(flow, level)
         if self.over:
             level.close()

@@ -1,0 +1,168 @@
+"""Each operator under every schedule, within one preemption fewer than other tests have.
+
+What is true under every interleaving is proved of what operators are made of. This is for the state
+that each one has of its own: nobody can forget to look whether it is touched too early.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.errors import MissingBackpressureError
+from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
+from flow_core.testing.interleave import (
+    Body,
+    Exhaustive,
+    Scenario,
+    bound,
+    explore_all,
+    thread_per_task,
+)
+
+pytestmark = pytest.mark.interleave
+
+UNCERTAIN = frozenset(("endless", "selective", "closing"))
+"""Kinds of pipelines of which it depends on threads and time what they give."""
+CUT_BY_TIME = frozenset(("take_with_time", "take_until_with_time"))
+ITEMS = 2
+
+
+def exhaust(body: Body) -> None:
+    modules = ["flow_core.serial", "flow_core.executors", "flow_ops"]
+    explore_all(body, strategy=Exhaustive(max(1, bound() - 1)), modules=modules)
+
+
+class Run:
+    """A pipeline behind a source that is told what to send."""
+
+    def __init__(self, pipeline: Any, surroundings: Any, request: int = 0) -> None:
+        self.clock = VirtualClock()
+        self.source = TestPublisher[int]()
+        self.subscriber = TestSubscriber[Any](request)
+        self.flow = pipeline.make(flow.Flow(self.source), surroundings(thread_per_task, self.clock))
+        self._sent = 0
+
+    def subscribe(self) -> None:
+        self.flow.subscribe(self.subscriber)
+
+    def send(self) -> None:
+        """Send as much as was requested, and the end after the last item."""
+        source = self.source
+        while self._sent < ITEMS and source.subscribed and source.outstanding > 0:
+            self._sent += 1
+            source.next(self._sent - 1)
+        if self._sent == ITEMS and not (source.cancelled or source.terminated):
+            source.complete()
+
+    def send_the_rest(self) -> None:
+        for _ in range(ITEMS + 1):
+            self.clock.advance_by(9)
+            if not self.source.cancelled:
+                self.send()
+        self.clock.advance_by(9)
+
+
+def certain(pipeline: Any) -> bool:
+    """Whether it gives the same items each time."""
+    return UNCERTAIN.isdisjoint(pipeline.kinds) and pipeline.registered not in CUT_BY_TIME
+
+
+def alone(pipeline: Any, surroundings: Any) -> list[Any]:
+    """What it gives in one thread."""
+    clock = VirtualClock()
+    subscriber = TestSubscriber[Any]()
+    made = pipeline.make(flow.range(ITEMS), surroundings(lambda task: task(), clock))
+    made.subscribe(subscriber)
+    clock.advance_by(9)
+    return subscriber.items
+
+
+@pytest.mark.checklist("X06")
+def test_what_is_requested_while_it_is_being_subscribed_comes(
+    pipeline: Any, surroundings: Any
+) -> None:
+    expected = alone(pipeline, surroundings)
+
+    def body() -> Scenario:
+        clock = VirtualClock()
+        made = pipeline.make(flow.range(ITEMS).hide(), surroundings(thread_per_task, clock))
+        subscriber = TestSubscriber[Any](0)
+
+        def check() -> None:
+            clock.advance_by(9)
+            check_result(pipeline, subscriber, expected)
+
+        return Scenario(
+            lambda: made.subscribe(subscriber), lambda: subscriber.request(9), check=check
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("X06")
+def test_what_is_requested_while_items_come_comes(pipeline: Any, surroundings: Any) -> None:
+    expected = alone(pipeline, surroundings)
+
+    def body() -> Scenario:
+        run = Run(pipeline, surroundings, 1)
+        run.subscribe()
+
+        def check() -> None:
+            run.send_the_rest()
+            check_result(pipeline, run.subscriber, expected)
+
+        return Scenario(run.send, lambda: run.subscriber.request(9), check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("X06")
+def test_who_cancels_while_it_is_being_subscribed_cancels_the_upstream(
+    pipeline: Any, surroundings: Any
+) -> None:
+    def body() -> Scenario:
+        run = Run(pipeline, surroundings, 9)
+
+        def check() -> None:
+            run.clock.advance_by(9)
+            run.subscriber.assert_rules_kept().assert_not_terminated()
+            assert run.source.cancelled or not run.source.subscribed
+
+        return Scenario(run.subscribe, run.subscriber.cancel, check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("X06")
+def test_who_cancels_while_items_come_cancels_the_upstream(
+    pipeline: Any, surroundings: Any, dropped: Any
+) -> None:
+    expected = alone(pipeline, surroundings)
+
+    def body() -> Scenario:
+        run = Run(pipeline, surroundings, 9)
+        run.subscribe()
+
+        def check() -> None:
+            run.clock.advance_by(9)
+            run.subscriber.assert_rules_kept()
+            if certain(pipeline):
+                assert run.subscriber.items == expected[: len(run.subscriber.items)]
+            assert run.source.cancelled or run.source.terminated or not run.source.subscribed
+
+        return Scenario(run.send, run.subscriber.cancel, check=check)
+
+    exhaust(body)
+    due = MissingBackpressureError if "closing" in pipeline.kinds else ()
+    assert [error for error in dropped.errors if not isinstance(error, due)] == []
+
+
+def check_result(pipeline: Any, subscriber: TestSubscriber[Any], expected: list[Any]) -> None:
+    if certain(pipeline):
+        subscriber.assert_result(*expected)
+    else:
+        subscriber.assert_rules_kept()
+        assert subscriber.terminated, "it did not end"
