@@ -120,6 +120,32 @@ def test_what_is_requested_while_items_come_comes(pipeline: Any, surroundings: A
 
 
 @pytest.mark.checklist("X06")
+def test_an_error_while_demand_comes_is_told_once(
+    pipeline: Any, surroundings: Any, dropped: Any
+) -> None:
+    def body() -> Scenario:
+        run = Run(pipeline, surroundings, 1)
+        run.subscribe()
+        error = ValueError("upstream")
+
+        def fail() -> None:
+            if run.source.subscribed and not run.source.terminated:
+                run.source.error(error)
+
+        def check() -> None:
+            fail()  # an executor may have subscribed late
+            run.clock.advance_by(9)
+            run.subscriber.assert_rules_kept()
+            assert run.subscriber.error is error
+
+        return Scenario(fail, lambda: run.subscriber.request(9), check=check)
+
+    exhaust(body)
+    # A window and the flow of windows fail with the same error, and one subscriber gets it once.
+    assert {repr(error) for error in dropped.errors} <= {repr(ValueError("upstream"))}
+
+
+@pytest.mark.checklist("X06")
 def test_who_cancels_while_it_is_being_subscribed_cancels_the_upstream(
     pipeline: Any, surroundings: Any
 ) -> None:

@@ -256,15 +256,15 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         """The inner flow has ended, or steps back since the flow is over."""
         with self._lock:
             turn = self._inner is inner
+            if error is not None and turn and not self.gate.cancelled:
+                self._errors.append(error)  # first: who finds its turn over looks for errors
+                error = None
             if turn:
                 self._inner = None
                 self._emitted += inner.produced
             inner.receive = hooks.drop_item
         if error is not None:
-            if not turn or self.gate.cancelled:
-                hooks.drop_error(error)
-            else:
-                self._errors.append(error)
+            hooks.drop_error(error)
         if turn:
             self.signal()
 
