@@ -6,6 +6,7 @@ that each one has of its own: nobody can forget to look whether it is touched to
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -56,6 +57,17 @@ class Run:
             source.next(self._sent - 1)
         if self._sent == ITEMS and not (source.cancelled or source.terminated):
             source.complete()
+
+    def fail(self, error: BaseException) -> None:
+        """Send `error`, unless all is over or nobody has subscribed yet."""
+        if self.source.subscribed and not self.source.terminated:
+            self.source.error(error)
+
+    def ask_badly(self) -> None:
+        """Request no item, as soon as there is a subscription."""
+        while (subscription := self.subscriber._subscription) is None:
+            time.sleep(1)  # virtual: until nobody else can go on
+        subscription.request(0)
 
     def send_the_rest(self) -> None:
         for _ in range(ITEMS + 1):
@@ -128,17 +140,13 @@ def test_an_error_while_demand_comes_is_told_once(
         run.subscribe()
         error = ValueError("upstream")
 
-        def fail() -> None:
-            if run.source.subscribed and not run.source.terminated:
-                run.source.error(error)
-
         def check() -> None:
-            fail()  # an executor may have subscribed late
+            run.fail(error)  # an executor may have subscribed late
             run.clock.advance_by(9)
             run.subscriber.assert_rules_kept()
             assert run.subscriber.error is error
 
-        return Scenario(fail, lambda: run.subscriber.request(9), check=check)
+        return Scenario(lambda: run.fail(error), lambda: run.subscriber.request(9), check=check)
 
     exhaust(body)
     # A window and the flow of windows fail with the same error, and one subscriber gets it once.
@@ -184,6 +192,65 @@ def test_who_cancels_while_items_come_cancels_the_upstream(
     exhaust(body)
     due = MissingBackpressureError if "closing" in pipeline.kinds else ()
     assert [error for error in dropped.errors if not isinstance(error, due)] == []
+
+
+@pytest.mark.checklist("X06")
+def test_a_bad_request_while_it_is_being_subscribed_ends_it(
+    pipeline: Any, surroundings: Any, dropped: Any
+) -> None:
+    del dropped  # the error may be too late
+
+    def body() -> Scenario:
+        run = Run(pipeline, surroundings, 9)
+
+        def check() -> None:
+            run.clock.advance_by(9)
+            run.subscriber.assert_failure(ValueError, *run.subscriber.items)
+            assert run.source.cancelled or not run.source.subscribed
+
+        return Scenario(run.subscribe, run.ask_badly, check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("X06")
+def test_a_bad_request_while_items_come_ends_it(
+    pipeline: Any, surroundings: Any, dropped: Any
+) -> None:
+    del dropped  # see above
+
+    def body() -> Scenario:
+        run = Run(pipeline, surroundings, 9)
+        run.subscribe()
+
+        def check() -> None:
+            run.send_the_rest()
+            run.subscriber.assert_rules_kept()
+            assert run.subscriber.terminated
+            if not run.subscriber.completed:
+                assert run.source.cancelled or run.source.terminated or not run.source.subscribed
+
+        return Scenario(run.send, run.ask_badly, check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("X06")
+def test_who_cancels_while_demand_comes_cancels_the_upstream(
+    pipeline: Any, surroundings: Any
+) -> None:
+    def body() -> Scenario:
+        run = Run(pipeline, surroundings, 1)
+        run.subscribe()
+
+        def check() -> None:
+            run.clock.advance_by(9)
+            run.subscriber.assert_rules_kept().assert_not_terminated()
+            assert run.source.cancelled or not run.source.subscribed
+
+        return Scenario(lambda: run.subscriber.request(5), run.subscriber.cancel, check=check)
+
+    exhaust(body)
 
 
 def check_result(pipeline: Any, subscriber: TestSubscriber[Any], expected: list[Any]) -> None:
