@@ -457,14 +457,15 @@ class Coordinator(SerialDrain, Generic[R]):
         """The flow is over. Any thread."""
         with self._lock:
             self._receive = hooks.drop_item
-            inputs, self._inputs = self._inputs, {}
+            inputs = self._inputs
             upstreams = [one.upstream for one in inputs if one.upstream is not None]
             for one in inputs:
                 one.upstream = None
                 one.cut()
-            # Last: whoever sees it may send the terminal and call `closed` at once, and after that
+            # After that: whoever sees it may send the terminal and call `closed` at once, and then
             # no item may be sent and no handler may run.
             self.over = True
+            self._inputs = {}  # not before: to have no input left is to be complete
             self._missed = True  # whoever has the permit cleans up
         for upstream in upstreams:
             upstream.cancel()

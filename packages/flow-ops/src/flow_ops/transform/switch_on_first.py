@@ -252,7 +252,7 @@ class Rest(SerialDrain, Generic[T]):
             return
         hooks.drop_item(item)
         head = self._head
-        if head is not None:
+        if head is not None and not self._is_over:
             upstream = head.upstream  # read once: a cancel takes it away
             if upstream is not None:
                 upstream.cancel()
