@@ -247,6 +247,7 @@ class OwnThread:
         self._items = items
         self._requested = 0
         self._lock = threading.Lock()
+        self._waits = False
         self._more = threading.Semaphore(0)
         self._subscriber: Subscriber[int] | None = None
 
@@ -257,7 +258,9 @@ class OwnThread:
     def request(self, n: int, /) -> None:
         with self._lock:
             self._requested += n
-        self._more.release()
+            waits, self._waits = self._waits, False
+        if waits:  # else it would be paid for each request that the thread itself makes
+            self._more.release()
 
     def cancel(self) -> None:
         raise AssertionError("nobody cancels here")
@@ -267,10 +270,18 @@ class OwnThread:
         assert subscriber is not None
         on_next = subscriber.on_next
         for n in range(self._items):
-            while n >= self._requested:
-                self._more.acquire()
+            if n >= self._requested:
+                self._wait(n)
             on_next(n)
         subscriber.on_complete()
+
+    def _wait(self, n: int) -> None:
+        while True:
+            with self._lock:
+                if n < self._requested:
+                    return
+                self._waits = True
+            self._more.acquire()
 
 
 def at_once(*work: Callable[[], None]) -> None:
