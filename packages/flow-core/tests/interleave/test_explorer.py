@@ -465,6 +465,22 @@ class TestAfterwards:
         outside.join(5)
         assert kinds == [real]
 
+    def test_the_locks_with_which_real_threads_come_and_go_stay(self) -> None:
+        def locks() -> dict[str, Any]:
+            kinds = (type(threading.Lock()), type(threading.RLock()))
+            return {name: each for name, each in vars(threading).items() if type(each) in kinds}
+
+        before = locks()
+        within: list[dict[str, Any]] = []
+
+        def body() -> Scenario:
+            within.append(vars(threading).copy())
+            return two_increments()
+
+        look(body)
+        assert before
+        assert all(each[name] is lock for each in within for name, lock in before.items())
+
     def test_real_threads_end(self) -> None:
         before = threading.active_count()
         look(two_increments)

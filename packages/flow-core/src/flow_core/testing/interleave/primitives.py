@@ -551,10 +551,12 @@ def cooperative(scheduler: Scheduler, modules: Iterable[ModuleType]) -> Generato
                 if module.__name__ == __name__:
                     continue
                 replacement = _BY_ID.get(id(value))
-                if replacement is None and type(value) is _LOCK_TYPE and not value.locked():
-                    replacement = Lock()
-                elif replacement is None and type(value) is _RLOCK_TYPE:
-                    replacement = RLock()
+                # With those of `threading` itself real threads come and go, the explorer's too.
+                if replacement is None and module is not threading:
+                    if type(value) is _LOCK_TYPE and not value.locked():
+                        replacement = Lock()
+                    elif type(value) is _RLOCK_TYPE:
+                        replacement = RLock()
                 if replacement is not None:
                     replaced.append((module, name, value, replacement))
                     setattr(module, name, replacement)
