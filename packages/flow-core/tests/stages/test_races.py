@@ -138,6 +138,39 @@ def test_a_bad_request_waits_for_an_item_that_is_being_delivered(
     "stages",
     [
         lambda f: f.map(lambda n: n),
+        lambda f: f.filter(lambda n: True),
+        lambda f: f.flat_map_iterable(lambda n: [n]),
+        lambda f: f.on_error_return(0),
+    ],
+)
+def test_a_bad_request_between_items_of_another_thread_is_the_last_signal(
+    stages: Callable[[Flow[int]], Flow[Any]],
+) -> None:
+    """CPython 3.13 would close a loop that has just been entered, and let it go on."""
+    for _ in range(ROUNDS // 4):
+        publisher = TestPublisher[int](Violation.OVERFLOW | Violation.IGNORED_CANCEL)
+        subscriber = TestSubscriber[Any]()
+        stages(Flow(publisher)).subscribe(subscriber)
+
+        def send(publisher: Any = publisher, subscriber: Any = subscriber) -> None:
+            while not subscriber.terminated:
+                publisher.next(0)
+            publisher.next(0)
+
+        thread = Thread(target=send, daemon=True)
+        thread.start()
+        subscriber.await_items(9)
+        subscriber.subscription.request(0)
+        subscriber.await_terminal()
+        thread.join(TIMEOUT_S)
+        assert not thread.is_alive()
+        subscriber.assert_failure(ValueError, *subscriber.items)
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        lambda f: f.map(lambda n: n),
         lambda f: f.filter(lambda n: n % 2),
         lambda f: f.flat_map_iterable(lambda n: [n]),
         lambda f: f.buffer_with_count(2),

@@ -706,9 +706,8 @@ class _Generator:
             pulled = self._form is Form.PULL
             out.put(1, "closers = []" if pulled else "closers = gate.opened()")
         fed = self._form in (Form.FEED, Form.FEED_IF)
-        if fed and not self._handlers:
-            self._run(1)
-            return out
+        # Also where nothing is left to do: from outside of any `try`, CPython 3.13 lets `close` end
+        # a generator that another thread has just resumed, which then goes on.
         out.put(1, "try:")
         if self._handlers:
             self._handled(2)
@@ -729,6 +728,8 @@ class _Generator:
         if not fed:
             out.put(2, "if close is not None:")
             out.put(3, "close()")
+        elif not self._handlers:
+            out.put(2, "pass")
         return out
 
     def _states(self, depth: int) -> None:
