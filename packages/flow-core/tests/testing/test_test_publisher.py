@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -222,3 +223,40 @@ def test_a_probe_drops_what_comes_after_a_cancel() -> None:
 
 def raise_(error: Exception) -> None:
     raise error
+
+
+@pytest.fixture
+def frequent_switches() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("frequent_switches")
+def test_no_demand_is_lost_where_one_thread_requests_and_another_sends() -> None:
+    count = 20_000
+    for _ in range(4):
+        publisher, subscriber = TestPublisher[int](), TestSubscriber[int](count)
+        publisher.subscribe(subscriber)
+        request = subscriber.subscription.request
+        race(
+            lambda p=publisher: p.next(*range(count)),
+            lambda request=request: [request(1) for _ in range(count)],
+        )
+        assert publisher.outstanding == count
+
+
+@pytest.mark.usefixtures("frequent_switches")
+def test_a_cancel_by_another_thread_stops_who_sends() -> None:
+    for _ in range(100):
+        publisher, subscriber = TestPublisher[int](), TestSubscriber[int]()
+        publisher.subscribe(subscriber)
+
+        def send(publisher: TestPublisher[int] = publisher) -> None:
+            while not publisher.cancelled:
+                publisher.next(0)
+            publisher.complete()
+
+        race(send, lambda s=subscriber: s.await_items(3).cancel())
+        subscriber.assert_not_terminated()

@@ -135,6 +135,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
     __slots__ = (
         "__weakref__",
         "_conditional",
+        "_lock",
         "_on_request",
         "_subscriber",
         "_terminated",
@@ -155,6 +156,8 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         """What was requested and not yet sent."""
         self.second: _Link[T] | None = None
         """The subscription that SECOND_SUBSCRIPTION has handed over; it has to be cancelled."""
+        self._lock = Lock()
+        """Guards `outstanding`: requests may come from another thread than items."""
         self._violations = violations
         self._conditional = conditional
         self._on_request = on_request
@@ -188,18 +191,22 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         for item in items:
             if item is None and Violation.NONE_ITEM not in self._violations:
                 raise AssertionError("next(None): None is no item; allow Violation.NONE_ITEM")
+            subscriber = self._subscriber  # before it is looked at: a cancel lets it go
             if not self._allowed("next"):
                 break
             if not self.outstanding and Violation.OVERFLOW not in self._violations:
                 raise AssertionError(
                     f"next({item!r}) without demand; allow Violation.OVERFLOW, or request first"
                 )
-            subscriber = self._receiver()
+            if subscriber is None:
+                raise _nobody()
             # Before the call, which may request more.
-            self.outstanding = max(0, self.outstanding - 1)
+            with self._lock:
+                self.outstanding = max(0, self.outstanding - 1)
             if self._conditional and isinstance(subscriber, ConditionalSubscriber):
                 if not subscriber.try_on_next(item):
-                    self.outstanding += 1
+                    with self._lock:
+                        self.outstanding += 1
             else:
                 subscriber.on_next(item)
         return self
@@ -218,11 +225,10 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         """
         if Violation.CONCURRENCY not in self._violations:
             raise AssertionError("next_at_once() breaks §1.3; allow Violation.CONCURRENCY")
-        lock = Lock()
 
         def sender(item: T) -> Callable[[], object]:
             def send() -> None:
-                with lock:
+                with self._lock:
                     allowed = self._allowed("next_at_once")
                     self.outstanding = max(0, self.outstanding - 1)
                 if allowed:
@@ -235,26 +241,28 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
 
     def error(self, error: BaseException) -> None:
         """Fail with `error`: to the last subscriber, as all signals."""
+        subscriber = self._subscriber
         if self._allowed("error"):
-            self._terminated = True
-            self._last_receiver().on_error(error)
+            self._last(subscriber).on_error(error)
 
     def complete(self) -> None:
         """Complete: to the last subscriber, as all signals."""
+        subscriber = self._subscriber
         if self._allowed("complete"):
-            self._terminated = True
-            self._last_receiver().on_complete()
+            self._last(subscriber).on_complete()
 
     def __repr__(self) -> str:
         return "TestPublisher()"
 
     def _receiver(self) -> Subscriber[T]:
         if self._subscriber is None:
-            raise AssertionError("nobody has subscribed")
+            raise _nobody()
         return self._subscriber
 
-    def _last_receiver(self) -> Subscriber[T]:
-        subscriber = self._receiver()
+    def _last(self, subscriber: Subscriber[T] | None) -> Subscriber[T]:
+        self._terminated = True
+        if subscriber is None:
+            raise _nobody()
         self._release()
         return subscriber
 
@@ -283,9 +291,14 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         if bad is not None:
             self.error(bad)
             return
-        self.outstanding = add_demand(self.outstanding, n)
+        with self._lock:
+            self.outstanding = add_demand(self.outstanding, n)
         if self._on_request is not None:
             self._on_request(self, n)
+
+
+def _nobody() -> AssertionError:
+    return AssertionError("nobody has subscribed")
 
 
 @final
