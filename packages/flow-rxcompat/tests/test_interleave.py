@@ -9,7 +9,7 @@ import pytest
 
 from flow_core import Flow
 from flow_core.executors import Task
-from flow_core.testing import TestPublisher, TestSubscriber, recorded_drops
+from flow_core.testing import Drops, TestPublisher, TestSubscriber, recorded_drops
 from flow_core.testing.interleave import Body, Scenario, explore_all, step
 from flow_rxcompat._outlets import Counted, Outlet, Queued
 from flow_rxcompat.agera import (
@@ -536,6 +536,25 @@ def test_a_cancel_while_it_is_added_leaves_nothing_registered() -> None:
         return Scenario(loop.drain, subscriber.cancel, check=check)
 
     exhaust(body, *BRIDGE)
+
+
+def test_a_cancel_while_it_listens_to_a_repository_leaves_nothing_there(drops: Drops) -> None:
+    def body() -> Scenario:
+        loop, subscriber = TestLoop(), TestSubscriber[int](0)
+        with loop:
+            numbers = repositories.mutable_repository(0)
+        values = from_repository(numbers, loop=loop)
+
+        def check() -> None:
+            subscriber.cancel()
+            loop.drain()
+            drops.take_items()
+            numbers.accept(1)
+            assert not drops.take_items()  # nobody is there to lose it
+
+        return Scenario(lambda: values.subscribe(subscriber), subscriber.cancel, check=check)
+
+    exhaust(body, *BRIDGE, *OUTLET, "flow_rxcompat.agera.repositories")
 
 
 def test_a_flow_that_sends_while_it_is_left_is_cancelled() -> None:

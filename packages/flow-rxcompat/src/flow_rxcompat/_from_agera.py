@@ -104,6 +104,8 @@ class _Listener(Updatable, Generic[T]):
             return
         if tapped is not None:
             tapped.tap(outlet, current=current)
+            if outlet.over:
+                tapped.untap(outlet)  # a cancel meanwhile may have come before the tap
         _on(self._loop, lambda: self._add(current=current))
 
     def stop(self) -> None:
