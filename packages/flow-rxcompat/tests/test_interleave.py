@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable
 
 import pytest
 
+import flow_core as flow
 from flow_core import Flow
 from flow_core.executors import Task
 from flow_core.testing import Drops, TestPublisher, TestSubscriber, recorded_drops
@@ -20,7 +21,12 @@ from flow_rxcompat.agera import (
     repositories,
     reservoirs,
 )
-from flow_rxcompat.converters import from_agera, from_repository, to_repository, to_reservoir
+from flow_rxcompat.converters import (
+    from_agera,
+    from_repository,
+    to_repository,
+    to_reservoir,
+)
 from flow_rxcompat.signals import (
     UPDATE,
     Dispatcher,
@@ -517,6 +523,7 @@ def test_an_update_while_a_flow_runs_elsewhere_is_seen_by_a_later_run(
 # -- the converters
 
 BRIDGE = "flow_rxcompat._from_agera", "flow_rxcompat._to_agera"
+ERROR = LookupError("why")
 
 
 @pytest.mark.checklist("A04", "A08")
@@ -577,6 +584,69 @@ def test_a_flow_that_sends_while_it_is_left_is_cancelled() -> None:
             assert numbers.get() in {0, 1}
 
         return Scenario(lambda: upstream.accept(1), leave, check=check)
+
+    exhaust(body, *BRIDGE)
+
+
+@pytest.mark.parametrize("signal", ["item", "error", "end"])
+def test_a_run_that_is_left_changes_nothing_of_the_next_one(signal: str, drops: Drops) -> None:
+    def body() -> Scenario:
+        loop, first, second = TestLoop(), TestPublisher[int](), TestPublisher[int]()
+        runs, subscriber = iter([first, second]), TestSubscriber[int]()
+
+        def one() -> None: ...
+
+        with loop:
+            numbers = to_repository(flow.defer(lambda: Flow(next(runs))), 0)
+            numbers.add_updatable(one)
+
+        def send() -> None:
+            if signal == "item":
+                first.next(1)
+            else:
+                first.error(ERROR) if signal == "error" else first.complete()
+
+        def again() -> None:
+            with loop:
+                numbers.remove_updatable(one)
+                loop.drain()
+                from_repository(numbers, strategy="buffer", current=False).subscribe(subscriber)
+                second.next(2)
+
+        def check() -> None:
+            loop.drain()
+            drops.take_errors()
+            assert (numbers.get(), numbers.terminated, numbers.failure) == (2, False, None)
+            subscriber.assert_items(2)
+            subscriber.assert_not_terminated()
+
+        return Scenario(send, again, check=check)
+
+    exhaust(body, *BRIDGE, "flow_rxcompat._outlets")
+
+
+def test_two_that_come_after_the_end_of_a_run_listen_to_the_same_one() -> None:
+    def body() -> Scenario:
+        own, upstream = TestLoop(), TestPublisher[int]()
+        runs, subscribers = (
+            iter([flow.empty(), Flow(upstream)]),
+            [TestSubscriber[int]() for _ in "ab"],
+        )
+        with own:
+            numbers = to_repository(flow.defer(lambda: next(runs)), 0)
+            values = from_repository(numbers, strategy="buffer", current=False)
+            values.subscribe(TestSubscriber[int]())
+            own.drain()
+
+        def check() -> None:
+            own.drain()
+            upstream.next(1)
+            for subscriber in subscribers:
+                subscriber.assert_items(1)
+
+        return Scenario(
+            *(lambda each=each: values.subscribe(each) for each in subscribers), check=check
+        )
 
     exhaust(body, *BRIDGE)
 

@@ -574,14 +574,18 @@ class Lines(Generic[T]):
             outlet.signal()
         return True
 
+    def end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
+        """End it, under `lock`; whom to tell when it is released."""
+        self.ended = True
+        self._error = error
+        outlets, self._outlets = self._outlets, ()
+        return outlets
+
     def end(self, error: BaseException | None) -> bool:
         """End all, unless it has ended; whether it had not. A late error is dropped."""
         with self.lock:
             late = self.ended
-            if not late:
-                self.ended = True
-                self._error = error
-            outlets, self._outlets = self._outlets, ()
+            outlets = () if late else self.end_locked(error)
         if late and error is not None:
             hooks.drop_error(error)
         for outlet in outlets:

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @final
 class _Run(CoreSubscriber[T]):
-    """One activation: what it hears after it was stopped does not count."""
+    """One activation. Its owner knows whether what it hears still counts."""
 
     __slots__ = ("_lock", "_over", "_owner", "_prefetch", "subscription")
 
@@ -73,10 +73,7 @@ class _Run(CoreSubscriber[T]):
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`."""
-        if self._over:
-            hooks.drop_item(item)
-        else:
-            self._owner.came(item)
+        self._owner.came(item, self)
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`: an item whose equality raises, say."""
@@ -85,15 +82,11 @@ class _Run(CoreSubscriber[T]):
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
-        if self._over:
-            hooks.drop_error(error)
-        else:
-            self._owner.finished(error)
+        self._owner.finished(error, self)
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
-        if not self._over:
-            self._owner.finished(None)
+        self._owner.finished(None, self)
 
 
 class _FlowHolder(BaseObservable, Generic[T]):
@@ -103,7 +96,16 @@ class _FlowHolder(BaseObservable, Generic[T]):
     is activated again.
     """
 
-    __slots__ = ("_changes", "_failure", "_flow", "_on_error", "_prefetch", "_run", "_terminated")
+    __slots__ = (
+        "_changes",
+        "_failure",
+        "_flow",
+        "_on_error",
+        "_prefetch",
+        "_run",
+        "_state",
+        "_terminated",
+    )
 
     def __init__(
         self,
@@ -115,6 +117,8 @@ class _FlowHolder(BaseObservable, Generic[T]):
         self._flow = from_(flow)
         self._prefetch = prefetch
         self._on_error = on_error
+        self._state = Lock()
+        """Guards `_run` and what comes of it. Nothing is told under it."""
         self._run: _Run[T] | None = None
         self._changes = 0
         self._terminated = False
@@ -137,28 +141,44 @@ class _FlowHolder(BaseObservable, Generic[T]):
 
     def observable_activated(self) -> None:
         """See `BaseObservable.observable_activated`: subscribes to the flow."""
-        self._terminated = False
-        self._failure = None
-        run = self._run = _Run(self, self._prefetch)
+        with self._state:
+            self._terminated = False
+            self._failure = None
+            run = self._run = _Run(self, self._prefetch)
         self._flow.subscribe(run)
 
     def observable_deactivated(self) -> None:
         """See `BaseObservable.observable_deactivated`: cancels the flow."""
-        run, self._run = self._run, None
+        with self._state:
+            run, self._run = self._run, None
         if run is not None:
             run.stop()
 
     @abstractmethod
-    def came(self, item: T) -> None:
-        """The flow has sent `item`."""
+    def came(self, item: T, run: _Run[T]) -> None:
+        """`run` has sent `item`, which goes to the hook if it was stopped."""
 
-    def finished(self, error: BaseException | None) -> None:
-        """The flow has ended."""
-        self._failure = error
-        self._terminated = True
+    def finished(self, error: BaseException | None, run: _Run[T]) -> None:
+        """`run` has ended, which is the end if it was not stopped."""
+        outlets: tuple[Outlet[T], ...] | None = None
+        with self._state:
+            if run is self._run and not self._terminated:
+                self._failure = error
+                self._terminated = True
+                outlets = self._end_locked(error)
+        if outlets is None:
+            if error is not None:
+                hooks.drop_error(error)
+            return
+        for outlet in outlets:
+            outlet.end(error)
         if error is not None and self._on_error is not None:
             self._on_error(error)
         self.dispatch_update()
+
+    def _end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
+        """It ends, under the lock; whom to tell when that is released, before the updatables."""
+        return ()
 
 
 @final
@@ -167,10 +187,16 @@ class FlowObservable(_FlowHolder[T]):
 
     __slots__ = ()
 
-    def came(self, item: T) -> None:
+    def came(self, item: T, run: _Run[T]) -> None:
         """See `_FlowHolder.came`."""
-        self._changes += 1
-        self.dispatch_update()
+        with self._state:
+            late = run is not self._run
+            if not late:
+                self._changes += 1
+        if late:
+            hooks.drop_item(item)
+        else:
+            self.dispatch_update()
 
 
 @final
@@ -193,35 +219,45 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
         """See `Supplier.get`."""
         return self._value
 
-    def came(self, item: T) -> None:
+    def came(self, item: T, run: _Run[T]) -> None:
         """See `_FlowHolder.came`: taps get each item; an equal one is no change."""
-        lines = self._lines
         changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
-        with lines.lock:
-            self._value = item
-            outlets = lines.put_locked(item)
+        outlets: tuple[Outlet[T], ...] | None = None
+        with self._state:
+            if run is self._run:
+                lines = self._lines
+                with lines.lock:
+                    self._value = item
+                    outlets = lines.put_locked(item)
+                self._changes += changed
+        if outlets is None:
+            hooks.drop_item(item)
+            return
         for outlet in outlets:
             outlet.signal()
         if changed:
-            self._changes += 1
             self.dispatch_update()
 
-    def finished(self, error: BaseException | None) -> None:
-        """See `_FlowHolder.finished`."""
-        self._lines.end(error)
-        super().finished(error)
+    def _end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
+        lines = self._lines
+        with lines.lock:
+            return lines.end_locked(error)
 
     def observable_activated(self) -> None:
         """See `BaseObservable.observable_activated`."""
-        if self._lines.ended:
-            self._lines = Lines()
+        self._next_lines()
         super().observable_activated()
 
     def tap(self, tap: Outlet[T], *, current: bool) -> None:
         """See `Tapped.tap`."""
-        if self._lines.ended and self._run is None:
-            self._lines = Lines()  # of the run that its updatable is about to begin
-        self._lines.join(tap, self.get if current else None)
+        self._next_lines().join(tap, self.get if current else None)
+
+    def _next_lines(self) -> Lines[T]:
+        """The lines of the run that there is, or else of that which an updatable will begin."""
+        with self._state:
+            if self._lines.ended and self._run is None:
+                self._lines = Lines()
+            return self._lines
 
     def untap(self, tap: Outlet[T]) -> None:
         """See `Tapped.untap`."""
@@ -232,7 +268,7 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
 class FlowReservoir(_FlowHolder[T], Reservoir[T]):
     """A reservoir of Agera that a flow fills; see `to_reservoir`."""
 
-    __slots__ = ("_consumed", "_items", "_limit", "_queue_lock")
+    __slots__ = ("_consumed", "_items", "_limit")
 
     def __init__(
         self,
@@ -243,29 +279,32 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
         super().__init__(flow, check_prefetch(prefetch), on_error)
         self._limit = replenish_limit(prefetch)
         self._items: deque[tuple[T, _Run[T] | None]] = deque()
-        self._queue_lock = Lock()
         self._consumed = 0
 
     def accept(self, value: T, /) -> None:
         """See `Receiver.accept`: a value that is not of the flow."""
         self._add(not_none(value, "accept()"), None)
 
-    def came(self, item: T) -> None:
+    def came(self, item: T, run: _Run[T]) -> None:
         """See `_FlowHolder.came`."""
-        self._add(item, self._run)
+        self._add(item, run)
 
     def _add(self, item: T, run: _Run[T] | None) -> None:
-        with self._queue_lock:
+        with self._state:
+            late = run is not None and run is not self._run
             first = not self._items
-            self._items.append((item, run))
-            self._changes += 1
-        if first:
+            if not late:
+                self._items.append((item, run))
+                self._changes += 1
+        if late:
+            hooks.drop_item(item)
+        elif first:
             self.dispatch_update()
 
     def get(self) -> Result[T]:
         """See `Supplier.get`: the next item, and room for more of them."""
         more: _Run[T] | None = None
-        with self._queue_lock:
+        with self._state:
             if not self._items:
                 return Result.absent()
             item, run = self._items.popleft()
