@@ -555,6 +555,27 @@ def test_after_the_end_a_new_subscriber_gets_a_run_of_its_own() -> None:
             subscriber.assert_result(0, 1, 2)
 
 
+@pytest.mark.parametrize("way", ["agera", "repository", "reservoir"])
+def test_and_so_does_one_on_another_loop(way: str) -> None:
+    own, other = TestLoop(), TestLoop()
+    with own:
+        updates, numbers = to_agera(flow.range(3)), to_repository(flow.range(3), -1)
+        items = to_reservoir(flow.range(3))
+    with other:
+        made: Flow[object] = {
+            "agera": from_agera(updates),
+            "repository": from_repository(numbers, strategy="buffer", current=False),
+            "reservoir": from_reservoir(items),
+        }[way]
+    for _ in range(3):
+        subscriber = TestSubscriber[object]()
+        made.subscribe(subscriber)
+        for _ in range(4):
+            own.drain()
+            other.drain()
+        subscriber.assert_result(*([UPDATE] if way == "agera" else [0, 1, 2]))
+
+
 def test_who_comes_in_the_second_run_gets_what_is_left_of_it() -> None:
     with TestLoop() as loop:
         upstream = TestPublisher[int]()

@@ -24,6 +24,7 @@ from flow_rxcompat.agera import (
 from flow_rxcompat.converters import (
     from_agera,
     from_repository,
+    to_agera,
     to_repository,
     to_reservoir,
 )
@@ -562,6 +563,39 @@ def test_a_cancel_while_it_listens_to_a_repository_leaves_nothing_there(drops: D
         return Scenario(lambda: values.subscribe(subscriber), subscriber.cancel, check=check)
 
     exhaust(body, *BRIDGE, *OUTLET, "flow_rxcompat.agera.repositories")
+
+
+def test_who_comes_from_another_loop_gets_the_end_of_no_run_but_its_own() -> None:
+    def body() -> Scenario:
+        own, other, runs = TestLoop(), TestLoop(), list[int]()
+        subscriber = TestSubscriber[Signal]()
+
+        def one() -> None: ...
+
+        with own:
+            shared = to_agera(flow.just(1).do_on_subscribe(lambda: runs.append(1)))
+            shared.add_updatable(one)
+            shared.remove_updatable(one)
+
+        def check() -> None:
+            for _ in range(4):
+                own.drain()
+                other.drain()
+            assert subscriber.completed
+
+        def come() -> None:
+            from_agera(shared, loop=other).subscribe(subscriber)
+            other.drain()
+
+        return Scenario(
+            own.drain,
+            come,
+            check=check,
+            outcome=lambda: (len(runs), len(subscriber.items)),
+        )
+
+    # Either the first run goes on, which has ended; or there is a second one.
+    exhaust(body, *BRIDGE, *AGERA, expect={(1, 0), (2, 1)})
 
 
 def test_a_flow_that_sends_while_it_is_left_is_cancelled() -> None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 from flow_core import from_, hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch, replenish_limit
@@ -38,15 +38,19 @@ __all__ = [
 
 T = TypeVar("T")
 
+_NO_END: Final[tuple[int, BaseException | None]] = (-1, None)
+"""In place of the number of an activation, and what its run has failed with."""
+
 
 @final
 class _Run(CoreSubscriber[T]):
     """One activation. Its owner knows whether what it hears still counts."""
 
-    __slots__ = ("_lock", "_over", "_owner", "_prefetch", "subscription")
+    __slots__ = ("_lock", "_over", "_owner", "_prefetch", "activation", "subscription")
 
-    def __init__(self, owner: _FlowHolder[T], prefetch: int) -> None:
+    def __init__(self, owner: _FlowHolder[T], activation: int, prefetch: int) -> None:
         self._owner = owner
+        self.activation = activation
         self._prefetch = prefetch
         self._lock = Lock()
         self._over = False
@@ -98,13 +102,12 @@ class _FlowHolder(BaseObservable, Generic[T]):
 
     __slots__ = (
         "_changes",
-        "_failure",
+        "_end",
         "_flow",
         "_on_error",
         "_prefetch",
         "_run",
         "_state",
-        "_terminated",
     )
 
     def __init__(
@@ -121,18 +124,21 @@ class _FlowHolder(BaseObservable, Generic[T]):
         """Guards `_run` and what comes of it. Nothing is told under it."""
         self._run: _Run[T] | None = None
         self._changes = 0
-        self._terminated = False
-        self._failure: BaseException | None = None
+        self._end = _NO_END
 
     @property
     def terminated(self) -> bool:
-        """Whether the flow has ended; an update has told of it."""
-        return self._terminated
+        """Whether the flow has ended; an update has told of it.
+
+        Whoever activates this anew makes it False, also while the message is on its way that does.
+        """
+        return self._end[0] == self._activations
 
     @property
     def failure(self) -> BaseException | None:
         """What the flow failed with: the identical object; or None."""
-        return self._failure
+        activation, error = self._end
+        return error if activation == self._activations else None
 
     @property
     def changes(self) -> int:
@@ -142,9 +148,8 @@ class _FlowHolder(BaseObservable, Generic[T]):
     def observable_activated(self) -> None:
         """See `BaseObservable.observable_activated`: subscribes to the flow."""
         with self._state:
-            self._terminated = False
-            self._failure = None
-            run = self._run = _Run(self, self._prefetch)
+            self._end = _NO_END
+            run = self._run = _Run(self, self._activations, self._prefetch)
         self._flow.subscribe(run)
 
     def observable_deactivated(self) -> None:
@@ -162,9 +167,8 @@ class _FlowHolder(BaseObservable, Generic[T]):
         """`run` has ended, which is the end if it was not stopped."""
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:
-            if run is self._run and not self._terminated:
-                self._failure = error
-                self._terminated = True
+            if run is self._run and self._end is _NO_END:
+                self._end = run.activation, error
                 outlets = self._end_locked(error)
         if outlets is None:
             if error is not None:
@@ -314,7 +318,7 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
                 if self._consumed == self._limit:
                     self._consumed = 0
                     more = run
-        if more is not None and more.subscription is not None and not self._terminated:
+        if more is not None and more.subscription is not None and not self.terminated:
             more.subscription.request(self._limit)
         if left:
             self.dispatch_update()

@@ -58,6 +58,7 @@ class BaseObservable(Observable):
 
     __slots__ = (
         "__weakref__",
+        "_activations",
         "_handler",
         "_last_update_s",
         "_lock",
@@ -71,6 +72,8 @@ class BaseObservable(Observable):
         self._window_s = shortest_update_window_ms / 1000
         self._lock = Lock()
         self._updatables: dict[int, tuple[UpdatableLike, WorkerHandler]] = {}
+        self._activations = 0
+        """How often it was activated, or a message is on its way that does it."""
         self._last_update_s = -math.inf
         self._pending_update = False
 
@@ -102,10 +105,11 @@ class BaseObservable(Observable):
             if len(self._updatables) == 1:
                 if own.has(Message.LAST_REMOVED, self):
                     own.remove(Message.LAST_REMOVED, self)
-                elif handler.loop is own.loop:
-                    activate = True
                 else:
-                    own.send(Message.FIRST_ADDED, self, self.observable_activated)
+                    self._activations += 1
+                    activate = handler.loop is own.loop
+                    if not activate:
+                        own.send(Message.FIRST_ADDED, self, self.observable_activated)
         if activate:
             self.observable_activated()
 
