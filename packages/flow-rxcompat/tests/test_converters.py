@@ -56,6 +56,18 @@ class Source(BaseObservable):
         self.active -= 1
 
 
+class Link:
+    """A subscription that counts."""
+
+    requested = cancelled = 0
+
+    def request(self, n: int, /) -> None:
+        self.requested += n
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
 class Doubled(BaseObservable):
     """A repository of somebody else: an update is all that it shows."""
 
@@ -431,6 +443,54 @@ def test_a_flow_as_a_reservoir_is_requested_as_it_is_got() -> None:
             to_reservoir(items, prefetch=0)
 
 
+def test_no_more_than_the_prefetch_waits_in_a_reservoir_however_often_it_is_activated() -> None:
+    with TestLoop() as loop:
+        asked: list[int] = []
+        items = flow.range(100).hide().do_on_request(asked.append)
+        numbers = to_reservoir(items, prefetch=4)
+
+        def update() -> None: ...
+
+        def activated() -> None:
+            numbers.add_updatable(update)
+            loop.drain()
+            numbers.remove_updatable(update)
+            loop.drain()
+
+        numbers.accept(7)  # not of the flow
+        for _ in range(3):
+            activated()
+        assert asked == [4]
+        assert [numbers.get().get() for _ in range(3)] == [7, 0, 1]
+        activated()
+        assert asked == [4, 2]
+        numbers.add_updatable(update)
+        # What waits is of three runs, and three of it make room for three.
+        assert [numbers.get().get() for _ in range(7)] == [2, 3, 0, 1, 0, 1, 2]
+        assert asked == [4, 2, 3, 3]
+
+
+def test_a_reservoir_asks_later_if_the_flow_comes_later() -> None:
+    class Late:
+        def subscribe(self, subscriber: Subscriber[int], /) -> None:
+            self.subscriber = subscriber
+
+    with TestLoop() as loop:
+        late = Late()
+        sources = iter([flow.range(100), flow.from_(late)])
+        numbers, link = to_reservoir(flow.defer(lambda: next(sources)), prefetch=4), Link()
+
+        def update() -> None: ...
+
+        numbers.add_updatable(update)
+        numbers.remove_updatable(update)
+        loop.drain()
+        numbers.add_updatable(update)
+        assert [numbers.get().get() for _ in range(4)] == [0, 1, 2, 3]
+        late.subscriber.on_subscribe(link)
+        assert link.requested == 3
+
+
 def test_a_reservoir_takes_other_values_as_well() -> None:
     with TestLoop() as loop:
         numbers, got = to_reservoir(flow.range(2)), list[int]()
@@ -598,15 +658,6 @@ def test_a_subscription_that_comes_after_the_deactivation_is_cancelled() -> None
     class Late:
         def subscribe(self, subscriber: Subscriber[int], /) -> None:
             self.subscriber = subscriber
-
-    class Link:
-        requested = cancelled = 0
-
-        def request(self, n: int, /) -> None:
-            self.requested += n
-
-        def cancel(self) -> None:
-            self.cancelled += 1
 
     with TestLoop() as loop:
         late, link = Late(), Link()

@@ -685,6 +685,39 @@ def test_two_that_come_after_the_end_of_a_run_listen_to_the_same_one() -> None:
     exhaust(body, *BRIDGE)
 
 
+def test_no_room_is_lost_in_a_reservoir_that_is_got_from_while_it_is_activated_again() -> None:
+    def body() -> Scenario:
+        loop, runs, got = TestLoop(), list[TestPublisher[int]](), list[int]()
+
+        def run() -> Flow[int]:
+            runs.append(TestPublisher())
+            return Flow(runs[-1])
+
+        def one() -> None: ...
+
+        with loop:
+            numbers = to_reservoir(flow.defer(run), prefetch=1)
+            numbers.add_updatable(one)
+            runs[0].next(1)
+            numbers.remove_updatable(one)
+            loop.drain()
+
+        def get() -> None:
+            got.append(numbers.get().get())
+
+        def activate() -> None:
+            with loop:
+                numbers.add_updatable(one)
+
+        def check() -> None:
+            assert got == [1]
+            assert runs[1].outstanding == 1
+
+        return Scenario(get, activate, check=check)
+
+    exhaust(body, "flow_rxcompat._to_agera")
+
+
 def test_a_reservoir_of_a_flow_is_refilled_while_it_is_got_from() -> None:
     def body() -> Scenario:
         loop, upstream = TestLoop(), TestPublisher[int]()

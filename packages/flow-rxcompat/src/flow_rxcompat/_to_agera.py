@@ -46,32 +46,42 @@ _NO_END: Final[tuple[int, BaseException | None]] = (-1, None)
 class _Run(CoreSubscriber[T]):
     """One activation. Its owner knows whether what it hears still counts."""
 
-    __slots__ = ("_lock", "_over", "_owner", "_prefetch", "activation", "subscription")
+    __slots__ = ("_asked", "_lock", "_over", "_owner", "_subscription", "activation")
 
-    def __init__(self, owner: _FlowHolder[T], activation: int, prefetch: int) -> None:
+    def __init__(self, owner: _FlowHolder[T], activation: int, asked: int) -> None:
         self._owner = owner
         self.activation = activation
-        self._prefetch = prefetch
+        self._asked = asked
+        """Items to request when there is a subscription."""
         self._lock = Lock()
         self._over = False
-        self.subscription: Subscription | None = None
+        self._subscription: Subscription | None = None
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""
         with self._lock:
-            refused = self._over or self.subscription is not None
+            refused = self._over or self._subscription is not None
             if not refused:
-                self.subscription = subscription
+                self._subscription = subscription
         if refused:
             subscription.cancel()
-        else:
-            subscription.request(self._prefetch)
+        elif self._asked:
+            subscription.request(self._asked)
+
+    def request(self, n: int) -> None:
+        """Request `n` more items, now or when there is a subscription."""
+        with self._lock:
+            subscription = self._subscription
+            if subscription is None:
+                self._asked += n
+        if subscription is not None:
+            subscription.request(n)
 
     def stop(self) -> None:
         """Cancel the flow."""
         with self._lock:
             self._over = True
-            subscription = self.subscription
+            subscription = self._subscription
         if subscription is not None:
             subscription.cancel()
 
@@ -149,7 +159,7 @@ class _FlowHolder(BaseObservable, Generic[T]):
         """See `BaseObservable.observable_activated`: subscribes to the flow."""
         with self._state:
             self._end = _NO_END
-            run = self._run = _Run(self, self._activations, self._prefetch)
+            run = self._run = _Run(self, self._activations, self._room_locked())
         self._flow.subscribe(run)
 
     def observable_deactivated(self) -> None:
@@ -158,6 +168,10 @@ class _FlowHolder(BaseObservable, Generic[T]):
             run, self._run = self._run, None
         if run is not None:
             run.stop()
+
+    def _room_locked(self) -> int:
+        """How many items a run requests at first."""
+        return self._prefetch
 
     @abstractmethod
     def came(self, item: T, run: _Run[T]) -> None:
@@ -282,7 +296,8 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
     ) -> None:
         super().__init__(flow, check_prefetch(prefetch), on_error)
         self._limit = replenish_limit(prefetch)
-        self._items: deque[tuple[T, _Run[T] | None]] = deque()
+        self._items: deque[tuple[T, bool]] = deque()
+        """What waits, and whether it is of the flow."""
         self._consumed = 0
 
     def accept(self, value: T, /) -> None:
@@ -298,7 +313,7 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
             late = run is not None and run is not self._run
             first = not self._items
             if not late:
-                self._items.append((item, run))
+                self._items.append((item, run is not None))
                 self._changes += 1
         if late:
             hooks.drop_item(item)
@@ -311,25 +326,28 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
         with self._state:
             if not self._items:
                 return Result.absent()
-            item, run = self._items.popleft()
+            item, flowed = self._items.popleft()
             left = bool(self._items)
-            if run is not None and run is self._run:
-                self._consumed += 1
+            if flowed and self._run is not None:
+                self._consumed += 1  # whichever run it is of: it makes room for one of this run
                 if self._consumed == self._limit:
                     self._consumed = 0
-                    more = run
-        if more is not None and more.subscription is not None and not self.terminated:
-            more.subscription.request(self._limit)
+                    more = self._run
+        if more is not None and not self.terminated:
+            more.request(self._limit)
         if left:
             self.dispatch_update()
         return Result.success(item)
 
     def observable_activated(self) -> None:
         """See `BaseObservable.observable_activated`."""
-        self._consumed = 0
         if self._items:
             self.dispatch_update()
         super().observable_activated()
+
+    def _room_locked(self) -> int:
+        self._consumed = 0
+        return max(0, self._prefetch - sum(flowed for _, flowed in self._items))
 
 
 def to_agera(
@@ -387,7 +405,8 @@ def to_reservoir(
 
     It is shared, as by `to_agera`; each item is got once.
 
-    Demand: `prefetch` items at first, and more as they are got. No more of them wait.
+    Demand: `prefetch` items, less those that wait since an earlier run, and more as they are got.
+    No more of them wait.
 
     Args:
         flow: what has ``subscribe``, or else whatever `flow_core.from_` knows.
