@@ -165,6 +165,22 @@ def test_a_thread_loop_runs_in_its_own_thread() -> None:
         assert done.wait(5)
 
 
+def test_what_is_posted_to_a_thread_loop_after_its_stop_never_runs() -> None:
+    loop, ran, stopped = ThreadLoop(), list[str](), threading.Event()
+
+    def first() -> None:
+        ran.append("first")
+        loop.post(lambda: ran.append("due"))
+        loop.stop()
+        loop.post(lambda: ran.append("late"))
+        stopped.set()
+
+    loop.post(first)
+    assert stopped.wait(5)
+    loop.stop()
+    assert ran == ["first", "due"]
+
+
 def test_a_thread_loop_passes_on_what_a_call_raises_and_drops_what_a_message_raises(
     drops: Drops,
 ) -> None:

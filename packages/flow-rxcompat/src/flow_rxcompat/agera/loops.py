@@ -289,6 +289,8 @@ class ThreadLoop(Loop):
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
         """See `Loop.post`; what is posted after `stop` never runs."""
         with self._changed:
+            if self._stopped:
+                return
             self._queue.push(self.now() + max(0.0, delay_s), task)
             self._changed.notify()
 
