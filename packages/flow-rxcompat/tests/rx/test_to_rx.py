@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import reactivex
 from reactivex import operators as ops
+from reactivex.internal import DisposedException
 from reactivex.scheduler import (
     CurrentThreadScheduler,
     EventLoopScheduler,
@@ -449,6 +450,15 @@ def test_the_scheduler_of_subscribe_is_where_it_is_requested() -> None:
     assert seen.signals == []
     scheduler.start()
     assert seen.signals == [0, 1, "end"]
+
+
+def test_if_the_scheduler_of_subscribe_takes_no_more_the_flow_is_left() -> None:
+    scheduler, publisher, seen = EventLoopScheduler(), TestPublisher[int](), Seen()
+    scheduler.dispose()
+    to_rx(publisher).subscribe(seen.on_next, seen.on_error, scheduler=scheduler)
+    (error,) = seen.signals
+    assert isinstance(error, DisposedException)
+    assert publisher.cancels == 1
 
 
 # -- mistakes

@@ -105,7 +105,11 @@ def connect_feed(
     if now:
         feed.start()
     elif not ahead:
-        (scheduler or trampoline).schedule(start)
+        try:
+            (scheduler or trampoline).schedule(start)
+        except BaseException:
+            feed.dispose()  # nobody has anything else to leave the flow with
+            raise
     return Disposable(feed.dispose)
 
 
