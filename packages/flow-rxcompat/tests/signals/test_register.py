@@ -299,6 +299,23 @@ def test_many_handles_as_one() -> None:
     assert removed == [0, 1, 2]
 
 
+def test_all_of_many_handles_are_removed_though_some_of_them_raise() -> None:
+    removed: list[int] = []
+
+    def fail() -> None:
+        raise LookupError("gone")
+
+    def last() -> None:
+        removed.append(1)
+
+    with pytest.raises(LookupError, match="gone"):
+        Removables(Removable(fail), Removable(last)).remove()
+    with pytest.raises(ExceptionGroup, match="2 handles") as raised:
+        Removables(Removable(fail), Removable(fail), Removable(last)).remove()
+    assert [str(each) for each in raised.value.exceptions] == ["gone", "gone"]
+    assert removed == [1, 1]
+
+
 def test_it_is_a_publisher_and_what_is_not_requested_waits_as_a_number() -> None:
     dispatcher: Dispatcher = Dispatcher()
     subscriber: TestSubscriber[Signal] = TestSubscriber(0)

@@ -120,11 +120,23 @@ class Removables(Disposable):
         return self._handles is None
 
     def remove(self) -> None:
-        """End all registrations. Idempotent."""
+        """End all registrations. Idempotent.
+
+        Raises:
+            BaseException: what a handle raises, when all are removed; several as a group.
+        """
         with self._lock:
             handles, self._handles = self._handles, None
+        errors: list[BaseException] = []
         for handle in handles or ():
-            handle.dispose()
+            try:
+                handle.dispose()
+            except BaseException as error:
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors.pop()
+        if errors:
+            raise BaseExceptionGroup(f"{len(errors)} handles could not be removed", errors)
 
     def dispose(self) -> None:
         """See `Disposable.dispose`."""
