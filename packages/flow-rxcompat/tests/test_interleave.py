@@ -40,6 +40,8 @@ from flow_rxcompat.signals import (
 
 pytestmark = pytest.mark.interleave
 
+ERROR = LookupError("why")
+
 OUTLET = ("flow_core.serial", "flow_rxcompat._outlets", __name__)
 
 
@@ -160,6 +162,21 @@ def test_a_bad_request_is_the_only_end() -> None:
             assert subscriber.terminated
 
         return Scenario(lambda: raw.request(0), lambda: link.end(None), check=check)
+
+    exhaust(body, *OUTLET)
+
+
+def test_an_error_that_a_bad_request_comes_before_goes_to_the_hook(drops: Drops) -> None:
+    def body() -> Scenario:
+        subscriber = TestSubscriber[int](0)
+        link = outlet(subscriber)
+        raw = subscriber.subscription
+
+        def check() -> None:
+            subscriber.assert_rules_kept()
+            assert (subscriber.error is ERROR) != (drops.take_errors() == [ERROR])
+
+        return Scenario(lambda: raw.request(0), lambda: link.end(ERROR), check=check)
 
     exhaust(body, *OUTLET)
 
@@ -524,7 +541,6 @@ def test_an_update_while_a_flow_runs_elsewhere_is_seen_by_a_later_run(
 # -- the converters
 
 BRIDGE = "flow_rxcompat._from_agera", "flow_rxcompat._to_agera"
-ERROR = LookupError("why")
 
 
 @pytest.mark.checklist("A04", "A08")

@@ -492,9 +492,12 @@ class Outlet(SerialDrain, Generic[T]):
     def _discard(self) -> None:
         with self._lock:
             items = self._store.clear()
+            error, self._error = self._error, None
         for item in items:
             self._store.drop(item)
         self._drop_lost()
+        if error is not None:
+            hooks.drop_error(error)
 
     def _drop_lost(self) -> None:
         while self._lost:

@@ -12,7 +12,7 @@ import pytest
 import flow_core as flow
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import Task
-from flow_core.testing import TestSubscriber, assert_result
+from flow_core.testing import Drops, TestSubscriber, assert_result
 from flow_rxcompat._outlets import Outlet
 from flow_rxcompat.signals import UPDATE, Dispatcher, MutableRepository, Observable, Signal, merge
 
@@ -311,6 +311,35 @@ def test_a_bad_request_fails_with_its_rule(n: int) -> None:
     subscriber.request(n)
     subscriber.assert_failure(ValueError)
     assert not source.has_updatables
+
+
+def test_an_error_that_waits_when_a_bad_request_comes_goes_to_the_hook(drops: Drops) -> None:
+    numbers, subscriber, error = MutableRepository(0), TestSubscriber[int](0), LookupError("why")
+    numbers.values(strategy="buffer").subscribe(subscriber)
+    numbers.error(error)
+    subscriber.request(-1)
+    subscriber.assert_failure(ValueError)
+    assert (drops.take_items(), drops.take_errors()) == ([0], [error])
+
+
+def test_an_error_that_waits_when_a_subscriber_raises_goes_to_the_hook(drops: Drops) -> None:
+    numbers, error, raised = MutableRepository(0), LookupError("why"), ValueError("mine")
+
+    def fail(*_: object) -> None:
+        numbers.error(error)
+        raise raised
+
+    numbers.values(strategy="buffer").subscribe(TestSubscriber[int](on_item=fail))
+    assert drops.take_errors() == [error, raised]
+
+
+def test_an_error_that_the_executor_does_not_take_goes_to_the_hook(drops: Drops) -> None:
+    source, pool, error = Dispatcher(), ThreadPoolExecutor(1), LookupError("why")
+    heard = Heard(source.observe_on(pool))
+    pool.shutdown()
+    source.error(error)
+    assert isinstance(heard.signals[0], RejectedExecutionError)
+    assert drops.take_errors() == [error]
 
 
 # -- the repository
