@@ -384,6 +384,24 @@ def test_the_end_is_visible_and_an_error_is_the_identical_object() -> None:
         assert (failing.terminated, failing.failure) == (True, error)
 
 
+def test_what_on_error_raises_goes_to_the_hook_and_the_end_is_told_of(drops: Drops) -> None:
+    updates, raised = list[str](), RuntimeError("the log is full")
+
+    def fail(_: BaseException) -> None:
+        raise raised
+
+    with TestLoop() as loop:
+        failing = to_agera(flow.error(ERROR), on_error=fail)
+        failing.add_updatable(lambda: updates.append("observable"))
+        flow.error(ERROR).subscribe(
+            to_subscriber(lambda: updates.append("subscriber"), on_error=fail)
+        )
+        loop.drain()
+        assert sorted(updates) == ["observable", "subscriber"]
+        assert (failing.terminated, failing.failure) == (True, ERROR)
+    assert drops.take_errors() == [raised, raised]
+
+
 def test_a_new_activation_runs_the_flow_again() -> None:
     runs: list[int] = []
     with TestLoop() as loop:

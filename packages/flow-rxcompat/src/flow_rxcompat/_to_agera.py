@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar, final
 
 from flow_core import from_, hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch, replenish_limit
-from flow_core.errors import none_given
+from flow_core.errors import none_given, throw_if_fatal
 from flow_core.protocols import CoreSubscriber, Processor, Publisher, Subscription
 from flow_rxcompat._outlets import Lines, Outlet
 from flow_rxcompat.agera.errors import not_none
@@ -40,6 +40,15 @@ T = TypeVar("T")
 
 _NO_END: Final[tuple[int, BaseException | None]] = (-1, None)
 """In place of the number of an activation, and what its run has failed with."""
+
+
+def _call(on_error: Callable[[BaseException], object], error: BaseException) -> None:
+    """Call `on_error`. What it raises goes to the hook: the update comes nevertheless."""
+    try:
+        on_error(error)
+    except BaseException as raised:
+        throw_if_fatal(raised)
+        hooks.drop_error(raised)
 
 
 @final
@@ -191,7 +200,7 @@ class _FlowHolder(BaseObservable, Generic[T]):
         for outlet in outlets:
             outlet.end(error)
         if error is not None and self._on_error is not None:
-            self._on_error(error)
+            _call(self._on_error, error)
         self.dispatch_update()
 
     def _end_locked(self, error: BaseException | None) -> tuple[Outlet[T], ...]:
@@ -483,7 +492,7 @@ class _UpdatableSubscriber(CoreSubscriber[object]):
         if self._on_error is None:
             hooks.drop_error(error)
         else:
-            self._on_error(error)
+            _call(self._on_error, error)
         self._update()
 
     def on_complete(self) -> None:
