@@ -559,6 +559,19 @@ def test_flow_to_agera_and_back_keeps_items_order_error_and_end(
 
 
 @pytest.mark.checklist("A22")
+@pytest.mark.parametrize("way", ["repository", "reservoir"])
+@pytest.mark.parametrize("count", [0, 1, 3, 10])
+def test_the_end_comes_with_the_last_item_whether_more_was_requested_or_not(
+    way: str, count: int
+) -> None:
+    subscriber = TestSubscriber[int](count)
+    with TestLoop() as loop:
+        back(flow.range(count), way).subscribe(subscriber)
+        loop.drain()
+    subscriber.assert_result(*range(count))
+
+
+@pytest.mark.checklist("A22")
 @pytest.mark.parametrize("way", ["repository", "reservoir", "agera", "signals"])
 def test_a_cancel_crosses_both_ways(way: str) -> None:
     upstream, subscriber = TestPublisher[int](), TestSubscriber[object]()

@@ -53,6 +53,16 @@ class Terminating(Protocol):
         ...
 
 
+@runtime_checkable
+class Filled(Terminating, Protocol):
+    """A reservoir of `flow_rxcompat.converters`, which is over when it has ended and is empty."""
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait; takes no lock."""
+        ...
+
+
 def _on(loop: Loop, task: Callable[[], None]) -> None:
     """Run `task` on `loop`: at once, if this thread is in it."""
     if loop.is_current:
@@ -302,12 +312,16 @@ def from_reservoir(reservoir: Reservoir[T], *, loop: Loop | None = None) -> Flow
         reservoir: is active while there is a subscriber.
         loop: see `from_agera`.
     """
+    filled = reservoir if isinstance(reservoir, Filled) else None
+
+    def left() -> bool:
+        return filled is None or filled.waiting > 0
 
     def poll() -> T | Empty:
         result = reservoir.get()
         return result.get() if result.succeeded else EMPTY
 
     source: _AgeraSource[T] = _AgeraSource(
-        reservoir, lambda: Polled(poll), "from_reservoir()", loop, current=True
+        reservoir, lambda: Polled(poll, left), "from_reservoir()", loop, current=True
     )
     return Flow(source)

@@ -214,12 +214,18 @@ class Flagged(Store[T]):
 
 @final
 class Polled(Store[T]):
-    """There may be values, which are taken from elsewhere, one at a time."""
+    """There may be values, which are taken from elsewhere, one at a time.
 
-    __slots__ = ("_flag", "_poll")
+    Args:
+        poll: takes one.
+        left: whether there may be one. Called under a lock, and takes none.
+    """
 
-    def __init__(self, poll: Callable[[], T | Empty]) -> None:
+    __slots__ = ("_flag", "_left", "_poll")
+
+    def __init__(self, poll: Callable[[], T | Empty], left: Callable[[], bool]) -> None:
         self._poll = poll
+        self._left = left
         self._flag = False
 
     def put(self, item: object, room: int) -> tuple[T | Empty, str | None]:
@@ -235,7 +241,7 @@ class Polled(Store[T]):
     @property
     def waiting(self) -> int:
         """See `Store.waiting`."""
-        return int(self._flag)
+        return int(self._flag and self._left())
 
     def make(self, item: object) -> T | Empty:
         """See `Store.make`. What follows the value is asked for as well."""

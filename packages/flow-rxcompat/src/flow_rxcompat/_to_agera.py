@@ -309,6 +309,11 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
         """What waits, and whether it is of the flow."""
         self._consumed = 0
 
+    @property
+    def waiting(self) -> int:
+        """How many items wait."""
+        return len(self._items)
+
     def accept(self, value: T, /) -> None:
         """See `Receiver.accept`: a value that is not of the flow."""
         self._add(not_none(value, "accept()"), None)
