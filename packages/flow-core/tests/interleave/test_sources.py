@@ -11,7 +11,7 @@ import pytest
 import flow_core as flow
 from flow_core.protocols import Fusion
 from flow_core.sources.emitter import OVERFLOWS, Emitter, Overflow
-from flow_core.testing import Drops, TestSubscriber
+from flow_core.testing import ConditionalTestSubscriber, Drops, TestSubscriber
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = pytest.mark.interleave
@@ -472,6 +472,103 @@ def test_a_producer_that_sends_what_it_is_told_keeps_the_demand() -> None:
         )
 
     exhaust(body)
+
+
+def declining(overflow: Overflow, request: int) -> tuple[Emitter[int], TestSubscriber[int]]:
+    """Both ends of a flow whose subscriber turns every item down."""
+
+    def decline(_: int) -> bool:
+        step()
+        return False
+
+    made: list[Emitter[int]] = []
+    subscriber = ConditionalTestSubscriber[int](decline, request)
+    flow.create(made.append, overflow=overflow).subscribe(subscriber)
+    return made[0], subscriber
+
+
+@POLICIES
+def test_an_item_that_is_turned_down_against_a_request_is_told_again(overflow: Overflow) -> None:
+    def body() -> Scenario:
+        emitter, subscriber = declining(overflow, 1)
+        told: list[int] = []
+        emitter.on_request(told.append)
+
+        def check() -> None:
+            assert sum(told) == 4
+            assert emitter.requested == 3
+
+        return Scenario(lambda: emitter.next(1), lambda: subscriber.request(2), check=check)
+
+    exhaust(body)
+
+
+# Of "latest", one of them may take the place of the other.
+@pytest.mark.parametrize("overflow", ["buffer", "error", "drop", "missing"])
+def test_items_of_two_threads_that_are_turned_down_are_told_again(overflow: Overflow) -> None:
+    def body() -> Scenario:
+        emitter, _ = declining(overflow, 2)
+        told: list[int] = []
+        emitter.on_request(told.append)
+
+        def check() -> None:
+            assert sum(told) == 4
+            assert emitter.requested == 2
+
+        return Scenario(lambda: emitter.next(1), lambda: emitter.next(2), check=check)
+
+    exhaust(body)
+
+
+@POLICIES
+def test_an_item_that_is_turned_down_while_the_function_is_set_is_told_once(
+    overflow: Overflow,
+) -> None:
+    def body() -> Scenario:
+        emitter, _ = declining(overflow, 2)
+        told: list[int] = []
+
+        def outcome() -> int:
+            assert emitter.requested == 2
+            return sum(told)
+
+        return Scenario(
+            lambda: emitter.next(1), lambda: emitter.on_request(told.append), outcome=outcome
+        )
+
+    # Sent before the function was set, it was sent unasked: it gives nothing more to ask for.
+    exhaust(body, {2, 3})
+
+
+@POLICIES
+def test_a_producer_whose_items_are_turned_down_sends_on_until_it_is_left(
+    overflow: Overflow, drops: Drops
+) -> None:
+    def body() -> Scenario:
+        drops.take_items()
+        emitter, subscriber = declining(overflow, 0)
+        sent: list[int] = []
+        running: list[int] = []
+
+        def send(n: int) -> None:
+            assert not running, "calls overlap"
+            running.append(n)
+            for _ in range(n):
+                if len(sent) < 3:
+                    sent.append(len(sent))
+                    emitter.next(sent[-1])
+            running.pop()
+
+        emitter.on_request(send)
+
+        def outcome() -> Hashable:
+            subscriber.assert_rules_kept().assert_not_terminated()
+            released(subscriber)
+            return len(sent)
+
+        return Scenario(lambda: subscriber.request(1), subscriber.cancel, outcome=outcome)
+
+    exhaust(body, {0, 1, 2, 3})
 
 
 def test_what_is_requested_while_the_function_is_set_is_told_once() -> None:

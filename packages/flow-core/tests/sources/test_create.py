@@ -561,6 +561,55 @@ def test_what_on_request_sends_needs_no_room(overflow: Overflow) -> None:
         subscriber.assert_result(*range(10_000))
 
 
+@pytest.mark.checklist("F12")
+@each_policy
+def test_on_request_is_told_of_items_that_are_turned_down(overflow: Overflow) -> None:
+    for request, total in ((1, 100_000), (128, 1_000), (1_000, 1_000), (UNBOUNDED, 1_000)):
+
+        def push(emitter: Emitter[int], total: int = total) -> None:
+            numbers = iter(range(total))
+
+            def answer(n: int) -> None:
+                for _, item in zip(range(n), numbers, strict=False):
+                    emitter.next(item)
+                    if item == total - 1:
+                        emitter.complete()
+
+            emitter.on_request(answer)
+
+        # All but the last one are turned down, in constant stack.
+        subscriber = ConditionalTestSubscriber[int](lambda n, last=total - 1: n == last, request)
+        flow.create(push, overflow=overflow, capacity=1).subscribe(subscriber)
+        subscriber.assert_result(total - 1)
+        filtered = TestSubscriber[int](request)
+        made = flow.create(push, overflow=overflow, capacity=1)
+        made.filter(lambda n, last=total - 1: n == last).subscribe(filtered)
+        filtered.assert_result(total - 1)
+
+
+@pytest.mark.parametrize("overflow", ["buffer", "error", "drop", "missing"])
+def test_on_request_is_told_of_items_that_had_to_wait_and_are_turned_down(
+    overflow: Overflow,
+) -> None:
+    emitters: list[Emitter[int]] = []
+
+    def turn_down(item: int) -> bool:
+        if item == 0:
+            emitters[0].next(1)  # waits until this one was dealt with
+        return False
+
+    amounts: list[int] = []
+    subscriber = ConditionalTestSubscriber[int](turn_down, 2)
+    flow.create(emitters.append, overflow=overflow).subscribe(subscriber)
+    emitters[0].on_request(amounts.append)
+    assert amounts == [2]
+    emitters[0].next(0)
+    assert subscriber.rejected == [0, 1]
+    assert sum(amounts) == 4
+    assert emitters[0].requested == 2
+    subscriber.cancel()
+
+
 def test_on_request_is_not_called_from_within_on_next() -> None:
     inside = 0
 

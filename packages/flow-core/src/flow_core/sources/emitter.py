@@ -86,6 +86,8 @@ class Emitter(Generic[T_contra]):
     def on_request(self, action: Callable[[int], object], /) -> None:
         """Call `action` with each amount that is requested, beginning with what is wanted now.
 
+        For an item that an operator downstream turns down, such as a filter, it is asked for
+        another one.
         One call at a time, and none from within an ``on_next``: what it sends then is delivered at
         once and needs no room. What it raises fails the flow. The last one set is called.
         """
@@ -162,7 +164,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         self._cancel_actions: list[Callable[[], object]] | None = []
         self._teller: _Teller | None = None
         self._asked = 0
-        """What was requested and not yet told to the function of `on_request`."""
+        """What was requested, or given back by an item that was turned down, and not yet told to
+        the function of `on_request`."""
 
     def start(self) -> None:
         """Hand this over as the subscription (§1.9)."""
@@ -440,7 +443,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
                 item = queue.popleft()
             except IndexError:
                 continue  # discarded by a cancel
-            if self._heeds:
+            if not self._counts and self._used < self._requested:
                 self._used += 1
             self._deliver(downstream, item)
             del item
@@ -453,6 +456,9 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
                 with self._lock:
                     if self._used:
                         self._used -= 1
+                        # Whoever waits to be asked has to send another one in its place.
+                        if self._teller is not None and self._requested != UNBOUNDED:
+                            self._asked = add_demand(self._asked, 1)
         except BaseException as error:
             self._raised(downstream, error)
 
