@@ -416,6 +416,41 @@ def test_a_mapper_that_returns_none_is_named(flow, write) -> None:
     assert "NoneItemError: map(print) gave None" in done.err
 
 
+UNENCODABLE = """
+import threading
+import flow_core as flow
+
+def printed():
+    yield from ("one", "two", "half a character: \\ud83d")
+    # The printing thread ends when it cannot go on, and not before.
+    next(thread for thread in threading.enumerate() if thread.name == "flow-print").join(30)
+    yield "four"
+
+while_it_runs = flow.from_iterable(printed())
+at_the_end = flow.just("one", "two", "half a character: \\ud83d", "four")
+in_a_full_batch = flow.range(600).map(lambda n: "\\ud83d" if n == 511 else n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "before"),
+    [
+        ("while_it_runs", ["one", "two"]),
+        ("at_the_end", ["one", "two"]),
+        ("in_a_full_batch", [str(n) for n in range(511)]),
+    ],
+)
+def test_an_item_that_cannot_be_encoded_fails_the_command_after_the_items_before(
+    flow, write, target: str, before: list[str]
+) -> None:
+    write("jobs.py", UNENCODABLE)
+    done = flow("run", f"jobs.py:{target}")
+    assert done.code == 1
+    assert done.out.splitlines() == before
+    assert done.err.startswith("flow run: UnicodeEncodeError: ")
+    assert done.err.count("\n") == 1
+
+
 def test_causes_and_groups_are_told(flow, write) -> None:
     write(
         "jobs.py",

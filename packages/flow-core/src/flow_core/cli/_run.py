@@ -238,7 +238,7 @@ class _Lines:
         self._waiting: deque[str] = deque()
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._failure: OSError | None = None
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._flush_often, name="flow-print", daemon=True)
 
     def put(self, item: object) -> None:
@@ -251,16 +251,23 @@ class _Lines:
     def _flush(self) -> None:
         waiting = self._waiting
         with self._lock:
-            text = "".join([waiting.popleft() for _ in range(len(waiting))])
-            if text:
-                sys.stdout.write(text)
+            lines = [waiting.popleft() for _ in range(len(waiting))]
+            if not lines:
+                return
+            try:
+                sys.stdout.write("".join(lines))
+            except UnicodeEncodeError:
+                # Nothing of it was written: now as far as to the line that cannot be encoded.
+                for line in lines:
+                    sys.stdout.write(line)
+            finally:
                 sys.stdout.flush()
 
     def _flush_often(self) -> None:
         while not self._closed.wait(_FLUSH_S):
             try:
                 self._flush()
-            except OSError as error:
+            except Exception as error:  # of the output: of its encoding, too; `put` raises it
                 self._failure = error
                 return
 
