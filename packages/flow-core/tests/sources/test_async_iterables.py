@@ -500,6 +500,50 @@ def test_a_loop_that_ends_under_a_running_flow_fails_it() -> None:
     assert tap.closed.is_set()
 
 
+def test_a_loop_that_is_closed_before_the_first_step_fails_the_flow() -> None:
+    loop = asyncio.new_event_loop()
+    subscriber = TestSubscriber[int]()
+    flow.from_async_iterable(counted(1), loop=loop).subscribe(subscriber)
+    loop.call_soon(loop.stop)
+    loop.run_forever()  # makes the task, and does not come to its first step
+    task = subscriber.subscription._task  # type: ignore[attr-defined]  # to keep it quiet
+    task._log_destroy_pending = False
+    task.get_coro().close()
+    loop.close()
+    subscriber.await_terminal().assert_failure(FlowError)
+    assert "its event loop is closed" in str(subscriber.error)
+
+
+def test_a_run_that_ends_before_the_first_step_fails_the_flow() -> None:
+    subscriber = TestSubscriber[int]()
+
+    async def main() -> None:
+        made = flow.from_async_iterable(counted(1), loop=asyncio.get_running_loop())
+        thread = Thread(target=made.subscribe, args=(subscriber,))
+        thread.start()
+        thread.join(TIMEOUT_S)
+
+    asyncio.run(main())
+    subscriber.await_terminal().assert_failure(FlowError)
+    assert "cancelled from outside" in str(subscriber.error)
+
+
+def test_a_task_that_is_cancelled_before_its_first_step_fails_the_flow() -> None:
+    async def main() -> None:
+        tap = Tap()
+        subscriber = TestSubscriber[int]()
+        flow.from_async_iterable(tap.items()).subscribe(subscriber)
+        (task,) = asyncio.all_tasks() - {asyncio.current_task()}
+        task.cancel()
+        await asyncio.wait([task])
+        await asyncio.sleep(0)
+        subscriber.assert_failure(FlowError)
+        assert "cancelled from outside" in str(subscriber.error)
+        assert not tap.started.is_set()
+
+    asyncio.run(main())
+
+
 def closed_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.close()

@@ -299,6 +299,53 @@ def test_a_future_of_a_closed_loop_fails_the_flow() -> None:
     assert "its event loop is closed" in str(subscriber.error)
 
 
+@pytest.mark.parametrize("began", [False, True])
+def test_a_loop_that_is_closed_before_its_future_is_done_fails_the_flow(began: bool) -> None:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    subscribers = [TestSubscriber[int](), TestSubscriber[int]()]
+    made = flow.from_future(future)
+    for subscriber in subscribers:
+        made.subscribe(subscriber)
+    if began:
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    for subscriber in subscribers:
+        subscriber.await_terminal().assert_failure(FlowError)
+        assert "its event loop is closed" in str(subscriber.error)
+
+
+def test_a_result_that_a_closed_loop_has_not_passed_on_is_not_lost() -> None:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    subscriber = TestSubscriber[int]()
+    flow.from_future(future).subscribe(subscriber)
+    loop.run_until_complete(asyncio.sleep(0))
+    future.set_result(5)
+    loop.close()
+    subscriber.await_terminal().assert_result(5)
+
+
+@pytest.mark.parametrize("ends", ["result", "cancel"])
+def test_nothing_is_left_in_the_loop_of_a_flow_that_has_ended(ends: str, drops: Drops) -> None:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    subscriber = TestSubscriber[int]()
+    flow.from_future(future).subscribe(subscriber)
+    loop.run_until_complete(asyncio.sleep(0))
+    seen = weakref.ref(subscriber)
+    if ends == "result":
+        future.set_result(5)
+    else:
+        subscriber.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    del subscriber
+    gc.collect()
+    assert seen() is None
+    loop.close()
+    assert drops.take_errors() == []
+
+
 # -- coroutines
 
 
@@ -372,6 +419,29 @@ def test_a_coroutine_for_a_closed_loop_fails_the_flow() -> None:
     flow.from_future(coroutine, loop=loop).subscribe(subscriber)
     subscriber.assert_failure(FlowError)
     coroutine.close()
+
+
+@pytest.mark.parametrize("began", [False, True])
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_a_loop_that_is_closed_before_its_coroutine_is_done_fails_the_flow(began: bool) -> None:
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # of a task that was destroyed
+
+    async def never() -> int:
+        return await loop.create_future()
+
+    subscribers = [TestSubscriber[int](), TestSubscriber[int]()]
+    made = flow.from_future(never(), loop=loop)
+    for subscriber in subscribers:
+        made.subscribe(subscriber)
+    if began:
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    made.subscribe(late := TestSubscriber[int]())
+    for subscriber in (*subscribers, late):
+        subscriber.await_terminal().assert_failure(FlowError)
+        assert "its event loop is closed" in str(subscriber.error)
+    gc.collect()
 
 
 @pytest.mark.parametrize("cancel", [False, True])

@@ -84,6 +84,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         "_task",
         "_used",
         "_waiter",
+        "_watch",
     )
 
     def __init__(
@@ -108,6 +109,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         # From here on: of the loop's thread.
         self._task: asyncio.Task[None] | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._watch: LoopWatch | None = None
         self._interrupted = self._abandoned = False
         self._pulling = False
         """The task awaits an item, and may be interrupted."""
@@ -192,13 +194,25 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
     # -- in the loop's thread
 
     def _begin(self) -> None:
-        if self._loop is not None:
-            self._task = self._loop.create_task(self._run_all())
+        loop = self._loop
+        if loop is not None:
+            # Before the task runs: a loop that ends need not let it come to its first step.
+            self._watch = LoopWatch(loop, self._lost)
+            self._task = task = loop.create_task(self._run_all())
+            task.add_done_callback(self._ended)
+
+    def _ended(self, _: asyncio.Task[None]) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:  # cancelled before its first step
+            watch.end()
+            self._task = self._iterable = None
+            self._signal(self._bad or self._cancelled_outside())
 
     def _run(self) -> None:
         """The private thread: a loop that ends with the flow."""
         with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
+            self._loop = loop = runner.get_loop()
+            self._watch = LoopWatch(loop, self._lost)
             runner.run(self._run_all())
 
     def _resume(self) -> None:
@@ -214,7 +228,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         iterable, self._iterable = self._iterable, None
         iterator: AsyncIterator[T] | None = None
         self._task = asyncio.current_task()
-        watch = LoopWatch(asyncio.get_running_loop(), self._lost)
+        watch, self._watch = self._watch, None
         try:
             if iterable is not None and not self._stopped:
                 iterator = aiter(iterable)
@@ -223,7 +237,8 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         except BaseException as error:
             self._failed(error)
         finally:
-            watch.end()
+            if watch is not None:
+                watch.end()
             bad, downstream = self._bad, self._take()
             if bad is not None and downstream is not None:
                 downstream.on_error(bad)
@@ -292,13 +307,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
             if self._interrupted:
                 return
             if task is not None and task.cancelling():
-                self._signal(
-                    FlowError(
-                        f"{self._label}: its task was cancelled from outside, as a loop does that "
-                        "ends; end the flow before its loop"
-                    ),
-                    error,
-                )
+                self._signal(self._cancelled_outside(), error)
                 raise error
         if not is_fatal(error):
             if self._stopped or not self._signal(error):
@@ -310,6 +319,12 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
             # It goes on through the loop. Those who wait elsewhere are told, too.
             self._signal(FlowError(f"{self._label} was ended by {type(error).__name__}"), error)
         raise error
+
+    def _cancelled_outside(self) -> FlowError:
+        return FlowError(
+            f"{self._label}: its task was cancelled from outside, as a loop does that ends; end "
+            "the flow before its loop"
+        )
 
     def _signal(self, error: BaseException, cause: BaseException | None = None) -> bool:
         downstream = self._take()
@@ -401,8 +416,8 @@ def from_async_iterable(
             later, by another thread.
 
     Returns:
-        A flow that fails with FlowError when its task is cancelled by the loop, or when something
-        is requested after the loop was closed.
+        A flow that fails with FlowError when its task is cancelled by the loop, or when the loop
+        is closed.
 
     Raises:
         TypeError: if it is no async iterable.

@@ -15,7 +15,7 @@ from flow_core.flow import Flow
 from flow_core.protocols import Subscriber
 from flow_core.sources.emitter import EmitterSubscription
 from flow_core.sources.idle import fail
-from flow_core.sources.loops import closed_loop, in_loop, running_loop
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
 from flow_core.subscribers.strict import core_subscriber
 
 __all__ = ["from_future"]
@@ -87,8 +87,11 @@ class FutureSource(Generic[T]):
             return
         emitter: EmitterSubscription[T] = EmitterSubscription(downstream, "buffer", 1, repr(self))
         emitter.start()
+        waited = self._waited
+        # Only an asyncio future is of its loop's thread.
+        home = None if waited is None else loop
         if self._cancel:
-            emitter.on_cancel(lambda: in_loop(loop, future.cancel))
+            emitter.on_cancel(lambda: in_loop(home, future.cancel))
         if emitter.cancelled:
             return
         if future.done():
@@ -98,14 +101,26 @@ class FutureSource(Generic[T]):
         def resolved(_: object) -> None:
             self._resolve(emitter, future)
 
-        waited = self._waited
+        def lost() -> None:
+            if future.done():
+                self._resolve(emitter, future)
+            elif not emitter.cancelled:
+                emitter.error(closed_loop(repr(self)))
+
+        def watch() -> None:
+            if loop is not None:
+                watched = LoopWatch(loop, lost)
+                emitter.on_dispose(lambda: in_loop(loop, watched.end))
+
+        if not in_loop(loop, watch, lost):
+            lost()
+            return
         if waited is not None:
-            emitter.on_cancel(lambda: in_loop(loop, lambda: waited.remove_done_callback(resolved)))
-        if not in_loop(loop, lambda: future.add_done_callback(resolved)):
-            emitter.error(closed_loop(repr(self)))
+            emitter.on_cancel(lambda: in_loop(home, lambda: waited.remove_done_callback(resolved)))
+        in_loop(home, lambda: future.add_done_callback(resolved))
 
     def _started(self) -> tuple[_AnyFuture, _Loop | None]:
-        """The future, and the loop that it belongs to, if not to any thread.
+        """The future, and the loop in which it is waited for, if there is one.
 
         The awaitable runs once, for all subscribers.
         """
@@ -125,8 +140,8 @@ class FutureSource(Generic[T]):
                 raise closed_loop(repr(self))
             # The future of another thread's loop, in this thread's loop, too: any thread may wait.
             self._future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
-            self._awaitable = self._loop = None
-            return self._future, None
+            self._awaitable, self._loop = None, loop
+            return self._future, loop
 
     def _resolve(self, emitter: EmitterSubscription[T], future: _AnyFuture) -> None:
         if emitter.cancelled:
@@ -205,7 +220,8 @@ def from_future(
         cancel: whether a subscriber that cancels the flow cancels the future, for everybody.
 
     Returns:
-        A flow that fails with FlowError if a coroutine has no loop to run in, or a closed one.
+        A flow that fails with FlowError if a coroutine has no loop to run in, or if its loop, or
+        that of an asyncio future, is closed before it is done.
 
     Raises:
         TypeError: if it is none of these.
