@@ -317,6 +317,65 @@ def test_a_cancel_races_with_items() -> None:
         subscriber.assert_items(*range(len(subscriber.items)))
 
 
+@pytest.mark.checklist("X09")
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_cancel_from_within_the_generator_lets_it_clean_up(waits: bool, drops: Drops) -> None:
+    closed = Event()
+    log: list[str] = []
+    subscriber = TestSubscriber[int]()
+
+    async def items() -> AsyncGenerator[int, None]:
+        try:
+            await asyncio.sleep(0)
+            yield 1
+            subscriber.cancel()
+            if waits:
+                await asyncio.Event().wait()
+            yield 2
+        except asyncio.CancelledError:
+            log.append("cancelled")
+            raise
+        finally:
+            try:
+                await asyncio.sleep(0)
+                log.append("cleaned up")
+            finally:
+                closed.set()
+
+    flow.from_async_iterable(items()).subscribe(subscriber)
+    assert closed.wait(TIMEOUT_S)
+    for thread in private_threads():
+        thread.join(TIMEOUT_S)
+    assert log == (["cancelled", "cleaned up"] if waits else ["cleaned up"])
+    subscriber.assert_items(1).assert_silent_after_cancel()
+    assert drops.take_items() == ([] if waits else [2])
+
+
+def test_a_task_that_is_cancelled_from_outside_as_well_is_cancelled() -> None:
+    subscriber = TestSubscriber[int]()
+    log: list[str] = []
+
+    async def items() -> AsyncGenerator[int, None]:
+        try:
+            subscriber.cancel()
+            yield 1
+        finally:
+            log.append("closing")
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        flow.from_async_iterable(items()).subscribe(subscriber)
+        (task,) = asyncio.all_tasks() - {asyncio.current_task()}
+        while not log:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    asyncio.run(main())
+    subscriber.assert_items().assert_silent_after_cancel()
+
+
 def test_a_generator_that_does_not_want_to_be_cancelled(drops: Drops) -> None:
     waiting, closed = Event(), Event()
     cancelling: list[int] = []
@@ -711,6 +770,21 @@ def test_using_when_closes_when_it_is_cancelled_while_it_waits() -> None:
     assert connection.closed.wait(TIMEOUT_S)
     assert [type(entry) for entry in log] == [str, asyncio.CancelledError]
     subscriber.assert_silent_after_cancel()
+
+
+def test_using_when_closes_when_it_is_cancelled_by_its_own_flow(drops: Drops) -> None:
+    log: list[Any] = []
+    connection = Connection(log)
+    subscriber = TestSubscriber[int]()
+    made = flow.using_when(
+        lambda: connection,
+        lambda items: flow.from_iterable(items).do_on_next(lambda _: subscriber.cancel()),
+    )
+    made.subscribe(subscriber)
+    assert connection.closed.wait(TIMEOUT_S)
+    assert [type(entry) for entry in log] == [str, GeneratorExit]
+    subscriber.assert_items().assert_silent_after_cancel()
+    drops.take_items()
 
 
 def test_using_when_fails_with_what_the_context_manager_raises() -> None:

@@ -220,6 +220,11 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
         if self._stopped and self._pulling and task is not None:
+            if task is asyncio.current_task():
+                # From within its own step, which may end without a wait. Before Python 3.13 an
+                # interruption that met no wait would stay for those of the clean-up.
+                asyncio.get_running_loop().call_soon(self._resume)
+                return
             self._pulling = False
             self._interrupted = True
             task.cancel()
