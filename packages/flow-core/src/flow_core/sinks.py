@@ -24,7 +24,7 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Final, TypeVar, final
 
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -34,6 +34,8 @@ __all__ = ["print_items", "write_csv", "write_json_lines", "write_lines"]
 T = TypeVar("T")
 
 FilePath = str | os.PathLike[str]
+
+_CRLF: Final = "\r\n"
 
 
 def print_items() -> Operator[object, int]:
@@ -122,7 +124,8 @@ def write_csv(
     """
 
     def rows(flow: Flow[Mapping[str, object]], file: IO[str]) -> int:
-        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        # Before Python 3.13 it quotes no other line ends than those in its own.
+        writer = csv.writer(_Rows(file), delimiter=delimiter, lineterminator=_CRLF)
         names = None if columns is None else list(columns)
         if names is not None:
             writer.writerow(names)
@@ -143,6 +146,19 @@ def write_csv(
         return count
 
     return _writer("write_csv", path, rows, encoding)
+
+
+@final
+class _Rows:
+    """Where a CSV writer puts its rows: they end as a line does on Unix, whatever ends its own."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, row: str) -> None:
+        self._file.write(f"{row.removesuffix(_CRLF)}\n")
 
 
 def _writer(

@@ -50,6 +50,23 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\n\r"])
+def test_fields_of_several_lines_are_read_as_they_were_written(
+    tmp_path: Path, end: str, delimiter: str
+) -> None:
+    path = tmp_path / "out.csv"
+    texts = [f"a{end}b", end, f"{end}a", f"a{end}", f'"{end}"{delimiter}', '"', "", "plain"]
+    rows: list[dict[str, object]] = [{f"x{end}": text, "y": delimiter} for text in texts]
+    assert flow.from_iterable(rows).pipe(write_csv(path, delimiter=delimiter)) == len(rows)
+    assert list(read_csv(path, delimiter=delimiter)) == rows
+
+
+def test_each_row_of_csv_ends_as_a_line_does_on_unix(tmp_path: Path) -> None:
+    flow.just({"a": 1, "b": "x\r\n"}, {"a": "", "b": None}).pipe(write_csv(tmp_path / "out.csv"))
+    assert (tmp_path / "out.csv").read_bytes() == b'a,b\n1,"x\r\n"\n,\n'
+
+
 def test_dataclasses_are_objects_in_json(tmp_path: Path) -> None:
     @dataclasses.dataclass
     class Point:
