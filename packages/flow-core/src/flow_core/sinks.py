@@ -139,7 +139,7 @@ def write_csv(
             if len(item) != len(names) or any(name not in item for name in names):
                 raise ValueError(
                     f"write_csv(): an item has the keys {', '.join(map(str, item))} where the "
-                    f"columns are {', '.join(names)}"
+                    f"columns are {', '.join(map(str, names))}"
                 )
             writer.writerow([item[name] for name in names])
             count += 1

@@ -119,6 +119,14 @@ def test_an_item_that_cannot_be_written_leaves_no_file_and_cancels(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_item_of_csv_with_other_keys_is_told_with_the_columns_whatever_they_are(
+    tmp_path: Path,
+) -> None:
+    rows: list[Any] = [{1: "a", None: "b"}, {1: "a"}]
+    with pytest.raises(ValueError, match="has the keys 1 where the columns are 1, None"):
+        flow.from_iterable(rows).pipe(write_csv(tmp_path / "out"))
+
+
 @pytest.mark.parametrize("fatal", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_leaves_no_file_either(tmp_path: Path, fatal: type[BaseException]) -> None:
     def stop(item: Any) -> Any:
