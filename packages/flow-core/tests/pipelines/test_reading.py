@@ -176,7 +176,11 @@ def test_each_line_is_a_value_and_blank_ones_are_none(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("bad", "says"),
-    [("{x}", "no JSON: Expecting property name"), ("null", "null is not an item (§2.13)")],
+    [
+        ("{x}", "no JSON: Expecting property name"),
+        ("null", "null is not an item (§2.13)"),
+        ("9" * 5000, "no JSON: Exceeds the limit (4300 digits)"),
+    ],
 )
 def test_a_malformed_line_fails_with_its_number_and_loses_none_before(
     write: Write, bad: str, says: str

@@ -198,6 +198,8 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
             except json.JSONDecodeError as error:
                 where = f"{error.msg} at column {error.colno}"
                 raise MalformedInputError(path, number, f"no JSON: {where}") from error
+            except ValueError as error:  # such as an int of more digits than Python converts
+                raise MalformedInputError(path, number, f"no JSON: {error}") from error
             except RecursionError as error:
                 raise MalformedInputError(path, number, "JSON that is nested too deep") from error
             if value is None:
