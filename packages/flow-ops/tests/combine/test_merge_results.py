@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_core import pipelines
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import AbsorbingSource
 from flow_core.testing import (
@@ -116,6 +117,18 @@ def test_a_list_of_sources_is_asked_anew_for_each_subscriber():
     made = merge(sources)
     for _ in range(2):
         assert list(made) == [0, 1, 7]
+
+
+@pytest.mark.parametrize("name", ["merge", "merge_sequential"])
+@pytest.mark.parametrize("args", ["[{first}, {second}]", "[[{first}, {second}]]"])
+def test_a_pipeline_may_write_its_sources_one_by_one_or_as_a_list(tmp_path, name, args):
+    given = args.format(
+        first='{ source = { use = "range", start = 2 } }',
+        second='{ source = { use = "just", args = ["a"] } }',
+    )
+    path = tmp_path / "job.toml"
+    path.write_text(f'[source]\nuse = "{name}"\nargs = {given}\n')
+    assert list(pipelines.load(path).flow()) == [0, 1, "a"]
 
 
 @pytest.mark.usefixtures("dropped")

@@ -49,7 +49,7 @@ def merge(
 
 
 def merge(
-    *sources: Any,  # the overloads say
+    *sources: Publisher[Any] | Iterable[Publisher[Any]],  # Any: the overloads say more
     max_concurrency: int = MAX_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
@@ -170,7 +170,7 @@ def merge_sequential(
 
 
 def merge_sequential(
-    *sources: Any,  # the overloads say
+    *sources: Publisher[Any] | Iterable[Publisher[Any]],  # Any: the overloads say more
     max_concurrency: int = MAX_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
