@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -64,6 +65,45 @@ def test_a_distribution_is_found_by_its_entry_point(install: Install) -> None:
 
 def test_the_process_has_one_host_that_is_made_once() -> None:
     assert plugin_host() is plugin_host()
+
+
+def test_a_plugin_may_ask_for_the_host_while_another_thread_makes_it(tmp_path: Path) -> None:
+    modules = {
+        "signals": "import threading; imported, looking = threading.Event(), threading.Event()",
+        "first": "import signals; signals.looking.set()",
+        "asking": """
+            import flow_core, signals
+            from flow_core.plugins import OperatorSpec, hookimpl
+
+            signals.imported.set()
+            assert signals.looking.wait(30)
+            numbers = list(flow_core.from_([1, 2]))
+
+            @hookimpl
+            def flow_operators():
+                yield OperatorSpec("late", "asking:late")
+        """,
+        "main": """
+            import importlib, signals, sys, threading
+            from flow_core.plugins import plugin_host
+
+            threading.Thread(target=importlib.import_module, args=("asking",), daemon=True).start()
+            assert signals.imported.wait(30)
+            host = plugin_host()  # waits until the other thread has imported the plugin
+            print("late" in host.operators, plugin_host() is host, sys.modules["asking"].numbers)
+        """,
+    }
+    for name, code in modules.items():
+        (tmp_path / f"{name}.py").write_text(dedent(code), "utf-8")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "main.py"],
+        env={**os.environ, "FLOW_LOAD_PLUGINS": "first,asking", "FLOW_DISABLE_PLUGINS": "*"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("True True [1, 2]\n", "")
 
 
 def test_a_wheel_of_a_third_party_registers_end_to_end(acme: Path) -> None:

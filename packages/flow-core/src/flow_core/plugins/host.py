@@ -506,17 +506,27 @@ class PluginHost:
         return text
 
 
-_lock: Final = threading.RLock()
+_making: Final = threading.Lock()
 _host: PluginHost | None = None
 
 
 def plugin_host() -> PluginHost:
-    """The host of this process; the first call looks for plugins, the others return the same."""
+    """The host of this process; the first call looks for plugins, the others return the same.
+
+    A call that comes meanwhile makes one of its own, and does not wait: it may be that of a module
+    that is being imported, and that the first call waits for.
+    """
     global _host
-    with _lock:
+    if _host is not None:
+        return _host
+    if not _making.acquire(blocking=False):
+        return PluginHost()
+    try:
         if _host is None:
             _host = PluginHost()
         return _host
+    finally:
+        _making.release()
 
 
 def _records_of(manager: pluggy.PluginManager, module: object, hook: str) -> Iterator[object]:
