@@ -162,6 +162,8 @@ TYPED = """
     def needy(*, much: int, more: str): ...
 
     def odd(thing: dict): ...
+
+    def lists(*, some_names: list[str] | None = None, n: int = 1): ...
 """
 
 
@@ -196,6 +198,9 @@ def test_options_become_arguments_of_their_annotated_types(
         ("main", "3", "no parameter for '3'"),
         ("needy", "--much 1", "needy() needs --more"),
         ("odd", "", "odd() needs 'thing'"),
+        ("lists", "--some_names a", "has 'some_names': list[str] | None, which no option can give"),
+        ("lists", "--some-names=a", "has 'some_names': list[str] | None, which no option can give"),
+        ("lists", "--some-name a", "lists() has no parameter for '--some-name'; it takes --n"),
     ],
 )
 def test_an_option_that_does_not_fit_is_explained(

@@ -20,6 +20,7 @@ _NO_VALUE: Final = inspect.Parameter.empty
 _SIMPLE: Final[dict[str, type]] = {kind.__name__: kind for kind in (int, float, str, bool, Path)}
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
+_NO_OPTION: Final = "which no option can give; options are int, float, str, bool or Path"
 
 
 class Parser(argparse.ArgumentParser):
@@ -79,6 +80,7 @@ def prepare(
         allow_abbrev=False,
     )
     known: list[str] = []
+    barred: dict[str, str] = {}
     needed: list[str] = []
     for parameter in parameters[takes_engine:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -91,13 +93,18 @@ def prepare(
                 )
             continue
         annotation = resolved(parameter.annotation, function)
-        _add(parser, parameter, annotation, name)
-        known.append(f"--{parameter.name.replace('_', '-')}")
+        option = f"--{parameter.name.replace('_', '-')}"
+        if not _add(parser, parameter, annotation, name):
+            barred[option] = f"{parameter.name!r}: {annotation}, {_NO_OPTION}"
+            continue
+        known.append(option)
         if required:
-            needed.append(known[-1])
+            needed.append(option)
     parsed, unknown = parser.parse_known_args(list(given))
     if unknown:
         option = unknown[0].partition("=")[0]
+        if (dashed := option.replace("_", "-")) in barred:
+            raise UsageError(f"{shown} has {barred[dashed]}")
         takes = f"it takes {', '.join(known)}" if known else "it takes no option"
         raise UsageError(
             f"{shown} has no parameter for {unknown[0]!r}{did_you_mean(option, known)}; {takes}"
@@ -116,7 +123,8 @@ def _add(
     parameter: inspect.Parameter,
     annotation: object,
     function: str,
-) -> None:
+) -> bool:
+    """Add its options to `parser`. False if none can give it, and it is not required."""
     dashed = parameter.name.replace("_", "-")
     flags = list(dict.fromkeys([f"--{dashed}", f"--{parameter.name}"]))
     required = parameter.default is _NO_VALUE
@@ -130,11 +138,8 @@ def _add(
     kind, choices = _kind(annotation, parameter.default)
     if kind is None:
         if required:
-            raise UsageError(
-                f"{function}() needs {parameter.name!r}: {annotation}, which no option can give; "
-                "options are int, float, str, bool or Path"
-            )
-        return
+            raise UsageError(f"{function}() needs {parameter.name!r}: {annotation}, {_NO_OPTION}")
+        return False
     if kind is bool:
         parser.add_argument(*flags, nargs="?", const=True, type=_bool, metavar="BOOL", **settings)
         parser.add_argument(
@@ -144,7 +149,7 @@ def _add(
             default=argparse.SUPPRESS,
             help=argparse.SUPPRESS,
         )
-        return
+        return True
     parser.add_argument(
         *flags,
         type=kind,
@@ -152,6 +157,7 @@ def _add(
         metavar=None if choices else kind.__name__.upper(),
         **settings,
     )
+    return True
 
 
 def _kind(annotation: object, default: object) -> tuple[type | None, list[object] | None]:
