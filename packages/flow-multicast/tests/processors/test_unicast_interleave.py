@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flow_core import Fusion
-from flow_core.testing import TestSubscriber, recorded_drops
+from flow_core.testing import TestPublisher, TestSubscriber, recorded_drops
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_multicast.processors import UnicastProcessor
 
@@ -117,5 +117,31 @@ def test_offers_never_fill_more_than_there_is_room_for() -> None:
             assert processor.statistics().buffered == 1
 
         return Scenario(offer, offer, check=check)
+
+    exhaust(body)
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3])
+@pytest.mark.parametrize("mode", [Fusion.NONE, Fusion.ASYNC])
+def test_the_upstream_is_asked_again_though_an_item_comes_as_another_is_taken(
+    mode: Fusion, capacity: int
+) -> None:
+    def body() -> Scenario:
+        source, processor = TestPublisher[int](), UnicastProcessor[int](capacity)
+        subscriber = TestSubscriber[int](0, fusion=mode)
+        source.subscribe(processor)
+        processor.subscribe(subscriber)
+        sent: list[int] = []
+
+        def send(until: int) -> None:
+            while source.outstanding and len(sent) < until:
+                sent.append(len(sent))
+                source.next(sent[-1])
+
+        def check() -> None:
+            send(10)
+            subscriber.assert_items(*range(10)).assert_not_terminated()
+
+        return Scenario(lambda: send(capacity), lambda: subscriber.request(50), check=check)
 
     exhaust(body)

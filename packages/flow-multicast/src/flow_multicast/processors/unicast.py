@@ -326,12 +326,18 @@ class UnicastProcessor(
         queue = self._queue
         if self._done:
             hooks.drop_item(item)
-        elif len(queue) >= self._capacity:
-            self._overflow(item)
+            return
+        # Queued and counted as one: whoever takes it in between would see less room than there is,
+        # and ask for nothing.
+        with self._lock:
+            taken = len(queue) < self._capacity
+            if taken:
+                queue.append(item)
+                self._received += 1
+        if taken:
+            self.signal()  # after it is queued: it may be all that a fused one gets (F31)
         else:
-            queue.append(item)  # before the signal, which may be all that a fused one gets (F31)
-            self._received += 1
-            self.signal()
+            self._overflow(item)
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`: the upstream is over; the subscriber hears why."""
@@ -395,7 +401,6 @@ class UnicastProcessor(
         """How many items more could wait, if all came that were requested. Under the lock."""
         if self._capacity == UNBOUNDED:
             return UNBOUNDED
-        # `on_next` counts an item after it was queued: in between there seems to be less room.
         return self._capacity - len(self._queue) - max(self._asked - self._received, 0)
 
     # -- the drain
