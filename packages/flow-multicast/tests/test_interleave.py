@@ -155,6 +155,24 @@ def test_a_bad_request_waits_for_a_running_on_next() -> None:
     exhaust(body)
 
 
+def test_who_cancels_as_its_bad_request_is_made_gets_no_more_than_it_has_asked_for() -> None:
+    def body() -> Scenario:
+        processor = fed()
+        leaving = joined(processor, 1)
+        joined(processor)
+        processor.on_next(1)
+
+        def leave() -> None:
+            leaving.cancel()
+            processor.on_next(2)
+
+        return Scenario(
+            lambda: leaving.subscription.request(0), leave, check=leaving.assert_rules_kept
+        )
+
+    exhaust(body)
+
+
 @pytest.mark.checklist("M40", "M42")
 def test_the_last_who_leaves_cancels_the_upstream_unless_somebody_joins_before() -> None:
     def body() -> Scenario:

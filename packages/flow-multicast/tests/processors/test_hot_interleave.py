@@ -9,7 +9,7 @@ import pytest
 
 from flow_core.errors import MissingBackpressureError
 from flow_core.testing import ConditionalTestSubscriber, TestPublisher, TestSubscriber
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
+from flow_core.testing.interleave import Body, Exhaustive, Report, Scenario, explore_all, step
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -193,6 +193,46 @@ def test_a_bad_request_waits_for_a_running_on_next(make: Callable[[], Any]) -> N
         )
 
     exhaust(body)
+
+
+@each
+@pytest.mark.parametrize("leave", ["cancel", "bad request"])
+def test_who_leaves_as_an_item_comes_that_it_has_not_asked_for_does_not_get_it(
+    make: Callable[[], Any], leave: str
+) -> None:
+    def body() -> Scenario:
+        processor = make()
+        leaving = joined(processor, 1)
+        processor.on_next(1)
+
+        def go() -> None:
+            if leave == "cancel":
+                leaving.cancel()
+            else:
+                leaving.subscription.request(0)
+
+        return Scenario(lambda: processor.on_next(2), go, check=leaving.assert_rules_kept)
+
+    exhaust(body)
+
+
+def test_a_bad_request_as_the_lines_stand_anew_finds_the_new_place() -> None:
+    def body() -> Scenario:
+        processor = DirectProcessor[int]()
+        wrong, others = joined(processor, 2), [joined(processor) for _ in range(6)]
+        processor.on_next(1)
+        for other in others:
+            other.cancel()  # so many that those who are left stand anew for the next item
+
+        def check() -> None:
+            processor.on_next(3)
+            wrong.assert_failure(ValueError, *wrong.items)
+
+        return Scenario(
+            lambda: processor.on_next(2), lambda: wrong.subscription.request(0), check=check
+        )
+
+    explore_all(body, strategy=Exhaustive(3), modules=["flow_multicast.processors"])
 
 
 @each

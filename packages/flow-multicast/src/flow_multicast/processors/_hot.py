@@ -163,18 +163,22 @@ class Line(SerialDrain, Generic[T]):
 
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
         """Say where `receive` stands among the functions that are called with each item."""
-        # `mute` does the same the other way round: it finds this place, or is seen here.
+        # `mute` does the same the other way round: it finds this place, or is seen here. It may
+        # also give this one up, for the one it has found before.
         self._place = (calls, index)
         if self.receive is _ignore:
-            self.mute()
+            calls[index] = _ignore
+            self._place = None
 
     def displace(self) -> None:
         """It is no longer among them: one that is being sent to others now skips it."""
-        # Two threads may do this at a time. So a place is never used twice.
-        place, self._place = self._place, None
+        # Two threads may do this at a time. So a place is never used twice, and who finds none
+        # relies on nothing being sent there.
+        place = self._place
         if place is not None:
             calls, index = place
             calls[index] = _ignore
+            self._place = None
 
     def mute(self) -> None:
         """Send no items any more."""

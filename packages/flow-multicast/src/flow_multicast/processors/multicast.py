@@ -223,18 +223,22 @@ class _MulticastSubscription(Generic[T]):
 
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
         """Say where `deliver` stands among the functions that the drain calls with each item."""
-        # `mute` does the same the other way round: it finds this place, or is seen here.
+        # `mute` does the same the other way round: it finds this place, or is seen here. It may
+        # also give this one up, for the one it has found before.
         self._place = (calls, index)
         if self.deliver is _ignore:
-            self.mute()
+            calls[index] = _ignore
+            self._place = None
 
     def mute(self) -> None:
         """Send no items any more; a dispatch that is running skips it (M34)."""
         self.deliver = _ignore
-        place, self._place = self._place, None
+        # Two threads may do this at a time: who finds no place relies on nothing being sent there.
+        place = self._place
         if place is not None:
             calls, index = place
             calls[index] = _ignore
+            self._place = None
 
 
 @final
