@@ -138,6 +138,30 @@ def test_who_requests_while_the_item_comes_gets_it_or_fails() -> None:
     assert seen == {True, False}
 
 
+def test_who_has_missed_an_item_fails_though_the_end_comes_as_it_requests() -> None:
+    seen: set[Hashable] = set()
+
+    def body() -> Scenario:
+        processor = DirectProcessor[int]()
+        slow = joined(processor, 0)
+
+        def send() -> None:
+            processor.on_next(1)
+            processor.on_complete()
+
+        def check() -> None:
+            seen.add(slow.completed)
+            if slow.completed:
+                slow.assert_result(1)
+            else:
+                slow.assert_failure(MissingBackpressureError)
+
+        return Scenario(send, lambda: slow.request(1), check=check)
+
+    exhaust(body)
+    assert seen == {True, False}
+
+
 def test_who_requests_while_values_change_gets_the_newest_and_none_twice() -> None:
     def body() -> Scenario:
         processor = BehaviorProcessor[int](0)

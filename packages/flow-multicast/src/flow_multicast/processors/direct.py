@@ -50,6 +50,11 @@ class DirectProcessor(HotProcessor[T]):
         """See `HotProcessor.line`."""
         return _DirectLine(self, subscriber, downstream)
 
+    def counts(self, line: Line[T], *, on_its_own: bool) -> None:
+        """See `HotProcessor.counts`: on its own is who has not asked for an item."""
+        if on_its_own and isinstance(line, _DirectLine):
+            line.behind = True
+
     def __repr__(self) -> str:
         return "DirectProcessor()"
 
@@ -58,7 +63,17 @@ class DirectProcessor(HotProcessor[T]):
 class _DirectLine(Line[T]):
     """One subscriber: live from the first."""
 
-    __slots__ = ()
+    __slots__ = ("behind",)
+
+    def __init__(
+        self,
+        owner: DirectProcessor[T],
+        subscriber: Subscriber[T],
+        downstream: CoreSubscriber[T],
+    ) -> None:
+        super().__init__(owner, subscriber, downstream)
+        self.behind = False
+        """It has missed an item. Written under the processor's lock."""
 
     def disown(self) -> None:
         """See `Line.disown`."""
@@ -79,7 +94,8 @@ class _DirectLine(Line[T]):
     def deliver(self) -> None:
         """See `Line.deliver`; it is not live any more."""
         owner = self.owner
-        if owner.ended:
+        # In this order: an item that it has missed was there before the end.
+        if owner.ended and not self.behind:
             self.finish(owner.error)
             return
         self.finish(
