@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import traceback
 import tracemalloc
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,6 +23,10 @@ from flow_multicast import (
     DirectProcessor,
     MulticastProcessor,
     ReplayProcessor,
+    cache,
+    multicast,
+    publish,
+    replay,
     serialized,
 )
 
@@ -170,3 +176,60 @@ def test_memory_comes_back_when_many_leave(make: Callable[[], Any]) -> None:
         tracemalloc.stop()
     assert after < during / 8
     staying.dispose()
+
+
+def fed(make: Callable[[], Any]) -> Callable[[Flow[Any]], Flow[Any]]:
+    def through(source: Flow[Any]) -> Flow[Any]:
+        processor = make()
+        source.subscribe(processor)
+        return processor.flow
+
+    return through
+
+
+def connected(source: Flow[Any]) -> Flow[Any]:
+    numbers = source.pipe(replay())
+    numbers.connect()
+    return numbers.flow
+
+
+KEEPING: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
+    **{name: fed(make) for name, make in HOT.items()},
+    "multicast": fed(MulticastProcessor),
+    "cache()": lambda source: source.pipe(cache()),
+    "multicast().auto_connect()": lambda source: source.pipe(
+        multicast(DirectProcessor)
+    ).auto_connect(),
+    "publish().auto_connect()": lambda source: source.pipe(publish()).auto_connect(),
+    "replay().auto_connect()": lambda source: source.pipe(replay()).auto_connect(),
+    "replay().connect()": connected,
+}
+
+
+@pytest.mark.parametrize("raised", [False, True], ids=["never raised", "raised"])
+@pytest.mark.parametrize("name", KEEPING)
+def test_a_kept_error_keeps_nothing_of_those_who_were_told(name: str, raised: bool) -> None:
+    error = LookupError("kept")
+
+    def fail() -> None:
+        raise error
+
+    failed = KEEPING[name](flow.from_callable(fail) if raised else flow.error(error))
+    told: list[weakref.ref[Payload]] = []
+    shown: list[list[str]] = []
+
+    def ask() -> None:
+        mine = Payload(1)
+        told.append(weakref.ref(mine))
+        with suppress(LookupError):
+            list(failed)
+        shown.append([frame.name for frame in traceback.extract_tb(error.__traceback__)])
+
+    for _ in range(5):
+        ask()
+    gc.collect()
+    assert [alive() for alive in told[:-1]] == [None] * 4  # the last one is in the traceback
+    assert shown[2:] == shown[1:2] * 3
+    # Who was the first made the source run, and may have been told before the error was kept.
+    assert shown[1].count("ask") <= 2
+    assert ("fail" in shown[-1]) == raised

@@ -7,6 +7,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
@@ -14,15 +15,16 @@ from flow_core.demand import add_demand, bad_request
 from flow_core.errors import FlowError, none_given
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
+    EMPTY,
     ConditionalSubscriber,
     CoreSubscriber,
     Disposable,
+    Empty,
     Processor,
     Subscriber,
     Subscription,
 )
 from flow_core.serial import SerialDrain
-from flow_multicast._stored import release_frames
 from flow_multicast.connectables.socket import Plug
 from flow_multicast.processors._hot import HotProcessor
 from flow_multicast.processors.multicast import MulticastProcessor
@@ -88,6 +90,7 @@ class Connection(Disposable, Generic[T, R]):
         "seats",
         "state",
         "successor",
+        "trace",
     )
 
     def __init__(
@@ -102,6 +105,8 @@ class Connection(Disposable, Generic[T, R]):
         self.feeder: Feeder[T, R] | None = None
         self.outcome: BaseException | Completed | None = None
         """How it has ended, for those who come too late and have no run to wait for."""
+        self.trace: TracebackType | Empty | None = EMPTY
+        """The traceback of an `outcome` that is an error, when the processor has told it."""
         self.successor: Connection[T, R] | None = None
         """What those wait for now who have waited for this one."""
 
@@ -204,16 +209,17 @@ class Seat(CoreSubscriber[R], Generic[R]):
         self.subscriber = None
         return downstream
 
-    def turn_away(self, end: BaseException | Completed) -> None:
+    def turn_away(self, run: Connection[Any, R]) -> None:
         """Tell the end of a run that is over, since no other one is to come."""
-        downstream = self._ended()
+        downstream, end = self._ended(), run.outcome
         if downstream is None:
             return
         if isinstance(end, DisconnectedError):
             downstream.on_error(DisconnectedError(*end.args))
         elif isinstance(end, BaseException):
+            if run.trace is not EMPTY:
+                end.__traceback__ = run.trace  # whoever raised it before has added to it (X14)
             downstream.on_error(end)
-            release_frames(end)
         else:
             downstream.on_complete()
 

@@ -18,6 +18,7 @@ from flow_core.protocols import (
     Subscriber,
 )
 from flow_core.subscribers import core_subscriber
+from flow_multicast._stored import release_frames
 from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
 from flow_multicast.connectables.connection import (
     Completed,
@@ -115,23 +116,23 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
             else Seat(downstream, self, subscriber)
         )
         seat.introduce()
-        end: BaseException | Completed | None = None
+        over: Connection[T, R] | None = None
         with self._lock:
             # Who has connected meanwhile has done so without this one.
             connection = self._current
             processor = connection.processor
             if processor is None and connection.state is State.GATHERING:
                 before = last()
-                if isinstance(before, Connection):
+                if isinstance(before, Connection) and before.outcome is not None:
                     # The run was handed out by this object.
-                    end = cast("Connection[T, R]", before).outcome
-            if processor is None and end is None and not seat.gone:
+                    over = cast("Connection[T, R]", before)
+            if processor is None and over is None and not seat.gone:
                 connection.seats[seat] = None  # who leaves later finds it on the list
             seat.connection = weakref.ref(connection)
         if processor is not None:
             processor.subscribe(seat)
-        elif end is not None:
-            seat.turn_away(end)
+        elif over is not None:
+            seat.turn_away(over)
         return connection
 
     def leave(self, seat: Seat[R]) -> None:
@@ -232,6 +233,8 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
 
     def told(self, connection: Connection[T, R]) -> None:
         """The processor knows of the end: it is let go of, unless items wait in it (C06)."""
+        if isinstance(connection.outcome, BaseException):
+            connection.trace = release_frames(connection.outcome)
         if self._keeps or connection.processor is None or _waits(connection.processor):
             return
         gone = None

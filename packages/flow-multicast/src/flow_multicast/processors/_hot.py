@@ -17,8 +17,10 @@ from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_reques
 from flow_core.errors import MissingBackpressureError, is_fatal, none_given
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
+    EMPTY,
     ConditionalSubscriber,
     CoreSubscriber,
+    Empty,
     Processor,
     Subscriber,
     Subscription,
@@ -380,7 +382,8 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         self._over = False
         """Nothing more is sent to those who are live: the lines tell the end."""
         self._error: BaseException | None = None
-        self._trace: TracebackType | None = None
+        self._trace: TracebackType | Empty | None = EMPTY
+        """The traceback of `_error`, when those who were there have been told; EMPTY before."""
         self._upstream: Subscription | None = None
 
     # -- for subclasses
@@ -421,7 +424,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def error(self) -> BaseException | None:
         """What it has ended with."""
         error = self._error
-        if error is not None and self._trace is not None:
+        if error is not None and self._trace is not EMPTY:
             error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
         return error
 
