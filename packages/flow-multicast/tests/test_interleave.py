@@ -263,3 +263,45 @@ def test_an_item_that_one_has_filtered_out_is_not_counted_against_it() -> None:
         return Scenario(send, lambda: odd.request(2), check=check)
 
     exhaust(body)
+
+
+@pytest.mark.checklist("M04", "M27")
+@pytest.mark.parametrize("prefetch", [1, 2, 4])
+@pytest.mark.parametrize("meanwhile", ["it takes one", "another offers"])
+def test_an_upstream_that_comes_is_asked_at_once_for_what_there_is_room_for(
+    prefetch: int, meanwhile: str
+) -> None:
+    def body() -> Scenario:
+        processor, source = MulticastProcessor[int](prefetch), TestPublisher[int]()
+        subscriber = TestSubscriber[int](0)
+        processor.subscribe(subscriber)
+        offered = [100] if processor.offer(100) else []
+        sent: list[int] = []
+
+        def send(until: int) -> None:
+            while source.outstanding and len(sent) < until:
+                sent.append(len(sent))
+                source.next(sent[-1])
+
+        def come() -> None:
+            source.subscribe(processor)
+            assert source.outstanding or prefetch <= 2  # two may wait
+            send(1)
+
+        def go() -> None:
+            if meanwhile == "it takes one":
+                subscriber.request(1)
+            elif processor.offer(101):
+                offered.append(101)
+
+        def check() -> None:
+            send(20)  # as much as it may, before more is taken
+            assert len(sent) + len(offered) - len(subscriber.items) <= prefetch
+            subscriber.request(50)
+            send(20)
+            subscriber.assert_not_terminated()
+            assert sorted(subscriber.items) == [*range(20), *offered]
+
+        return Scenario(come, go, check=check)
+
+    exhaust(body)

@@ -306,6 +306,110 @@ def test_threads_that_offer_at_once_never_exceed_the_room() -> None:
         assert mine == sorted(mine)
 
 
+def rest(source: TestPublisher[int], last: int) -> None:
+    """Let `source` send 0, 1, 2 and so on to `last`, as it is asked."""
+    n = 0
+    while n <= last:
+        assert source.outstanding, f"nobody asks for {n}"
+        source.next(n)
+        n += 1
+
+
+@pytest.mark.checklist("M04", "M27")
+@pytest.mark.parametrize("by", ["offer", "on_next"])
+@pytest.mark.parametrize(
+    ("waiting", "requests"), [(0, [4, 3]), (1, [3, 3]), (3, [1, 3]), (4, [1, 3])]
+)
+def test_what_waits_when_the_upstream_comes_is_left_out_of_the_first_request(
+    waiting: int, requests: list[int], by: str
+) -> None:
+    processor = MulticastProcessor[int](4)
+    before = range(100, 100 + waiting)
+    for n in before:
+        getattr(processor, by)(n)
+    source = TestPublisher[int]()
+    source.subscribe(processor)
+    assert source.requested == 4 - waiting
+    if source.outstanding:
+        source.next(*range(source.outstanding))  # as much as it may, though nobody takes it
+    subscriber = TestSubscriber[int](0)
+    processor.subscribe(subscriber)
+    subscriber.request(1)
+    assert source.requested == (1 if waiting == 4 else 4 - waiting)  # as soon as there is room
+    subscriber.request(3)
+    source.assert_requests(*requests)
+    subscriber.assert_items(*[*before, *range(4)][:4])
+    subscriber.assert_not_terminated()
+
+
+@pytest.mark.checklist("M04", "M27")
+@pytest.mark.parametrize("prefetch", [1, 2, 4, 7])
+@pytest.mark.parametrize("waiting", [0, 1, 4, 7])
+def test_all_that_the_upstream_has_comes_after_what_was_offered(
+    prefetch: int, waiting: int
+) -> None:
+    processor = MulticastProcessor[int](prefetch)
+    before = [n for n in range(100, 100 + waiting) if processor.offer(n)]
+    source = TestPublisher[int]()
+    source.subscribe(processor)
+    subscriber = TestSubscriber[int]()
+    processor.subscribe(subscriber)
+    rest(source, 30)
+    subscriber.assert_items(*before, *range(31)).assert_not_terminated()
+
+
+@pytest.mark.checklist("M04", "M27")
+def test_what_was_sent_before_the_upstream_came_is_no_reason_to_ask_it_for_more() -> None:
+    processor = MulticastProcessor[int](4)
+    subscriber = TestSubscriber[int](3)
+    processor.subscribe(subscriber)
+    processor.on_next(100)
+    processor.on_next(101)
+    source = TestPublisher[int]()
+    source.subscribe(processor)
+    source.next(0, 1, 2, 3)
+    source.assert_requests(4)  # three wait, and the first was sent
+    subscriber.request(2)
+    source.assert_requests(4, 3)
+    subscriber.assert_items(100, 101, 0, 1, 2).assert_not_terminated()
+
+
+@pytest.mark.checklist("M04", "M27")
+def test_offer_takes_no_place_that_the_upstream_was_promised() -> None:
+    processor = MulticastProcessor[int](4)
+    source = TestPublisher[int]()
+    source.subscribe(processor)
+    subscriber = TestSubscriber[int](0)
+    processor.subscribe(subscriber)
+    assert processor.room() == 0
+    assert not processor.offer(100)
+    source.next(0, 1, 2, 3)
+    assert not processor.offer(100)
+    subscriber.request(2)
+    assert processor.room() == 2
+    assert [processor.offer(n) for n in (100, 101, 102)] == [True, True, False]
+    subscriber.request(1)
+    source.assert_requests(4, 1)
+    source.next(4)
+    subscriber.request(9)
+    subscriber.assert_items(0, 1, 2, 3, 100, 101, 4).assert_not_terminated()
+    assert source.outstanding == 3  # the rest when three more were sent
+
+
+@pytest.mark.checklist("M27")
+def test_an_upstream_that_comes_while_an_item_is_sent_is_asked_after_that() -> None:
+    processor = MulticastProcessor[int](2)
+    source = TestPublisher[int]()
+    subscriber = TestSubscriber[int](
+        on_item=lambda _, n: source.subscribe(processor) if n == 100 else None
+    )
+    processor.subscribe(subscriber)
+    processor.offer(100)
+    rest(source, 10)
+    subscriber.assert_items(100, *range(11)).assert_not_terminated()
+    assert source.requests[0] == 2
+
+
 @pytest.mark.checklist("M27")
 def test_what_is_offered_meanwhile_is_sent_by_whoever_is_sending() -> None:
     processor = MulticastProcessor[int]()
@@ -551,10 +655,25 @@ def test_what_was_fed_before_a_fusable_upstream_came_is_sent_first() -> None:
     processor.on_next(2)
     queue.subscribe(processor)
     assert queue.asked == []
-    assert queue.requests == [4]
+    assert queue.requests == [2]
     subscriber = TestSubscriber[int]()
     processor.subscribe(subscriber)
     subscriber.assert_items(1, 2)
+
+
+@pytest.mark.checklist("M47")
+@pytest.mark.parametrize("mode", [Fusion.SYNC, Fusion.ASYNC])
+def test_nothing_is_offered_while_an_upstream_decides_to_be_polled(mode: Fusion) -> None:
+    processor = MulticastProcessor[int](4)
+    taken: list[bool] = []
+
+    class Deciding(Queue):
+        def request_fusion(self, mode: Fusion, /) -> Fusion:
+            taken.append(processor.offer(100))
+            return super().request_fusion(mode)
+
+    Deciding(mode, 1, 2).subscribe(processor)
+    assert taken == [False]
 
 
 @pytest.mark.checklist("M47")

@@ -288,6 +288,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         "_calls",
         "_capacity",
         "_changes",
+        "_coming",
         "_common",
         "_conditionals",
         "_direct",
@@ -299,6 +300,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         "_lock",
         "_members",
         "_prefetch",
+        "_promised",
         "_queue",
         "_ref_count",
         "_refill",
@@ -317,6 +319,11 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._lock: AbstractContextManager[object] = Lock()
         """For sums, changes and what is set once; never held while calling out."""
         self._queue: deque[T] = deque()
+        self._promised = 0
+        """The places before this position are taken, or promised to the upstream. Under the lock.
+        What is fed by on_next without an upstream is not counted."""
+        self._coming = 0
+        """What an upstream was asked for at first, and has not sent before the drain knows it."""
         self._upstream: Subscription | None = None
         self._fused: QueueSubscription[T] | None = None
         self._sync = False
@@ -344,8 +351,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """`on_next` may send items itself up to this position; only without fusion."""
         self._holder: int | None = None
         """Who is known to hold the others back: an index into `_lines`."""
-        self._refill = replenish_limit(prefetch)
-        """The position at which to request more of the upstream."""
+        self._refill = _NEVER
+        """The position at which to request more of the upstream; 0 when one has come."""
 
     def __repr__(self) -> str:
         counted = ", ref_count=True" if self._ref_count else ""
@@ -477,12 +484,17 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             )
 
     def offer(self, item: T) -> bool:
-        """Send `item`, if there is room for it.
+        """Send `item`, if there is room for it that no upstream was promised.
+
+        What waits when an upstream comes is left out of the first request. From then on there is
+        only the room of items that were sent since the last request, until the next one: none at
+        all while everything waits. So offer before there is an upstream, or do without one.
 
         Thread: any; threads that offer at the same time are put in some order.
 
         Returns:
-            False if `prefetch` items wait already, or if the flow has ended.
+            False if `prefetch` items wait or are still to come from the upstream, if that one is
+            polled (fusion), or if the flow has ended.
 
         Raises:
             NoneItemError: if it is None (§2.13).
@@ -491,9 +503,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             raise _none("offer")
         queue = self._queue
         with self._lock:
-            if self._done or self._fused is not None or len(queue) >= self._capacity:
+            if self._done or self._fused is not None or self._room() <= 0:
                 return False
             queue.append(item)
+            self._promised += 1
         self.signal()
         return True
 
@@ -501,7 +514,11 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """How many items `offer` would take now, if nobody requested any."""
         if self._done or self._fused is not None:
             return 0
-        return max(self._capacity - len(self._queue), 0)
+        return max(self._room(), 0)
+
+    def _room(self) -> int:
+        """How many items more could wait, if all came that were promised a place."""
+        return self._capacity - max(self._promised - self._sent, len(self._queue))
 
     # -- signals from the upstream
 
@@ -509,27 +526,35 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
         if subscription is None:
             raise _none("on_subscribe")
+        room = 0
         with self._lock:
             accepted = self._upstream is None and not self._done
+            waiting = len(self._queue)
             if accepted:
                 self._upstream = subscription
+                self._promised = _NEVER  # nothing is left to offer, until the drain has counted
+                self._coming = room = max(self._capacity - waiting, 0)
         if not accepted:
             subscription.cancel()
             return
+        fused: QueueSubscription[T] | None = None
         # What was fed by hand before comes first, and waits in the queue.
-        if isinstance(subscription, QueueSubscription) and not self._queue:
+        if isinstance(subscription, QueueSubscription) and not waiting:
             # Whoever requests may be the one who polls: functions of the user stay out (F39).
             mode = subscription.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
             if mode == Fusion.SYNC:
-                self._refill = _NEVER
                 self._sync = True
                 self._fused = subscription
                 self._done = True
                 self.signal()
                 return
             if mode == Fusion.ASYNC:
-                self._fused = subscription
-        subscription.request(self._prefetch)
+                fused = subscription
+        self._refill = 0  # the drain looks at that before it polls
+        self._fused = fused
+        self.signal()
+        if room:
+            subscription.request(room)
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. One call at a time (§1.3); `offer` may be called by many."""
@@ -566,6 +591,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 hooks.drop_item(item)
         elif len(queue) >= self._capacity:
             self._overflow(item)
+        elif self._promised == _NEVER:
+            with self._lock:  # counted and queued as one: see `_replenish`
+                self._coming -= 1
+                queue.append(item)
         else:
             queue.append(item)
         self.signal()
@@ -623,6 +652,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         changes, queue = self._changes, self._queue
         item: T | Empty = EMPTY
         while True:
+            if self._sent >= self._refill and not self._replenish():
+                return
             # `_done` is read before the queue, or the end could overtake the last item (M33); and
             # the queue before the changes: who joined before an item was sent gets it.
             done, fused, sent = self._done, self._fused, self._sent
@@ -673,17 +704,27 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 if done:
                     self._terminate()
                 return
-            if sent == self._refill:
-                limit = replenish_limit(self._prefetch)
-                self._refill = sent + limit
-                upstream = self._upstream
-                if upstream is not None and not self._done:
-                    try:
-                        upstream.request(limit)
-                    except BaseException as error:  # §3.16
-                        throw_if_fatal(error)
-                        self._fail(error)
-                        return
+
+    def _replenish(self) -> bool:
+        """Request as many items as there is room for; False if the upstream fails at that."""
+        sent, upstream = self._sent, self._upstream
+        with self._lock:
+            promised, coming = self._promised, 0
+            if promised == _NEVER:  # `on_subscribe` requests, too, in whatever thread that is
+                promised, coming = 0, max(self._coming, 0)
+            promised = max(promised, sent + len(self._queue) + coming)
+            room = max(sent + self._capacity - promised, 0)
+            self._promised = promised + room
+        self._refill = refill = sent + (replenish_limit(self._prefetch) if room or coming else 1)
+        self._direct = min(self._direct, refill - 1)
+        if room and upstream is not None and not self._done:
+            try:
+                upstream.request(room)
+            except BaseException as error:  # §3.16
+                throw_if_fatal(error)
+                self._fail(error)
+                return False
+        return True
 
     def _everybody_wants(self, position: int) -> bool:
         """Whether there are members who all want the item at `position`; finds out how far.
