@@ -147,3 +147,26 @@ def test_from_within_its_own_subscriber_it_says_so() -> None:
     processor.flow.subscribe(lambda n: answers.append(sink.try_next(n + 1)))
     sink.next(1)
     assert answers == [EmitResult.NON_SERIALIZED]
+
+
+@pytest.mark.parametrize("error", [None, ValueError("over")], ids=["complete", "error"])
+def test_nothing_is_taken_after_the_end_though_items_wait_that_come_before_it(
+    error: ValueError | None,
+) -> None:
+    processor = MulticastProcessor[int](4)
+    sink = Sink(processor)
+    slow = TestSubscriber[int](0)
+    processor.subscribe(slow)
+    assert sink.try_next(1) is EmitResult.OK
+    end = sink.try_complete if error is None else lambda: sink.try_error(error)
+    assert not processor.terminated
+    assert end() is EmitResult.OK
+    assert processor.terminated
+    assert sink.try_next(2) is EmitResult.TERMINATED
+    assert sink.try_complete() is EmitResult.TERMINATED
+    assert sink.try_error(LookupError()) is EmitResult.TERMINATED
+    slow.request(5)
+    if error is None:
+        slow.assert_result(1)
+    else:
+        slow.assert_failure(error, 1)

@@ -153,7 +153,8 @@ class Sink(Generic[T]):
         return EmitResult.OK
 
     def _over(self) -> EmitResult | None:
-        now = self._processor.statistics()
-        if getattr(now, "cancelled", False):
+        processor = self._processor
+        terminated = processor.terminated  # read first: it says why before it is
+        if getattr(processor.statistics(), "cancelled", False):
             return EmitResult.CANCELLED
-        return EmitResult.TERMINATED if now.terminated else None
+        return EmitResult.TERMINATED if terminated else None

@@ -311,6 +311,26 @@ def test_too_many_items_from_within_on_next_end_it(make: Callable[[], Any], drop
 
 
 @each_that_sends
+def test_offer_from_within_on_next_says_when_no_more_can_wait(make: Callable[[], Any]) -> None:
+    processor = make()
+    taken: list[int] = []
+
+    def feed(item: int) -> None:
+        if item == 0:
+            taken.extend(n for n in range(1, 200) if processor.offer(n))
+
+    seen: list[int] = []
+    processor.flow.subscribe(seen.append)
+    processor.flow.subscribe(feed)
+    assert processor.offer(0)
+    assert seen == [0, *taken]
+    assert len(taken) == (2 if "size" in repr(processor) else 128)
+    assert not processor.terminated
+    assert processor.offer(200)
+    assert seen[-1] == 200
+
+
+@each_that_sends
 def test_who_subscribes_within_on_next_gets_what_follows(make: Callable[[], Any]) -> None:
     processor = make()
     late = TestSubscriber[int](10)

@@ -582,13 +582,16 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Take `item`, unless it would be too much for a subscriber. One call at a time (§1.3).
 
         Returns:
-            False if it would, or if the processor has ended: nobody has got it.
+            False if it would, if no more items can wait from within an on_next, or if the
+            processor has ended: nobody has got it.
 
         Raises:
             NoneItemError: if it is None (§2.13).
         """
-        if item is not None and (self._done or self.room() <= len(self._waiting)):
-            return False
+        if item is not None:
+            room = min(self.room(), DEFAULT_PREFETCH)
+            if self._done or len(self._waiting) >= room:
+                return False
         self.on_next(item)
         return True
 

@@ -404,6 +404,11 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """Whether somebody is subscribed now."""
         return any(line.downstream is not None for line in self._members.copy())
 
+    @property
+    def terminated(self) -> bool:
+        """Whether it was told of the end, and accepts nothing more; what waits comes before it."""
+        return self._done
+
     def statistics(self) -> MulticastStatistics[T]:
         """Who is served, what waits, and who holds the others back.
 

@@ -191,6 +191,11 @@ class UnicastProcessor(
         """This processor with the operators of a `Flow`."""
         return Flow(self)
 
+    @property
+    def terminated(self) -> bool:
+        """Whether it has ended, and accepts nothing more; what waits comes before the end."""
+        return self._done
+
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """Serve `subscriber`, which gets what waits and what is still to come.
 
