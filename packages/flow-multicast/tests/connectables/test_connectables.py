@@ -166,6 +166,19 @@ def test_a_selector_that_fails_fails_the_flow_without_running_the_source(operato
     assert not runs
 
 
+@pytest.mark.parametrize("operator", [publish, replay])
+def test_a_selector_that_leaves_the_connecting_to_nobody_is_told_what_to_give(
+    operator: Any,
+) -> None:
+    source, runs = counted(flow.range(3))
+    subscriber = TestSubscriber[int]()
+    source.pipe(operator(lambda shared: shared.pipe(replay()))).subscribe(subscriber)
+    subscriber.assert_failure(TypeError).assert_error_message(".ref_count()")
+    assert not runs
+    given = source.pipe(operator(lambda shared: shared.pipe(replay()).ref_count()))
+    assert list(given) == [0, 1, 2]
+
+
 @pytest.mark.checklist("C08")
 def test_connecting_and_disconnecting_twice_is_as_once(connectable: Any) -> None:
     source = TestPublisher[int]()

@@ -19,6 +19,7 @@ from flow_core.protocols import (
 )
 from flow_core.sources.idle import fail
 from flow_core.subscribers import core_subscriber
+from flow_multicast.connectables.connectable import Connectable
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
@@ -59,6 +60,11 @@ class Selected(Publisher[R], Generic[T, R]):
         processor = self._factory()
         try:
             chosen = self._selector(Flow(processor))
+            if isinstance(chosen, Connectable):
+                raise TypeError(
+                    f"{self._label}: its selector gave {chosen!r}, which nobody connects; give its "
+                    ".ref_count() or .auto_connect(), or connect it there and give its .flow"
+                )
             if not hasattr(chosen, "subscribe"):
                 raise TypeError(f"{self._label}: its selector gave {chosen!r}, not a Flow")
         except BaseException as error:
