@@ -372,6 +372,33 @@ def test_a_factory_that_gives_no_processor_is_named() -> None:
         flow.range(2).pipe(multicast(nothing)).connect()
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["a function", "a processor"])
+def test_a_processor_that_counts_as_false_is_one_all_the_same(given: bool) -> None:
+    class Sized:
+        """A processor of the user's, with a length."""
+
+        def __init__(self) -> None:
+            self.inner = DirectProcessor[int]()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def on_next(self, item: int, /) -> None:
+            self.inner.on_next(item)
+
+        def subscribe(self, subscriber: Any, /) -> None:
+            self.inner.subscribe(subscriber)
+
+        def __len__(self) -> int:
+            return 0
+
+    numbers = flow.range(3).pipe(multicast(Sized() if given else Sized))
+    subscriber = TestSubscriber[int](10)
+    numbers.subscribe(subscriber)
+    numbers.connect()
+    subscriber.assert_result(0, 1, 2)
+
+
 @pytest.mark.checklist("C36")
 def test_a_callback_that_fails_leaves_those_who_wait_to_the_next_connect(connectable: Any) -> None:
     source, runs = counted(flow.range(2))

@@ -178,7 +178,7 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
         self, connection: Connection[T, R], callback: Callable[[Disposable], object] | None
     ) -> None:
         try:
-            processor = self._fixed or self._made()
+            processor = self._made() if self._fixed is None else self._fixed
             if callback is not None:
                 callback(connection)
         except BaseException:
@@ -215,7 +215,9 @@ class MulticastConnectable(Connectable[R], Generic[T, R]):
 
     def _made(self) -> Processor[T, R]:
         processor = None if self._factory is None else self._factory()
-        if not (hasattr(processor, "subscribe") and hasattr(processor, "on_next")) or not processor:
+        if processor is None or not (
+            hasattr(processor, "subscribe") and hasattr(processor, "on_next")
+        ):
             raise TypeError(f"{self._label}: its factory gave {processor!r}, not a Processor")
         return processor
 
