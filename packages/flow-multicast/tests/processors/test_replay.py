@@ -138,6 +138,28 @@ def test_what_is_too_old_is_let_go_when_the_next_one_comes() -> None:
     assert alive() is None
 
 
+@pytest.mark.parametrize("comes", ["nothing", "an item", "a newcomer"])
+def test_what_has_grown_too_old_is_still_there_for_a_slow_one_until_something_comes(
+    comes: str,
+) -> None:
+    clock = VirtualClock()
+    processor = ReplayProcessor[int](ttl_s=1, clock=clock)
+    slow, newcomer = TestSubscriber[int](0), TestSubscriber[int]()
+    processor.subscribe(slow)
+    processor.on_next(1)
+    clock.advance_by(10)
+    if comes == "an item":
+        processor.on_next(2)
+    elif comes == "a newcomer":
+        processor.subscribe(newcomer)
+        newcomer.assert_no_items()
+    slow.request(1)
+    if comes == "nothing":
+        slow.assert_items(1).assert_not_terminated()
+    else:
+        slow.assert_failure(MissingBackpressureError)
+
+
 def test_who_is_overrun_by_hand_fails_when_it_asks() -> None:
     processor = ReplayProcessor[int](2)
     slow = TestSubscriber[int](1)

@@ -48,7 +48,8 @@ class ReplayProcessor(HotProcessor[T]):
     A processor that is fed faster than that, by hand or by an upstream that ignores demand, forgets
     what it has no room for: a subscriber that had not got it yet fails with
     MissingBackpressureError, alone. The same holds for items that grow older than `ttl_s` before
-    a subscriber asks for them.
+    a subscriber asks for them, if they were forgotten by then: that happens when the next item or
+    a newcomer comes. So nobody fails because time alone has passed.
     Thread: that of the upstream, or of whoever requests or subscribes. Fusion: none.
     Memory: 8 bytes for each kept item, and 40 with `ttl_s`, beside the item itself.
     Errors: those of the upstream come after the items that are kept.
