@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
 from types import TracebackType
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, cast, final
 
 from flow_core import Flow, hooks
 from flow_core.demand import (
@@ -554,7 +554,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 self.signal()
                 return
             if mode == Fusion.ASYNC:
-                fused = subscription
+                # isinstance knows the class, but not what it is a queue of.
+                fused = cast("QueueSubscription[T]", subscription)
         self._refill = 0  # the drain looks at that before it polls
         self._fused = fused
         self.signal()
