@@ -9,6 +9,9 @@ What comes is compared with what the same pipeline gives alone, in one thread an
 own: all of that if it completes, and the beginning of it if it was cancelled or has failed. Where
 the order is not kept, it is the same items, or some of them.
 
+A long run crowds the machine in every second round: threads that get little time are switched at
+more places.
+
 Multicasts are part of it wherever flow-multicast is installed.
 """
 
@@ -20,6 +23,7 @@ import importlib
 import importlib.util
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -62,6 +66,7 @@ MULTICAST: Any = (
 
 LONG = SECONDS >= 30 and not ONLY
 ROUNDS = 1 if ONLY else max(2, min(60, int(SECONDS / 3)))
+CROWD = 3 * (os.cpu_count() or 1)
 MEASURED = 9
 """Rounds that are needed to say whether memory grows; a long run has them, however slow it is."""
 BLOCKS = 8_000
@@ -665,6 +670,19 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+@contextmanager
+def crowd(programs: int) -> Iterator[None]:
+    """So many other programs that want a processor."""
+    busy = (sys.executable, "-c", "while True: pass")
+    others = [subprocess.Popen(busy) for _ in range(programs)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 def growth(samples: list[int]) -> int:
     """From the least of the first third, without the very first, to the least of the last third."""
     third = len(samples) // 3
@@ -704,7 +722,8 @@ def test_random_flows_keep_the_rules_and_leave_nothing(
         for number in [int(ONLY)] if ONLY else range(ROUNDS):
             if number >= least and time.monotonic() - begun > SECONDS:
                 break  # the last flows of a round take their time, too
-            soak.round(number, SECONDS / ROUNDS)
+            with crowd(CROWD if LONG and number % 2 else 0):
+                soak.round(number, SECONDS / ROUNDS)
             gc.collect()
             blocks.append(sys.getallocatedblocks())
             memory.append(resident())
