@@ -171,12 +171,19 @@ def test_the_time_is_never_out_of_its_bounds(
     try:
         plain = min(first_s * factor**retries, max_s)
     except OverflowError:
-        plain = max_s
+        plain = max_s if first_s else 0
     assert plain * (1 - jitter) - 1e-9 <= delay_s <= plain * (1 + jitter) + 1e-9
 
 
 def test_without_a_most_the_time_grows_for_ever() -> None:
     assert Backoff(1).delay_s(10_000, Random(0)) == math.inf
+    assert Backoff(1, factor=2).delay_s(10_000, Random(0)) == math.inf
+
+
+@pytest.mark.parametrize("jitter", [0, 0.5])
+def test_no_time_does_not_grow_however_often_it_is_tried(jitter: float) -> None:
+    backoff = Backoff(0, jitter=jitter)
+    assert [backoff.delay_s(retries, Random(0)) for retries in (0, 1023, 1024, 10**6)] == [0] * 4
 
 
 @pytest.mark.parametrize(

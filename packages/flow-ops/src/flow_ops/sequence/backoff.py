@@ -95,9 +95,9 @@ class Backoff:
             random: where chance comes from.
         """
         try:
-            delay = min(self.first_s * self.factor**retries, self.max_s)
+            delay = min(self.first_s * float(self.factor) ** retries, self.max_s)
         except OverflowError:
-            delay = self.max_s
+            delay = self.max_s if self.first_s else 0.0  # nothing does not grow
         if not self.jitter or math.isinf(delay):
             return delay
         spread = delay * self.jitter
