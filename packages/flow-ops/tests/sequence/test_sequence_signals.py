@@ -24,6 +24,7 @@ from flow_ops import (
     and_then,
     concat,
     concat_with,
+    merge,
     on_error_resume,
     repeat,
     repeat_until,
@@ -388,6 +389,41 @@ def test_it_hears_the_errors_themselves() -> None:
     parts.last.error(ERROR)
     assert errors == [ERROR]
     assert len(parts.runs) == 2
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_it_may_be_made_of_the_signals_more_than_once(which: int) -> None:
+    """As by what treats some errors so, and others otherwise."""
+    parts = Parts()
+    seen: list[str] = []
+
+    def by_kind(failed: Flow[BaseException]) -> Flow[object]:
+        values = failed.filter(lambda error: isinstance(error, ValueError))
+        keys = failed.filter(lambda error: isinstance(error, KeyError))
+        return merge(
+            values.do_on_next(lambda _: seen.append("value")),
+            keys.do_on_next(lambda _: seen.append("key")),
+        )
+
+    subscriber = subscribed(parts.flow.pipe(retry_when(by_kind)))
+    parts.last.error((ValueError(), KeyError())[which])
+    assert seen == [("value", "key")[which]]
+    parts.last.next(1).complete()
+    subscriber.assert_result(1)
+
+
+def test_one_of_several_that_has_enough_signals_leaves_the_others() -> None:
+    parts = Parts()
+    counts: list[int] = []
+
+    def handler(runs: Flow[int]) -> Flow[object]:
+        return merge(runs.do_on_next(counts.append), runs.take(1).ignore_elements())
+
+    subscribed(parts.flow.pipe(repeat_when(handler)))
+    parts.last.next(1).complete()
+    parts.last.next(2, 3).complete()
+    assert counts == [1, 2]
+    assert len(parts.runs) == 3
 
 
 def test_each_subscriber_has_its_own() -> None:

@@ -30,7 +30,7 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         label: the operator and its place, for messages.
     """
 
-    __slots__ = ("_companion", "_emitter", "_handler", "_paused", "_source")
+    __slots__ = ("_companion", "_emitters", "_handler", "_paused", "_source")
 
     def __init__(
         self,
@@ -43,8 +43,9 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         self._source = source
         self._handler = handler
         self._companion: Listener[object] | None = Listener(self, self._again, self.end)
-        self._emitter: Emitter[S] | None = None
-        """Sends what the companion is made of, once that is subscribed."""
+        self._emitters: tuple[Emitter[S], ...] = ()
+        """Send what the companion is made of, to each that has subscribed to it. Written under
+        `_lock`."""
         self._paused = False
         """A run has ended, and the companion has not said yet that there is another one."""
 
@@ -60,7 +61,9 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
     def closed(self) -> None:
         """See `Coordinator.closed`."""
         super().closed()
-        self._companion = self._emitter = None
+        self._companion = None
+        with self._lock:
+            self._emitters = ()
 
     def _begin(self, _: object) -> None:
         made = self._handler(create(self._connected, overflow="latest"))
@@ -73,16 +76,18 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
             self.switch_to(self._source)
 
     def _connected(self, emitter: Emitter[S]) -> None:
-        self._emitter = emitter
-        if self.over:  # `closed` may have been here before
-            self._emitter = None
+        with self._lock:
+            if not self.over:  # `closed` may have been here before
+                left = [one for one in self._emitters if not one.cancelled]
+                self._emitters = (*left, emitter)
 
     def _tell(self, signal: S) -> None:
-        companion, emitter = self._companion, self._emitter
+        companion = self._companion
         if companion is not None:
             companion.request(1)
-        if emitter is not None and not emitter.cancelled:
-            emitter.next(signal)
+        for emitter in self._emitters:
+            if not emitter.cancelled:
+                emitter.next(signal)
 
     def _again(self, _: object) -> None:
         if self._paused:
