@@ -150,6 +150,13 @@ def test_they_agree_with_a_model(operator, events):
 
 
 @BOTH
+@pytest.mark.parametrize("wrong", [None, 3, [1]])
+def test_what_is_no_flow_is_refused_while_assembling(operator, wrong):
+    with pytest.raises(TypeError, match=f"{operator.__name__}.. takes flows"):
+        operator(wrong)
+
+
+@BOTH
 def test_demand_is_passed_on_and_one_item_of_the_other_is_requested(operator):
     main, other, subscriber = played(operator, request=0)
     main.assert_not_requested()

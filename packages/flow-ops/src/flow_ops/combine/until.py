@@ -8,6 +8,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.stages.template import describe
+from flow_ops.combine._sources import check_sources
 from flow_ops.coordination import Listener, Passing, coordinated
 
 __all__ = ["skip_until_other", "take_until_other"]
@@ -32,7 +33,11 @@ def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
 
     Args:
         other: ends the flow.
+
+    Raises:
+        TypeError: if `other` is no publisher.
     """
+    check_sources("take_until_other", (other,))
     return coordinated(
         "take_until_other",
         describe(other),
@@ -56,7 +61,11 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
 
     Args:
         other: opens the flow.
+
+    Raises:
+        TypeError: if `other` is no publisher.
     """
+    check_sources("skip_until_other", (other,))
     return coordinated(
         "skip_until_other",
         describe(other),
