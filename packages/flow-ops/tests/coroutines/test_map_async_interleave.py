@@ -188,6 +188,27 @@ def test_a_cancel_of_another_thread_leaves_nothing_behind() -> None:
     exhaust(body)
 
 
+def test_statistics_are_told_while_another_thread_cancels() -> None:
+    def body() -> Scenario:
+        loop = Loop()
+        source, subscriber = mapped(loop, 9)
+        subscription: Any = subscriber.subscription  # a cancel takes it away
+        source.next(1)
+        told: list[int] = []
+
+        def check() -> None:
+            assert told in ([0], [1])
+
+        return Scenario(
+            loop.run,
+            loop.beside(subscriber.cancel),
+            lambda: told.append(subscription.statistics().buffered),
+            check=check,
+        )
+
+    exhaust(body)
+
+
 def test_a_bad_request_of_another_thread_is_told_once() -> None:
     def body() -> Scenario:
         loop = Loop()

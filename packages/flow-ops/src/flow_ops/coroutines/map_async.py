@@ -201,7 +201,8 @@ class MapAsync(Coordinator[R], Generic[T, R]):
     @property
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
-        return len(self._ready) + (0 if self._input is None else self._input.waiting)
+        items = self._input  # read once: the end takes it away
+        return len(self._ready) + (0 if items is None else items.waiting)
 
     # -- in the loop's thread
 

@@ -99,7 +99,8 @@ class Rebatched(Coordinator[T]):
     @property
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
-        return self._input.waiting if self._input is not None else 0
+        items = self._input  # read once: the end takes it away
+        return 0 if items is None else items.waiting
 
 
 @final

@@ -276,7 +276,8 @@ class OnProcesses(Coordinator[R]):
     @property
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
-        return len(self._results) + (0 if self._input is None else self._input.waiting)
+        items = self._input  # read once: the end takes it away
+        return len(self._results) + (0 if items is None else items.waiting)
 
     def _give(self) -> None:
         """Emit what has come back, as far as there is demand."""
