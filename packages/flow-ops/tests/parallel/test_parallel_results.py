@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core.operators import take
 from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, assert_result, observe
-from flow_ops import FailureHandling, ParallelFlow, observe_on, parallel
+from flow_ops import FailureHandling, ParallelFlow, observe_on, parallel, repeat, retry
 
 
 @pytest.fixture(scope="module")
@@ -255,6 +255,17 @@ def test_an_operator_that_makes_no_flow_is_refused() -> None:
     operator = flow.Operator("count", lambda _: 3)
     with pytest.raises(TypeError, match="no flow of a rail"):
         flow.range(3).pipe(parallel(2)).pipe_rails(operator)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rails", [1, 2])
+def test_a_rail_that_is_subscribed_to_again_fails_instead_of_hanging(rails: int) -> None:
+    seen = observe(flow.range(4).pipe(parallel(rails)).pipe_rails(repeat(2)).sequential())
+    assert isinstance(seen.error, flow.ProtocolViolationError)
+    assert "behind sequential()" in str(seen.error)
+
+    failing = flow.range(4).pipe(parallel(rails)).map(lambda n: 1 // n)
+    seen = observe(failing.pipe_rails(retry(1)).sequential())
+    assert isinstance(seen.error, flow.ProtocolViolationError)
 
 
 def test_without_a_number_there_are_as_many_rails_as_processors() -> None:

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import is_fatal, none_given, throw_if_fatal
+from flow_core.errors import ProtocolViolationError, is_fatal, none_given, throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -19,6 +19,7 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
+from flow_core.sources.idle import fail
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import overflow
 from flow_ops.transform._ending import EndsInDrain
@@ -37,14 +38,25 @@ class RailSource(Publisher[T]):
         dispatcher: deals items out to it.
     """
 
-    __slots__ = ("_dispatcher",)
+    __slots__ = ("_dispatcher", "_subscribed")
 
     def __init__(self, dispatcher: Dispatcher[T]) -> None:
         self._dispatcher = dispatcher
+        self._subscribed = False
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
-        self._dispatcher.join(core_subscriber(subscriber))
+        """See `Publisher.subscribe`. Only the first one is served (F32)."""
+        downstream = core_subscriber(subscriber)
+        # No lock: an operator of the rail subscribes again when it has heard of the end.
+        served, self._subscribed = self._subscribed, True
+        if not served:
+            self._dispatcher.join(downstream)
+            return
+        error = ProtocolViolationError(
+            f"a rail of {self._dispatcher.label} serves one subscriber, and had one; put what "
+            "subscribes again, like retry and repeat, before parallel() or behind sequential()"
+        )
+        fail(downstream, error)
 
     def __repr__(self) -> str:
         return "rail"

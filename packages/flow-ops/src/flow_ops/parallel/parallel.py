@@ -141,7 +141,8 @@ class ParallelFlow(Generic[T_co]):
 
         Args:
             operator: has to subscribe to its upstream as soon as it is subscribed to: the rails
-                start when all are subscribed.
+                start when all are subscribed. A second time, as `retry` does, it gets
+                ProtocolViolationError: what a rail has got is not dealt out again.
 
         Raises:
             TypeError: if it is no operator, or makes something else than a flow.
