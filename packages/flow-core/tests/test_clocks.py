@@ -11,7 +11,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine
+from itertools import count
 from threading import Event, Thread, get_ident
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -355,6 +357,55 @@ def test_disposed_tasks_do_not_pile_up(clock: SystemClock) -> None:
     assert clock.pending == len(kept)
     for handle in kept:
         handle.dispose()
+
+
+def traced(within: Callable[[_Timed], bool], do: Callable[[], object]) -> Callable[..., Any]:
+    """A trace function that calls `do` once, in the midst of the clock's own work.
+
+    So does a finaliser or a signal handler, at any point of it: when the clock looks whether a task
+    was disposed of, and `within` says that it is this one.
+    """
+    looks_at = _Timed.disposed.fget
+    pending = [do]
+
+    def trace(frame: FrameType, event: str, _: object) -> None:
+        looking = looks_at is not None and frame.f_code is looks_at.__code__
+        if event == "call" and looking and pending and within(frame.f_locals["self"]):
+            pending.pop()()
+
+    return trace
+
+
+def test_what_is_scheduled_while_empty_places_are_cleared_away_is_not_lost(
+    clock: SystemClock,
+) -> None:
+    handles = [clock.schedule(FOREVER_S, Task()) for _ in range(64)]
+    meanwhile, looked_at = Task(), count()
+    before = sys.gettrace()
+    sys.settrace(traced(lambda _: next(looked_at) == 40, lambda: clock.schedule(0, meanwhile)))
+    try:
+        handles.append(clock.schedule(FOREVER_S, Task()))
+    finally:
+        sys.settrace(before)
+    meanwhile.await_run()
+    assert clock.pending == len(handles)
+    for handle in handles:
+        handle.dispose()
+
+
+def test_what_is_scheduled_while_a_disposed_task_is_taken_away_is_not_lost(
+    clock: SystemClock,
+) -> None:
+    first, meanwhile = Task(), Task()
+    before = threading.gettrace()
+    threading.settrace(traced(lambda timed: timed.disposed, lambda: clock.schedule(0, meanwhile)))
+    try:
+        clock.schedule(FOREVER_S, Task()).dispose()
+        clock.schedule(0, first)
+    finally:
+        threading.settrace(before)
+    first.await_run()
+    meanwhile.await_run()
 
 
 def test_threads_may_schedule_and_dispose_at_once(clock: SystemClock) -> None:

@@ -265,9 +265,14 @@ class SystemClock(Clock):
         """Put it into the heap, and wake the thread if it has to wait less long now."""
         heap = self._heap
         if len(heap) >= self._room:
-            heap[:] = [entry for entry in heap if not entry[2].disposed]
+            # In steps that each leave a heap: something may be scheduled within any of them.
+            entries: list[tuple[float, int, _Timed]] = []
+            while heap:
+                entries.append(heap.pop())
+            heap += [entry for entry in entries if not entry[2].disposed]
             heapify(heap)
             self._room = max(_FEW, 2 * len(heap))
+            self._changed.notify()  # also for what came before that was one again
         heappush(heap, (timed.due, next(self._numbers), timed))
         if heap[0][2] is timed:
             self._changed.notify()
@@ -294,8 +299,9 @@ class SystemClock(Clock):
             # A task that forks goes on in the child, where this thread is the clock's no more.
             while self._thread is threading.current_thread():
                 heap = self._heap
-                while heap and heap[0][2].disposed:
-                    heappop(heap)
+                while heap and (first := heap[0])[2].disposed:
+                    if first is heap[0]:  # nothing was scheduled meanwhile, by a finaliser
+                        heappop(heap)
                 if heap:
                     left = heap[0][0] - self.now()
                     if left <= 0:
