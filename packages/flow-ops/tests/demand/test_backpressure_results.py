@@ -395,6 +395,7 @@ def test_wrong_arguments_are_refused_when_the_flow_is_assembled() -> None:
         lambda: on_backpressure_buffer(wrong),
         lambda: on_backpressure_buffer(1, on_overflow=wrong),
         lambda: on_backpressure_buffer(1, timeout_s=wrong),
+        lambda: on_backpressure_buffer(1, timeout_s=1, clock=wrong),
         lambda: on_backpressure_drop(wrong),
         lambda: on_backpressure_reduce(wrong),
     ):

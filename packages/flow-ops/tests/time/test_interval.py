@@ -6,7 +6,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import TestSubscriber, assert_marbles, assert_result
+from flow_core.testing import TestSubscriber, VirtualClock, assert_marbles, assert_result
 from flow_ops import interval, interval_range, timer
 
 
@@ -170,6 +170,7 @@ def test_the_clock_of_the_process_serves_by_default():
         (lambda: interval(1, initial_delay_s="1"), TypeError),
         (lambda: interval(1, overflow="lose"), ValueError),
         (lambda: interval(1, clock=3), TypeError),
+        (lambda: interval(1, clock=VirtualClock), TypeError),
         (lambda: interval_range("a", 1, 1), TypeError),
         (lambda: interval_range(1, -1, 1), ValueError),
         (lambda: timer(-1), ValueError),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, get_args
 
 from flow_core import hooks
-from flow_core.clocks import Clock, check_delay, system_clock
+from flow_core.clocks import Clock, check_delay
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.errors import MissingBackpressureError, late_fusion
 from flow_core.flow import Flow
@@ -26,6 +26,7 @@ from flow_core.protocols import (
 from flow_core.stages.template import describe
 from flow_ops.coordination import coordinated
 from flow_ops.demand.backpressured import Backpressured, UnboundedInput
+from flow_ops.time._timed import checked_clock
 
 __all__ = ["Overflow", "on_backpressure_buffer"]
 
@@ -80,6 +81,7 @@ def on_backpressure_buffer(
     """
     room = Room(capacity, overflow, on_overflow)
     detail = room.told()
+    telling = checked_clock(clock)
     if timeout_s is None:
         return coordinated(
             "on_backpressure_buffer",
@@ -89,12 +91,11 @@ def on_backpressure_buffer(
     seconds = check_delay(timeout_s)
     if not 0 < seconds < math.inf:
         raise ValueError(f"timeout_s is above 0 and finite, not {timeout_s} s")
-    chosen = system_clock() if clock is None else clock
     return coordinated(
         "on_backpressure_buffer",
         f"{detail}, timeout_s={timeout_s}",
         lambda flow, downstream, label: TimedBuffer(
-            flow, room, downstream, label, timeout_s=seconds, clock=chosen
+            flow, room, downstream, label, timeout_s=seconds, clock=telling
         ),
     )
 

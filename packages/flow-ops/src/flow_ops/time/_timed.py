@@ -42,7 +42,8 @@ def checked_clock(clock: Clock | None) -> Clock:
     """
     if clock is None:
         return system_clock()
-    if not hasattr(clock, "schedule") or not hasattr(clock, "now"):
+    is_one = hasattr(clock, "schedule") and hasattr(clock, "now") and not isinstance(clock, type)
+    if not is_one:
         raise TypeError(f"clock= takes a Clock, not {clock!r}")
     return clock
 
