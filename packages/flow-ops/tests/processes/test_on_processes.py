@@ -174,6 +174,21 @@ def test_an_item_that_cannot_be_pickled_fails_the_flow(
     assert len(dropped.items) == 1
 
 
+@pytest.mark.parametrize("batch", [1, 2, 64])
+def test_an_item_that_cannot_be_pickled_comes_after_the_results_before_it(
+    batch: int, played: Played, dropped: Any
+) -> None:
+    items = [0, 1, 2, 3, threading.Lock(), 5, 6]
+    made = flow.from_iterable(items).pipe(on_processes(played, batch=batch, max_concurrency=9))
+    subscriber = observe(made.map(str))
+    while played.waiting:
+        subscriber.assert_not_terminated()
+        played.run()
+    subscriber.assert_failure(TypeError, "0", "1", "2", "3")
+    assert any("type lock" in note for note in subscriber.error.__notes__)
+    assert dropped.items[0] is items[4]
+
+
 def test_a_function_that_cannot_be_pickled_is_named(processes: ProcessPoolExecutor) -> None:
     made = flow.range(3).pipe(on_processes(processes)).map(abs).filter(lambda n: n)
     subscriber = observe(made)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
-from flow_core.errors import FlowError, RejectedExecutionError, is_fatal
+from flow_core.errors import FlowError, RejectedExecutionError, is_fatal, throw_if_fatal
 from flow_core.flow import AbsorbingSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher, Subscriber
@@ -69,8 +69,9 @@ def on_processes(
     A flow that is cancelled cancels the batches that have not begun.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
     Errors: what a stage raises comes after the results before it, with the worker's traceback as a
-    note. If it cannot be pickled, a FlowError tells what it was. A worker that dies fails the flow
-    with BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
+    note; so does, without one, what pickling an item that cannot be sent raises. If a stage's error
+    cannot be pickled, a FlowError tells what it was. A worker that dies fails the flow with
+    BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
 
     Args:
         pool: a `concurrent.futures.ProcessPoolExecutor`, or one with the same ``submit``. It stays
@@ -326,13 +327,28 @@ class OnProcesses(Coordinator[R]):
             if not batch:
                 return
             try:
-                future = self._submitted(pickle.dumps(batch))
+                data, refused = _dumped_items(batch)
+                future = self._submitted(data) if batch else None
             except BaseException:
                 for item in batch:
                     hooks.drop_item(item)
                 raise
-            under_way.append(future)
-            future.add_done_callback(self._heard)
+            if future is not None:
+                under_way.append(future)
+                future.add_done_callback(self._heard)
+            if refused is not None:
+                self._refuse(items, refused)
+                return
+
+    def _refuse(self, items: BufferedInput[Any], error: BaseException) -> None:
+        """An item cannot be sent, for `error`: that comes after the results of those before it."""
+        self._input = None
+        self.disconnect(items)
+        items.close()
+        last: Future[_Outcome] = Future()
+        last.set_exception(error)
+        self._under_way.append(last)
+        last.add_done_callback(self._heard)
 
     def _submitted(self, batch: bytes) -> Future[_Outcome]:
         try:
@@ -376,6 +392,33 @@ def run_batch(program: bytes, batch: bytes) -> _Outcome:
     except Exception:
         data, failure = _dumped_prefix(results)
     return data, failure, perf_counter() - began
+
+
+def _dumped_items(batch: list[Any]) -> tuple[bytes, Exception | None]:
+    """A batch, up to the first item that cannot be sent; and why. The rest is taken out of it."""
+    try:
+        return pickle.dumps(batch), None
+    except Exception as error:
+        throw_if_fatal(error)
+    for count, item in enumerate(batch):  # noqa: B007 - used after the loop
+        refused = _refused(item)
+        if refused is not None:
+            break
+    else:
+        count, refused = 0, FlowError("items that can be pickled one by one, but not together")
+    for item in batch[count:]:
+        hooks.drop_item(item)
+    del batch[count:]
+    return pickle.dumps(batch), refused
+
+
+def _refused(item: object) -> Exception | None:
+    try:
+        pickle.dumps(item)
+    except Exception as error:
+        error.add_note(f"an item of type {type(item).__name__} cannot be sent to a process")
+        return error
+    return None
 
 
 @lru_cache(maxsize=16)
