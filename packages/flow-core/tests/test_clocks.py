@@ -503,6 +503,31 @@ def test_its_tasks_run_in_the_thread_of_the_loop_whoever_schedules_them() -> Non
     with_a_loop(main)
 
 
+class CoarseLoop(asyncio.SelectorEventLoop):
+    """A loop with a clock as some systems have it: it stands still for a while, and then jumps."""
+
+    def time(self) -> float:
+        return super().time() // 0.05 * 0.05
+
+
+def test_its_tasks_keep_their_order_though_the_clock_of_the_loop_is_coarse() -> None:
+    seen: list[int] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        clock, done = AsyncioClock(loop), asyncio.Event()
+        loop.call_later(0.05, int)  # not a timer of ours
+        for n in range(20):
+            clock.schedule(0.05, lambda n=n: seen.append(n))
+        clock.schedule(0.2, done.set)
+        async with asyncio.timeout(TIMEOUT_S):
+            await done.wait()
+
+    with asyncio.Runner(loop_factory=CoarseLoop) as runner:
+        runner.run(main())
+    assert seen == list(range(20))
+
+
 def test_another_thread_may_dispose_of_its_tasks() -> None:
     async def main(clock: AsyncioClock) -> None:
         task = Task()

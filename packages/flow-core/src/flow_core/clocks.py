@@ -334,12 +334,52 @@ def system_clock() -> SystemClock:
 
 # -- the clock of an event loop
 
+_numbers: Final = count()
+
+
+@final
+class _Due(float):
+    """A time of a loop, whose timers are in no order among those of the same time: these are.
+
+    Args:
+        time_s: when.
+        number: the lower one is first.
+    """
+
+    __slots__ = ("_number",)
+
+    _number: int
+
+    def __new__(cls, time_s: float, number: int) -> _Due:
+        due = super().__new__(cls, time_s)
+        due._number = number
+        return due
+
+    def __lt__(self, other: float) -> bool:
+        if self == other and isinstance(other, _Due):
+            return self._number < other._number
+        return super().__lt__(other)
+
+    def __gt__(self, other: float) -> bool:
+        if self == other and isinstance(other, _Due):
+            return self._number > other._number
+        return super().__gt__(other)
+
 
 @final
 class _LoopTimer(Disposable):
     """A task of an event loop. Armed in the loop's thread, disposed of in any."""
 
-    __slots__ = ("__weakref__", "_clock", "_first", "_handle", "_period", "_runs", "_task")
+    __slots__ = (
+        "__weakref__",
+        "_clock",
+        "_first",
+        "_handle",
+        "_number",
+        "_period",
+        "_runs",
+        "_task",
+    )
 
     def __init__(self, clock: AsyncioClock, due: float, period: float | None, task: Task) -> None:
         self._clock = clock
@@ -347,6 +387,7 @@ class _LoopTimer(Disposable):
         self._period = period
         self._task: Task | None = task
         self._handle: asyncio.Handle | None = None
+        self._number = next(_numbers)
         self._runs = 0
 
     @property
@@ -375,7 +416,7 @@ class _LoopTimer(Disposable):
         due = self._first if self._period is None else self._first + self._runs * self._period
         if due == math.inf:
             return
-        self._handle = handle = self._clock.loop.call_at(due, self._run)
+        self._handle = handle = self._clock.loop.call_at(_Due(due, self._number), self._run)
         if self._task is None:
             handle.cancel()
             self._handle = None
@@ -395,6 +436,7 @@ class _LoopTimer(Disposable):
             throw_if_fatal(error)
             hooks.drop_error(error)
         self._runs += 1
+        self._number = next(_numbers)
         self.arm()
 
 
