@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -15,3 +16,12 @@ def drops() -> Iterator[Drops]:
     with recorded_drops() as drops:
         yield drops
     drops.assert_no_errors()
+
+
+@pytest.fixture
+def frequent_switches() -> Iterator[None]:
+    """Threads that race are switched as often as can be."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)

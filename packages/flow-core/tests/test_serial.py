@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread, get_ident
 
@@ -40,14 +40,6 @@ class Adder(SerialDrain):
             self.on_drain(self)
         finally:
             self.depth -= 1
-
-
-@pytest.fixture
-def frequent_switches() -> Iterator[None]:
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
 
 
 @pytest.mark.checklist("X02", "M29")

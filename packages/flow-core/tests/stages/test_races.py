@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from threading import Event, Thread
 from typing import Any
@@ -12,6 +11,8 @@ import pytest
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow
 from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, Violation, race
+
+pytestmark = pytest.mark.usefixtures("frequent_switches")
 
 ROUNDS = 60
 
@@ -26,14 +27,6 @@ SHAPES: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
     "aggregate": lambda f: f.hide().to_list().flat_map_iterable(lambda items: items),
 }
 each_shape = pytest.mark.parametrize("shape", SHAPES)
-
-
-@pytest.fixture(autouse=True)
-def frequent_switches() -> Iterator[None]:
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
 
 
 @each_shape

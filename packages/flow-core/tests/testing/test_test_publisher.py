@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -223,14 +222,6 @@ def test_a_probe_drops_what_comes_after_a_cancel() -> None:
 
 def raise_(error: Exception) -> None:
     raise error
-
-
-@pytest.fixture
-def frequent_switches() -> Iterator[None]:
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
 
 
 @pytest.mark.usefixtures("frequent_switches")

@@ -198,8 +198,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
                 raise AssertionError(
                     f"next({item!r}) without demand; allow Violation.OVERFLOW, or request first"
                 )
-            if subscriber is None:
-                raise _nobody()
+            subscriber = _known(subscriber)
             # Before the call, which may request more.
             with self._lock:
                 self.outstanding = max(0, self.outstanding - 1)
@@ -255,16 +254,13 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         return "TestPublisher()"
 
     def _receiver(self) -> Subscriber[T]:
-        if self._subscriber is None:
-            raise _nobody()
-        return self._subscriber
+        return _known(self._subscriber)
 
     def _last(self, subscriber: Subscriber[T] | None) -> Subscriber[T]:
         self._terminated = True
-        if subscriber is None:
-            raise _nobody()
+        known = _known(subscriber)
         self._release()
-        return subscriber
+        return known
 
     def _release(self) -> None:
         """Let the subscriber go (§3.13), unless it is to be called against the rules."""
@@ -297,8 +293,10 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
             self._on_request(self, n)
 
 
-def _nobody() -> AssertionError:
-    return AssertionError("nobody has subscribed")
+def _known(subscriber: Subscriber[T] | None) -> Subscriber[T]:
+    if subscriber is None:
+        raise AssertionError("nobody has subscribed")
+    return subscriber
 
 
 @final
