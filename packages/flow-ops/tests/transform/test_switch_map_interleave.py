@@ -11,7 +11,7 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.testing import TestPublisher, TestSubscriber, Violation
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
-from flow_ops import switch_map, switch_on_first
+from flow_ops import concat_map, switch_map, switch_on_first
 
 pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
 
@@ -268,3 +268,27 @@ def test_the_end_against_a_cancel() -> None:
         return Scenario(source.complete, subscriber.cancel, check=check)
 
     exhaust(body)
+
+
+def test_the_whole_flow_is_subscribed_to_while_the_upstream_ends(dropped: Any) -> None:
+    """The first item comes once, and then the end."""
+
+    def body() -> Scenario:
+        upstream, later = TestPublisher[int](), TestPublisher[object]()
+        subscriber = TestSubscriber[int](9)
+
+        def when_told(_: object, whole: Flow[int]) -> Flow[int]:
+            return Flow(later).pipe(concat_map(lambda _: whole))
+
+        Flow(upstream).pipe(switch_on_first(when_told)).subscribe(subscriber)
+        upstream.next(1)
+
+        def check() -> None:
+            later.complete()
+            subscriber.assert_result(1)
+            assert dropped.items == []
+
+        return Scenario(upstream.complete, lambda: later.next("now"), check=check)
+
+    modules = ["flow_core.serial", "flow_ops.transform.switch_on_first"]
+    explore_all(body, modules=modules)

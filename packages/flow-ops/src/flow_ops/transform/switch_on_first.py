@@ -274,12 +274,12 @@ class Rest(SerialDrain, Generic[T]):
 
     def subscribe(self, target: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`. Once, and with an input that keeps the rules."""
-        self.try_enter()  # so that nothing is delivered before on_subscribe has returned (§1.9)
-        self._target = core_subscriber(target)
-        try:
-            target.on_subscribe(self)
-        finally:
-            self.run_entered()
+        downstream = core_subscriber(target)
+        downstream.on_subscribe(self)
+        # Not before: nothing is delivered before on_subscribe has returned (§1.9). The permit would
+        # not do, which the upstream's thread may have, with the end.
+        self._target = downstream
+        self.signal()
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
