@@ -200,6 +200,8 @@ def test_no_time_does_not_grow_however_often_it_is_tried(jitter: float) -> None:
         ({"first_s": 1, "max_attempts": -1}, ValueError),
         ({"first_s": 1, "max_attempts": 1.0}, TypeError),
         ({"first_s": 1, "when": 3}, TypeError),
+        ({"first_s": 1, "seed": [1]}, TypeError),
+        ({"first_s": 1, "clock": 3}, TypeError),
     ],
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: type[Exception]) -> None:

@@ -72,9 +72,13 @@ class Backoff:
             value: object = getattr(self, name)
             if not isinstance(value, (int, float)) or isinstance(value, bool):
                 raise TypeError(f"Backoff({name}=) takes a number, not {value!r}")
-        attempts: object = self.max_attempts
-        if attempts is not None and (not isinstance(attempts, int) or isinstance(attempts, bool)):
-            raise TypeError(f"Backoff(max_attempts=) takes an int or None, not {attempts!r}")
+        for name in ("max_attempts", "seed"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise TypeError(f"Backoff({name}=) takes an int or None, not {value!r}")
+        clock: object = self.clock
+        if clock is not None and not callable(getattr(clock, "schedule", None)):
+            raise TypeError(f"Backoff(clock=) takes a Clock or None, not {clock!r}")
         error_filter("Backoff", self.when)
         if not 0 <= self.first_s < math.inf:
             raise ValueError(f"Backoff(first_s=) takes at least 0 s, not {self.first_s} s")
