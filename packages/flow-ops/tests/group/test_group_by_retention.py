@@ -119,3 +119,14 @@ def test_a_subscriber_of_a_part_is_let_go(operator: Any, ending: str, dropped: A
         assert hub() is None
     finally:
         gc.enable()
+
+
+def test_an_empty_window_that_nobody_wants_is_let_go_of_when_it_ends() -> None:
+    clock = VirtualClock()
+    windows: list[weakref.ref[Any]] = []
+    quiet = flow.never().pipe(window_with_time(1, clock=clock))
+    handle = quiet.subscribe(lambda window: windows.append(weakref.ref(window.source)))
+    clock.advance_by(5)
+    gc.collect()
+    assert [window() is None for window in windows] == [True] * 5 + [False]
+    handle.dispose()

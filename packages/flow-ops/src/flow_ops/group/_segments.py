@@ -353,8 +353,10 @@ class Window(Unicast[T], Segment[T], Generic[T]):
         self.offer(item)
 
     def close(self, *, last: bool) -> None:
-        """See `Segment.close`."""
+        """See `Segment.close`. Without items, nothing has to be dropped if nobody subscribes."""
         self.finish(None)
+        if not self.waiting:
+            self._hub.unsubscribed.pop(self, None)
 
     def fail(self, error: BaseException) -> None:
         """See `Segment.fail`."""
