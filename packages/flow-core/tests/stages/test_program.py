@@ -76,6 +76,29 @@ def test_a_long_flow_gives_the_same_in_every_form(count: int, add: Any, expected
     assert_result(lambda: made, expected)
 
 
+@pytest.mark.checklist("M02")
+@pytest.mark.parametrize(
+    ("begun", "expected"),
+    [
+        (lambda: flow.range(3).start_with(9), [9, 0, 1, 2]),
+        (lambda: flow.range(3).do_on_subscribe(lambda: None), [0, 1, 2]),
+        (lambda: flow.empty().end_with(9), [9]),
+        (lambda: flow.error(KeyError(1)).on_error_return(9), [9]),
+        (flow.empty, []),
+    ],
+    ids=["starts", "looks", "ends", "recovers", "empty"],
+)
+def test_a_long_flow_sends_nothing_without_demand(begun: Any, expected: Any) -> None:
+    def make() -> Flow[int]:
+        made: Flow[int] = begun()
+        for _ in range(100):
+            made = made.filter(lambda _: True)
+        return made
+
+    assert len(program(make()).segments) > 1
+    assert_result(make, expected)
+
+
 def test_loops_nest_only_as_deep_as_python_allows() -> None:
     made = chained(200, lambda f: f.flat_map_iterable(lambda n: [n]))
     assert len(program(made).segments) >= 200 // 20

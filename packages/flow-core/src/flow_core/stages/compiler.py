@@ -411,6 +411,21 @@ class Program(Generic[T_contra, R_co]):
         last = self.segments[-1]
         return last.shape.loop(form)(items, close, on_next, gate, demand, last.stages, last.args)
 
+    def begins(self, source: Iterator[T_contra]) -> bool:
+        """Whether a loop that pushes may be started without demand: it then sends nothing yet.
+
+        A loop without an `on_start` does not look for demand before its first item, which the loops
+        before it may have even if `source` has none.
+        """
+        *before, last = self.segments
+        if last.shape.starts:
+            return True
+        return exhausted(source) and not any(
+            template.emits_at_start or template.emits_at_end
+            for part in before
+            for template in part.shape.templates
+        )
+
     def feed(
         self, on_next: Callable[[R_co], object], gate: FeedGate, demand: int, *, conditional: bool
     ) -> GeneratorType[int, Any, None]:  # Any: items and grants of demand are both sent in

@@ -162,8 +162,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
                         return
                     loop.send(self._grant(grant))
                     continue
-                waits = grant == 0 and not self._program.shape.starts
-                if waits and not exhausted(self._source):
+                if grant == 0 and not self._program.begins(self._source):
                     return
                 grant = GRANT if self._requested == UNBOUNDED else self._grant(grant)
                 loop = self._loop = self._program.push(self._source, downstream, gate, grant)
