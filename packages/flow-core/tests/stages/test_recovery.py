@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -271,6 +272,49 @@ def test_cancelling_while_the_recovered_item_waits_gives_nothing() -> None:
         subscriber.request(1)
         subscriber.assert_no_items()
         assert ended == [1]
+
+
+AFTER = Template("after", params=("action",), on_item="EMIT\naction()")
+ENDLESS = Template(
+    "endless", params=("items",), on_error="for x in items:\n    EMIT\nSTOP", on_item="EMIT"
+)
+
+
+@each_run
+@pytest.mark.parametrize(
+    ("recover", "expected"),
+    [
+        (lambda f: f.on_error_return(9).take(1), [0]),
+        (lambda f: f.on_error_return(9).end_with(8).take(1), [0]),
+        (lambda f: f.on_error_complete().take(1).end_with(8), [0, 8]),
+        (lambda f: f.on_error_map(lambda _: KeyError(1)).on_error_return(9).take(1), [0]),
+        (lambda f: f.on_error_return(9).first_or_default(8).to_list(), [[0]]),
+        (lambda f: f.materialize().take(1), [OnNext(0)]),
+        (lambda f: f.then(Stage(ENDLESS, itertools.count())).take_while(lambda n: n < 0), []),
+        (lambda f: f.then(Stage(ENDLESS, itertools.count())).take(1), [0]),
+        (lambda f: f.on_error_return(9).take(2), [0, 9]),
+    ],
+)
+def test_what_stands_for_an_error_comes_too_late_for_a_stage_that_has_stopped(
+    run: Run, recover: Any, expected: list[Any]
+) -> None:
+    def fail() -> None:
+        raise ValueError
+
+    assert run(recover(flow.range(5).then(Stage(AFTER, fail)))) == (expected, None)
+
+
+@each_run
+def test_an_error_that_no_stage_stands_for_fails_the_flow_after_a_stop_too(run: Run) -> None:
+    seen: list[BaseException] = []
+    error = ValueError()
+
+    def fail(_: object) -> None:
+        raise error
+
+    made = flow.range(5).do_after_next(fail).do_on_error(seen.append).on_error_return(9, KeyError)
+    assert run(made.take(1)) == ([0], error)
+    assert seen == [error]
 
 
 def test_errors_after_a_stop_are_not_recovered_from() -> None:

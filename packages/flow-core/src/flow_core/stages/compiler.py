@@ -680,6 +680,7 @@ class _Generator:
         "_form",
         "_handlers",
         "_out",
+        "_over",
         "_parts",
         "_pushes",
         "_rendered",
@@ -700,6 +701,11 @@ class _Generator:
         self._parts = [template.params for template in templates]
         self._after: list[tuple[int, Lines]] = []
         """What the stages around the present place do after their EMIT, even if one stops there."""
+        resumed = next((i for i, lines in enumerate(self._rendered) if _after(lines.on_item)), None)
+        self._over = resumed is not None and any(
+            resumed < handler < self._stops for handler in self._handlers
+        )
+        """Whether that may fail, and be handled before the stage that has stopped."""
 
     def write(self) -> _Writer:
         out = self._out
@@ -716,7 +722,7 @@ class _Generator:
         if names:
             out.put(1, f"({', '.join(names)},) = args")
         if self._stops >= 0 or self._handlers:
-            out.put(1, "stop = -1")
+            out.put(1, "stop = over = -1" if self._over else "stop = -1")
         if self._closing:
             pulled = self._form is Form.PULL
             out.put(1, "closers = []" if pulled else "closers = gate.opened()")
@@ -779,7 +785,8 @@ class _Generator:
             out.put(depth + 2, f"elif at == {index}:")
             out.put(depth + 3, "for _ in (None,):")
             out.put(depth + 4, "error = failure")
-            self._block(index, depth + 4, self._rendered[index].on_error, at_end=index + 1)
+            lines = self._rendered[index].on_error
+            self._block(index, depth + 4, lines, at_end=index + 1, handles=True)
             out.put(depth + 3, f"if stop <= {index}:")
             out.put(depth + 4, "raise failure", _AGAIN)
         self._ends(depth + 2)
@@ -848,7 +855,7 @@ class _Generator:
         after: list[tuple[int, int, Lines]] = []
         for index in range(first, len(self._rendered)):
             lines = self._rendered[index].on_item
-            emit = next((i for i, (_, text) in enumerate(lines) if text == "EMIT"), None)
+            emit = _emit(lines)
             self._put_lines(index, depth, lines[:emit])
             if emit is None:
                 break
@@ -861,14 +868,20 @@ class _Generator:
             self._after.pop()
             self._put_lines(index, outer, lines_after)
 
-    def _block(self, index: int, depth: int, lines: Lines, *, at_end: int) -> None:
+    def _block(
+        self, index: int, depth: int, lines: Lines, *, at_end: int, handles: bool = False
+    ) -> None:
         """Lines outside of the loop over items; what they emit meets the later stages."""
         out = self._out
-        emit = next((i for i, (_, text) in enumerate(lines) if text == "EMIT"), None)
+        emit = _emit(lines)
         self._put_lines(index, depth, lines[:emit], at_end=at_end)
         if emit is None:
             return
         inner = depth + lines[emit][0]
+        if handles and self._over:
+            out.put(inner, f"if over > {index}:", index)
+            out.put(inner + 1, "stop = over", index)
+            out.put(inner + 1, "break", index)
         self._emits = not any(part.absorbs for part in self._rendered[index + 1 :])
         if self._pushes and self._emits:
             out.put(inner, "while not n or gate.cancelled:")
@@ -888,9 +901,12 @@ class _Generator:
                 out.put(depth + inner, "if x is None:", index)
                 out.put(depth + inner + 1, f"raise none_item(stages[{index}])", index)
             elif line == "STOP":
+                if self._over and at_end is None:
+                    out.put(depth + inner, f"over = {first}", index)
                 for earlier, lines_after in reversed(self._after):
                     self._put_lines(earlier, depth + inner, lines_after)
-                out.put(depth + inner, f"stop = {first}", index)
+                stop = f"max(over, {first})" if self._over and at_end is not None else f"{first}"
+                out.put(depth + inner, f"stop = {stop}", index)
                 out.put(depth + inner, "break", index)
             elif line == "LEAVE":
                 # A stage in the loop has stopped. At the end, a stop by this very stage is past.
@@ -955,6 +971,17 @@ class _Generator:
                 out.put(at, "for _ in (None,):", index)
                 at += 1
             self._block(index, at, lines.on_end, at_end=index + 1)
+
+
+def _emit(lines: Lines) -> int | None:
+    """Which of the lines is EMIT."""
+    return next((i for i, (_, text) in enumerate(lines) if text == "EMIT"), None)
+
+
+def _after(lines: Lines) -> Lines:
+    """What follows the EMIT of `lines`, see `_rest`."""
+    emit = _emit(lines)
+    return () if emit is None else _rest(lines, emit)
 
 
 def _rest(lines: Lines, emit: int) -> Lines:
