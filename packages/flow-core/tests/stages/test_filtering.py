@@ -328,3 +328,23 @@ def test_contains_says_that_it_compares_and_begins_with_identity() -> None:
     item = Odd()
     assert list(flow.just(item).contains(item)) == [True]
     assert_result(lambda: flow.just(Odd()).contains(item), [], ZeroDivisionError)
+
+
+class NoLength:
+    """A function that counts as false."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(*args)
+
+    def __len__(self) -> int:
+        return 0
+
+
+def test_a_function_that_counts_as_false_is_one_all_the_same() -> None:
+    half, near = NoLength(lambda n: n // 2), NoLength(lambda left, right: right - left < 3)
+    assert_result(lambda: flow.range(6).distinct_until_changed(half), [0, 2, 4])
+    assert_result(lambda: flow.range(6).distinct_until_changed(same=near), [0, 3])
+    assert_result(lambda: flow.range(4).buffer_until_changed(half), [[0, 1], [2, 3]])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from flow_core.errors import NoItemError, TooManyItemsError
-from flow_core.stages.fluent import Fluent, count_of, equal, given_items, identity
+from flow_core.stages.fluent import Fluent, comparing, count_of, given_items
 from flow_core.stages.template import Template
 
 if TYPE_CHECKING:
@@ -601,4 +601,4 @@ class Filtering(Fluent[T_co], Generic[T_co]):
             key: what is compared; without it the item itself.
             same: whether two keys count as the same; without it ``==``.
         """
-        return self._add(DISTINCT_UNTIL_CHANGED, key or identity, same or equal)
+        return self._add(DISTINCT_UNTIL_CHANGED, *comparing(key, same))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from flow_core.errors import NoneItemError
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from flow_core.operator import Operator
     from flow_core.protocols import ScalarSource
 
-__all__ = ["Fluent", "count_of", "equal", "given_items", "identity"]
+__all__ = ["Fluent", "comparing", "count_of", "equal", "given_items", "identity"]
 
 T_co = TypeVar("T_co", covariant=True)
 D = TypeVar("D")
@@ -79,3 +80,10 @@ def identity(item: D) -> D:
 def equal(left: object, right: object) -> bool:
     """Whether the items say that they are equal."""
     return bool(left == right)
+
+
+def comparing(
+    key: Callable[[Any], Any] | None, same: Callable[[Any, Any], object] | None
+) -> tuple[Callable[[Any], Any], Callable[[Any, Any], object]]:  # Any: items, and their keys
+    """How neighbours are compared, where nothing else is said: themselves, by ``==``."""
+    return identity if key is None else key, equal if same is None else same

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from flow_core.stages.fluent import Fluent, count_of, equal, identity
+from flow_core.stages.fluent import Fluent, comparing, count_of
 from flow_core.stages.sink import SingleSink
 from flow_core.stages.template import UNSET, Template
 
@@ -451,4 +451,4 @@ class Transforming(Fluent[T_co], Generic[T_co]):
             key: what is compared; without it the item itself.
             same: whether two keys count as the same; without it ``==``.
         """
-        return self._add(BUFFER_UNTIL_CHANGED, key or identity, same or equal)
+        return self._add(BUFFER_UNTIL_CHANGED, *comparing(key, same))
