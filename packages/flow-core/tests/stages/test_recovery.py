@@ -274,6 +274,20 @@ def test_cancelling_while_the_recovered_item_waits_gives_nothing() -> None:
         assert ended == [1]
 
 
+class NoErrors(Exception):
+    """Counts as false."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+@each_run
+def test_an_error_that_counts_as_false_is_one_all_the_same(run: Run) -> None:
+    error = NoErrors()
+    assert run(failing(error, 1).map(str))[1] is error
+    assert run(failing(error, 1).on_error_return(9, NoErrors)) == ([1, 9], None)
+
+
 AFTER = Template("after", params=("action",), on_item="EMIT\naction()")
 ENDLESS = Template(
     "endless", params=("items",), on_error="for x in items:\n    EMIT\nSTOP", on_item="EMIT"

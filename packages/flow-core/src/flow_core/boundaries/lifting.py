@@ -379,6 +379,6 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             capacity=self._prefetch,
             cancelled=self._closed and not self._done,
             terminated=self._downstream is None,
-            error=self._error or self._bad,
+            error=self._bad if self._error is None else self._error,
             upstream=self._upstream,
         )

@@ -543,7 +543,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
             capacity=1 if self._overflow == "latest" else self._capacity,
             cancelled=self._closed and not self._done,
             terminated=self._downstream is None,
-            error=self._error or self._bad,
+            error=self._bad if self._error is None else self._error,
             fusion=Fusion.ASYNC if self._fused else Fusion.NONE,
         )
 

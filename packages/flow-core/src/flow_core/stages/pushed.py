@@ -454,7 +454,7 @@ class StageSubscriber(
     def _taken_error(self) -> BaseException:
         """What the upstream has failed with; it is then gone from here."""
         error, self._error = self._error, None
-        return error or ProtocolViolationError("there is no error")
+        return ProtocolViolationError("there is no error") if error is None else error
 
     def _wake(self) -> None:
         """Fused ASYNC: pass on wake-ups and the terminal, one at a time. Items are polled.
@@ -734,7 +734,7 @@ class StageSubscriber(
             capacity=self._prefetch if self._bounded else None,
             cancelled=self._gate.cancelled and not self._done,
             terminated=self._downstream is None,
-            error=self._error or self._bad,
+            error=self._bad if self._error is None else self._error,
             fusion=fusion,
             name=name,
             tags=tags,

@@ -99,7 +99,7 @@ def map_error(
         raise TypeError(f"on_error_map({describe(mapper)}) gave {made!r}, not an exception")
     if made is not error:
         try:
-            raise made from (made.__cause__ or error)
+            raise made from (error if made.__cause__ is None else made.__cause__)
         finally:
             del made, error  # or they would be part of a cycle, with the frame in the traceback
 
