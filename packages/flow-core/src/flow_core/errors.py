@@ -19,6 +19,7 @@ __all__ = [
     "RejectedExecutionError",
     "TooManyItemsError",
     "UnknownOperatorError",
+    "add_note",
     "is_fatal",
     "late_fusion",
     "leave",
@@ -120,6 +121,15 @@ class _Left:
         self.waiting: list[_Ended] = []
         self.owners: list[object] = []
         """Who has let go of them, and of others before."""
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add `note` to `error`, once. An error that does not let itself be changed stays without."""
+    try:
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+    except Exception:  # a frozen dataclass, say: nobody who raises one has asked for notes
+        return
 
 
 def is_fatal(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -272,6 +273,51 @@ def test_cancelling_while_the_recovered_item_waits_gives_nothing() -> None:
         subscriber.request(1)
         subscriber.assert_no_items()
         assert ended == [1]
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
+
+
+@each_run
+@pytest.mark.parametrize(
+    "apply",
+    [
+        lambda f: f,
+        lambda f: f.on_error_return(9, KeyError),
+        lambda f: f.hide().on_error_return(9, KeyError),
+        lambda f: f.checkpoint("here"),
+        lambda f: f.on_error_complete(lambda error: error.code == 2),
+    ],
+)
+def test_an_error_that_cannot_be_changed_travels_without_a_note(run: Run, apply: Any) -> None:
+    error = FrozenError(1)
+
+    def fail(_: object) -> int:
+        raise error
+
+    items, seen = run(apply(flow.range(3).map(fail)))
+    assert items == []
+    assert seen is error
+
+
+def test_an_error_that_cannot_be_changed_passes_stages_behind_a_boundary() -> None:
+    seen: list[BaseException] = []
+    error = FrozenError(1)
+    made = flow.error(error).hide().do_on_error(seen.append).on_error_return(9)
+    assert list(made) == [9]
+    assert seen == [error]
+
+
+@each_run
+def test_an_error_in_a_filter_that_cannot_be_changed_fails_the_flow(run: Run) -> None:
+    error = FrozenError(1)
+
+    def fail(_: object) -> bool:
+        raise error
+
+    assert run(failing(ValueError()).on_error_complete(fail))[1] is error
 
 
 class NoErrors(Exception):

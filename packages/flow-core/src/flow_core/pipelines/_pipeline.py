@@ -12,7 +12,7 @@ from typing import Final, cast, final
 
 from flow_core.conversion import from_
 from flow_core.engine import OPTIONS, Engine, EngineOptions
-from flow_core.errors import PluginError, UnknownOperatorError
+from flow_core.errors import PluginError, UnknownOperatorError, add_note
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.pipelines._arguments import Bound, Context, Given, Misfit, Nested, bind, fitted
@@ -329,7 +329,7 @@ def _noted(place: Place) -> Generator[None, None, None]:
     try:
         yield
     except Exception as error:
-        error.add_note(f"in {place}")
+        add_note(error, f"in {place}")
         raise
 
 

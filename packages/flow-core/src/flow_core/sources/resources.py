@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, final, overload
 
-from flow_core.errors import is_fatal, throw_if_fatal
+from flow_core.errors import add_note, is_fatal, throw_if_fatal
 from flow_core.flow import DeferredSource, Flow
 from flow_core.protocols import Subscriber
 from flow_core.sources.calls import subscribe_resolved
@@ -109,7 +109,7 @@ class _Lease:
                 raise ExceptionGroup(
                     "a resource could not be used, nor released", [error, raised]
                 ) from None
-            error.add_note(f"its resource could not be released: {raised!r}")
+            add_note(error, f"its resource could not be released: {raised!r}")
 
 
 def _exit(

@@ -34,7 +34,7 @@ from weakref import finalize
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED
-from flow_core.errors import NoneItemError, is_fatal, throw_if_fatal
+from flow_core.errors import NoneItemError, add_note, is_fatal, throw_if_fatal
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
 from flow_core.stages.filtering import CHECK
 from flow_core.stages.template import SLOT, UNSET, Lines, Stage, Template
@@ -644,8 +644,7 @@ def _note(error: BaseException, stages: tuple[_AnyStage, ...], index: int) -> No
         return
     if where is not None:
         note += f", assembled at {where}"
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+    add_note(error, note)
 
 
 _shapes: dict[tuple[int, ...], Shape] = {}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
-from flow_core.errors import is_fatal
+from flow_core.errors import add_note, is_fatal
 from flow_core.stages.fluent import Fluent
 from flow_core.stages.template import UNSET, Template
 
@@ -145,12 +145,6 @@ LOG: Final = Template(
         log('cancel')
     """,
 )
-
-
-def add_note(error: BaseException, note: str) -> None:
-    """Add `note` to `error`, once."""
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
 
 
 CHECKPOINT: Final = Template(

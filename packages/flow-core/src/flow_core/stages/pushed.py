@@ -545,7 +545,7 @@ class StageSubscriber(
             by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
             if thrown is not None and thrown[0] is error:
                 # As it came: the frames it has passed since then refer to those that hold it.
-                error.__traceback__ = thrown[1]
+                error.with_traceback(thrown[1])
             thrown = None
             if downstream is None or (by_downstream and not downstream.on_next_raised(error)):
                 hooks.drop_error(error)
@@ -588,7 +588,7 @@ class StageSubscriber(
         """Take the frames off an error that a stage has dealt with: they refer to this flow."""
         thrown, self._thrown = self._thrown, None
         if thrown is not None:
-            thrown[0].__traceback__ = thrown[1]
+            thrown[0].with_traceback(thrown[1])
 
     # -- fusion
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
@@ -38,7 +39,8 @@ def matches(when: ErrorFilter, error: BaseException) -> bool:
 def in_context(raised: BaseException, error: BaseException) -> None:
     """Note that `raised` was raised while `error` was dealt with, as an ``except`` block would."""
     if raised is not error and raised.__context__ is None and raised.__cause__ is None:
-        raised.__context__ = error
+        with suppress(Exception):  # of an error that does not let itself be changed
+            raised.__context__ = error
 
 
 def error_filter(operator: str, when: ErrorFilter) -> ErrorFilter:

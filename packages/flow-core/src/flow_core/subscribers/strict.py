@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.errors import NoneItemError, is_fatal, none_given
+from flow_core.errors import NoneItemError, add_note, is_fatal, none_given
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
 
@@ -114,5 +114,5 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
     def _drop(self, error: BaseException) -> None:
         if is_fatal(error):
             raise error
-        error.add_note(f"raised by {self._subscriber!r}, a subscriber must not raise (§2.13)")
+        add_note(error, f"raised by {self._subscriber!r}, a subscriber must not raise (§2.13)")
         hooks.drop_error(error)
