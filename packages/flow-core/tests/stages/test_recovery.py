@@ -573,6 +573,27 @@ def test_an_argument_without_a_repr_does_not_hide_the_error(run: Run) -> None:
     assert run(flow.range(2).scan(raising(error), Unprintable()))[1] is error
 
 
+class Anything:
+    """Has any attribute, as objects have that make functions of what is done to them."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __getattr__(self, _: str) -> Anything:
+        return self
+
+    def __call__(self, _: object) -> int:
+        raise self._error
+
+
+@each_run
+def test_a_function_whose_name_is_no_text_does_not_hide_the_error(run: Run) -> None:
+    error = KeyError(1)
+    made = flow.range(2).map(Anything(error))
+    assert repr(made) == "range(0, 2) | map(Anything)"
+    assert run(made)[1] is error
+
+
 # -- nothing is left
 
 

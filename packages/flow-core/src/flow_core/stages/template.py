@@ -318,7 +318,8 @@ def describe(value: object) -> str:
     if isinstance(value, type):
         return value.__name__
     if callable(value):
-        return getattr(value, "__name__", type(value).__name__)
+        name = getattr(value, "__name__", None)  # of an object that has any attribute: no text
+        return name if isinstance(name, str) else type(value).__name__
     try:
         text = repr(value)
     except Exception:  # of the user's class; nobody asked for this text
