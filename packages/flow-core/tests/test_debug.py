@@ -247,3 +247,20 @@ def test_the_environment_switches_the_mode_on(
     if noted:
         assert f"range(0, 3), at {script}:4" in done.stderr
         assert f"at {script}:5" in done.stderr
+
+
+def test_a_flow_of_a_publisher_may_be_made_at_the_top_of_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+            import flow_core as flow
+            from flow_core.assembly import assembly_trace
+
+            print(assembly_trace(flow.Flow(flow.never().source)))
+        """)
+    )
+    monkeypatch.setenv("FLOW_DEBUG", "1")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["the flow was assembled from:", f"  never(), at {script}:5"]
