@@ -198,6 +198,7 @@ def test_in_a_long_flow_the_note_names_the_right_one_of_many_equal_stages(run: s
                 made = made.filter(lambda n: n >= 0)
         run_failing(run, made, error)
         (note,) = notes_of(error)
+        assert note.startswith(f"in stage {position + 1} of 200: filter(")
         assert note.endswith(f"assembled at {places[-1]}")
         del error.__notes__
 

@@ -303,6 +303,15 @@ def _forget(files: list[str]) -> None:
 
 
 @final
+class _Part(tuple[_AnyStage, ...]):  # noqa: SLOT001 - which a tuple cannot have
+    """The stages of one loop of several: a note on an error counts those of all."""
+
+    start: int
+    """How many are before them."""
+    whole: tuple[_AnyStage, ...]
+
+
+@final
 class Program(Generic[T_contra, R_co]):
     """A run of stages, compiled when it is first needed. Pickles as its stages alone.
 
@@ -352,9 +361,13 @@ class Program(Generic[T_contra, R_co]):
             if len(bounds) == 1:
                 return (self,)  # not kept: it would be a cycle
             ends = (*bounds[1:], None)
-            self._segments = tuple(
-                Program(self.stages[start:end]) for start, end in zip(bounds, ends, strict=True)
-            )
+            parts: list[Program[Any, Any]] = []
+            for start, end in zip(bounds, ends, strict=True):
+                part: Program[Any, Any] = Program(self.stages[start:end])
+                part.stages = stages = _Part(part.stages)
+                stages.start, stages.whole = start, self.stages
+                parts.append(part)
+            self._segments = tuple(parts)
         return self._segments
 
     def iterate(self, source: Iterator[T_contra]) -> Iterator[R_co]:
@@ -638,6 +651,9 @@ def _handler(
 def _note(error: BaseException, stages: tuple[_AnyStage, ...], index: int) -> None:
     stage = stages[index]
     where = stage.assembled_at
+    if isinstance(stages, _Part):
+        index += stages.start
+        stages = stages.whole
     checks = stages[0].template == CHECK  # the compiler's own, which nobody counts
     note = f"in stage {index + 1 - checks} of {len(stages) - checks}: {stage!r}"
     if checks and index == 0:
