@@ -224,6 +224,19 @@ def test_the_start_runs_without_demand() -> None:
 
 
 @each_source
+@pytest.mark.parametrize("fusion", [Fusion.NONE, Fusion.SYNC])
+def test_items_at_the_start_reach_no_stage_of_a_flow_that_was_cancelled_before(
+    source: Source, fusion: Fusion
+) -> None:
+    log: list[object] = []
+    made = source().start_with(7).do_on_next(log.append).finally_action(lambda: log.append("over"))
+    subscriber = TestSubscriber[int](0, fusion=fusion)
+    made.subscribe(subscriber)
+    subscriber.cancel()
+    assert log == ["over"]
+
+
+@each_source
 def test_an_error_at_the_start_fails_the_flow_with_a_note(source: Source) -> None:
     error = KeyError(1)
 

@@ -901,6 +901,10 @@ class _Generator:
         if self._pushes and self._emits:
             out.put(inner, "while not n or gate.cancelled:")
             out.put(inner + 1, "n = yield -1")
+        elif self._form is Form.POLL and at_end == index:
+            # Who cancels before the first poll starts the loop, to close it.
+            out.put(inner, "if gate.cancelled:")
+            out.put(inner + 1, "return")
         self._body(index + 1, inner)
         self._put_lines(index, depth, lines[emit + 1 :], at_end=at_end)
 
