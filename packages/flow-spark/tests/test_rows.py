@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
@@ -186,6 +187,14 @@ def test_nested_records_become_their_dataclass_again() -> None:
     (made,) = to_batches(items, schema_of(Outer))
 
     assert read(made, Outer) == items
+
+
+class Celsius(float):
+    """A float of a class of its own."""
+
+
+class Moment(datetime.datetime):
+    """A datetime of a class of its own, as pandas has one."""
 
 
 @dataclass
@@ -373,10 +382,20 @@ def test_an_item_that_does_not_fit_is_named_with_its_field(
         (list[int], [1, 1.5]),
         (dict[str, list[int]], {"a": [1.5]}),
         (Inner, Inner(1.5, None)),  # type: ignore[arg-type]  # that is the point
+        (int, decimal.Decimal("1.5")),
+        (int, Celsius(1.5)),
+        (int, numpy.float32(1.5)),
+        (list[int], [numpy.float64(1.5)]),
+        (dict[int, str], {1.5: "a"}),
+        (datetime.date, Moment(2013, 1, 1, 5, tzinfo=UTC)),
+        (datetime.date, numpy.int64(15_000)),
+        (list[str], "text"),
+        (list[list[str]], ["text"]),
+        (list[int], b"bytes"),
     ],
 )
 def test_a_value_is_never_changed_silently(hint: Any, value: object) -> None:
-    """Arrow would cut the fraction or the time off, or take a number for a date."""
+    """Arrow would cut the fraction or the time off, take a number for a date, or text apart."""
     schema = schema_of(tuple[hint, int])
 
     with pytest.raises(SchemaMismatchError, match="lose something") as caught:

@@ -6,8 +6,9 @@ import dataclasses
 import datetime
 import functools
 import itertools
+import numbers
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 from flow_spark.errors import SchemaMismatchError
@@ -43,10 +44,8 @@ Python's collector looks at what there is, which costs as much as the columns th
 
 _INT64: Final = pa.int64()
 
-_NOT_INTEGERS: Final[frozenset[type]] = frozenset({float})
-_NOT_DATES: Final[frozenset[type]] = frozenset({int, datetime.datetime})
-_NOT_TIMES: Final[frozenset[type]] = frozenset({int})
-_NONE_FOREIGN: Final[frozenset[type]] = frozenset()
+_NOT_DATES: Final = (numbers.Number, datetime.datetime)
+_NOT_LISTS: Final = (str, bytes, bytearray)
 
 # Any: items of whatever kind.
 _Column = Sequence[Any]
@@ -183,14 +182,14 @@ class _Maker:
         field: of the schema.
     """
 
-    __slots__ = ("_field", "_foreign", "_integers", "_type", "_writer")
+    __slots__ = ("_field", "_integers", "_is_foreign", "_type", "_writer")
 
     def __init__(self, field: ArrowField) -> None:
         self._field: Final = field
         self._type: Final = field.type
         self._integers: Final = pa.types.is_integer(field.type)
         self._writer: Final = _writer(field.type)
-        self._foreign: Final = _foreign_types(field.type)
+        self._is_foreign: Final = _foreign_to(field.type)
 
     def plain(self, values: _Column) -> ArrowArray | None:
         """A column of integers, as Arrow finds them without being told to look for these.
@@ -234,11 +233,11 @@ class _Maker:
         return array
 
     def _written(self, given: _Column, items: list[Any], first: int) -> ArrowArray:
-        writer, foreign = self._writer, self._foreign
+        writer, is_foreign = self._writer, self._is_foreign
         try:
-            column = given if writer is None else list(map(or_none(writer), given))
-            if foreign and not foreign.isdisjoint(map(type, given)):
+            if is_foreign is not None and any(map(is_foreign, set(map(type, given)))):
                 raise TypeError("a column holds a type that Arrow would silently change")
+            column = given if writer is None else list(map(or_none(writer), given))
             return pa.array(column, self._type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise _misfit(given, self._field, items, first, error) from error
@@ -252,17 +251,17 @@ def _makers(schema: ArrowSchema) -> tuple[_Maker, ...]:
 def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
     """What has to be done to a value of a nested type before Arrow takes it, if anything."""
     if pa.types.is_map(kind):
-        value = _writer(kind.item_type, nested=True)
-        if value is None:
+        key, value = _writer(kind.key_type, nested=True), _writer(kind.item_type, nested=True)
+        if key is None and value is None:
             return _pairs
-        to_value = or_none(value)
-        return lambda given: [(key, to_value(item)) for key, item in _pairs(given)]
+        to_key, to_value = or_none(key), or_none(value)
+        return lambda given: [(to_key(name), to_value(item)) for name, item in _pairs(given)]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         element = _writer(kind.value_type, nested=True)
-        if element is None:
-            return None
-        to_element = or_none(element)
-        return lambda given: [to_element(item) for item in given]
+        if element is not None:
+            to_element = or_none(element)
+            write_all: Convert = lambda given: [to_element(item) for item in given]  # noqa: E731
+            return _checked(kind, write_all) if nested else write_all
     if pa.types.is_struct(kind):
         fields = [kind.field(index) for index in range(kind.num_fields)]
         names = tuple(str(part.name) for part in fields)
@@ -271,27 +270,43 @@ def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
             name: write(item)
             for name, write, item in zip(names, inner, _row(given, names, 0), strict=True)
         }
-    foreign = _foreign_types(kind)
-    if not nested or not foreign:
-        return None
+    return _checked(kind, None) if nested else None
+
+
+def _checked(kind: ArrowType, write: Convert | None) -> Convert | None:
+    """`write`, for values that `_foreign_to` has nothing against."""
+    is_foreign = _foreign_to(kind)
+    if is_foreign is None:
+        return write
+    harmless: set[type[Any]] = set()
 
     def check(value: object) -> object:
-        if type(value) in foreign:
-            raise TypeError(f"{shorten(value)} would lose something")
-        return value
+        cls = type(value)
+        if cls not in harmless:  # asked once for each class
+            if is_foreign(cls):
+                raise TypeError(f"{shorten(value)} would lose something")
+            harmless.add(cls)
+        return value if write is None else write(value)
 
     return check
 
 
-def _foreign_types(kind: ArrowType) -> frozenset[type]:
-    """Types that Arrow takes for `kind`, but not without changing their values."""
+def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
+    """Tells types that Arrow takes for `kind`, but not without changing their values."""
     if pa.types.is_integer(kind):
-        return _NOT_INTEGERS
+        return _is_fractional
     if pa.types.is_date(kind):
-        return _NOT_DATES
+        return lambda cls: issubclass(cls, _NOT_DATES)
     if pa.types.is_temporal(kind):
-        return _NOT_TIMES
-    return _NONE_FOREIGN
+        return lambda cls: issubclass(cls, numbers.Number)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return lambda cls: issubclass(cls, _NOT_LISTS)
+    return None
+
+
+def _is_fractional(cls: type[Any]) -> bool:
+    """Whether it is a number with a fraction, such as a Decimal or one of NumPy's."""
+    return issubclass(cls, numbers.Number) and not issubclass(cls, numbers.Integral)
 
 
 def _pairs(given: Any) -> list[tuple[Any, Any]]:
@@ -301,10 +316,10 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
 def _misfit(
     column: _Column, field: ArrowField, items: list[Any], first: int, error: BaseException
 ) -> SchemaMismatchError:
-    writer = _writer(field.type)
+    writer, is_foreign = _writer(field.type), _foreign_to(field.type)
     for index, value in enumerate(column):
         try:
-            if type(value) in _foreign_types(field.type):
+            if is_foreign is not None and is_foreign(class_of(value)):
                 raise TypeError("it would lose something")
             pa.array([value if writer is None or value is None else writer(value)], field.type)
         except Exception as reason:
