@@ -413,6 +413,30 @@ def test_none_in_a_field_that_never_is_none_is_named() -> None:
     assert caught.value.item_index == 1
 
 
+@pytest.mark.parametrize(
+    ("hint", "good", "bad", "where"),
+    [
+        (list[int], [1], [1, None], "its element"),
+        (dict[str, int], {"a": 1}, {"a": None}, "its value"),
+        (Inner, Inner(1, None), Inner(None, None), "its a"),  # type: ignore[arg-type]  # that is the point
+        (list[Inner] | None, None, [Inner(None, "b")], "its a of its element"),  # type: ignore[arg-type]  # as above
+        (Inner | None, None, (None, "b"), "its a"),
+        (dict[str, list[int]], {}, {"a": [1], "b": [2, None]}, "its element of its value"),
+    ],
+)
+def test_none_within_a_value_that_never_holds_it_is_named(
+    hint: Any, good: object, bad: object, where: str
+) -> None:
+    """Arrow takes it, and Spark fails in the midst of its own engine, or reads something else."""
+    schema = schema_of(tuple[hint, int])
+
+    with pytest.raises(SchemaMismatchError, match=f"field '_1' has None in {where},") as caught:
+        list(to_batches([(good, 0)] * 3 + [(bad, 1), (good, 2)], schema))
+
+    assert caught.value.item_index == 3
+    assert caught.value.field == "_1"
+
+
 SCRIPT = """
 from __future__ import annotations
 import sys

@@ -31,7 +31,22 @@ class ArrowType(Protocol):
         ...
 
     @property
+    def key_field(self) -> ArrowField:
+        """Of a map."""
+        ...
+
+    @property
+    def item_field(self) -> ArrowField:
+        """Of a map."""
+        ...
+
+    @property
     def value_type(self) -> ArrowType:
+        """Of a list."""
+        ...
+
+    @property
+    def value_field(self) -> ArrowField:
         """Of a list."""
         ...
 
@@ -101,6 +116,31 @@ class ArrowArray(Protocol):
     @property
     def null_count(self) -> int:
         """How many nulls there are; counted once and remembered."""
+        ...
+
+    @property
+    def keys(self) -> ArrowArray:
+        """Of maps, all of them, also outside of a slice."""
+        ...
+
+    @property
+    def items(self) -> ArrowArray:
+        """Of maps, all of them, also outside of a slice."""
+        ...
+
+    @abstractmethod
+    def field(self, index: int, /) -> ArrowArray:
+        """Of structs: the values of a field, as they are under a null, too."""
+        ...
+
+    @abstractmethod
+    def flatten(self) -> ArrowArray:
+        """Of lists: all their elements."""
+        ...
+
+    @abstractmethod
+    def drop_null(self) -> ArrowArray:
+        """The values that are no nulls."""
         ...
 
     @abstractmethod

@@ -182,7 +182,7 @@ class _Maker:
         field: of the schema.
     """
 
-    __slots__ = ("_field", "_integers", "_is_foreign", "_type", "_writer")
+    __slots__ = ("_deep", "_field", "_integers", "_is_foreign", "_type", "_writer")
 
     def __init__(self, field: ArrowField) -> None:
         self._field: Final = field
@@ -190,6 +190,7 @@ class _Maker:
         self._integers: Final = pa.types.is_integer(field.type)
         self._writer: Final = _writer(field.type)
         self._is_foreign: Final = _foreign_to(field.type)
+        self._deep: Final = bool(_inner(field.type))
 
     def plain(self, values: _Column) -> ArrowArray | None:
         """A column of integers, as Arrow finds them without being told to look for these.
@@ -230,6 +231,19 @@ class _Maker:
                 item_index=first + index,
                 field=str(self._field.name),
             )
+        if self._deep and (path := _lacking(array)):
+            index = next(
+                index
+                for index, value in enumerate(given)
+                if _lacking(self._written([value], items[index:], first + index))
+            )
+            raise SchemaMismatchError(
+                f"item {first + index}, {shorten(items[index])}: field {self._field.name!r} has "
+                f"None in {path}, and the schema says that it never is there. Declare it as "
+                "optional",
+                item_index=first + index,
+                field=str(self._field.name),
+            )
         return array
 
     def _written(self, given: _Column, items: list[Any], first: int) -> ArrowArray:
@@ -256,7 +270,7 @@ def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
             return _pairs
         to_key, to_value = or_none(key), or_none(value)
         return lambda given: [(to_key(name), to_value(item)) for name, item in _pairs(given)]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if _is_list(kind):
         element = _writer(kind.value_type, nested=True)
         if element is not None:
             to_element = or_none(element)
@@ -299,7 +313,7 @@ def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
         return lambda cls: issubclass(cls, _NOT_DATES)
     if pa.types.is_temporal(kind):
         return lambda cls: issubclass(cls, numbers.Number)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if _is_list(kind):
         return lambda cls: issubclass(cls, _NOT_LISTS)
     return None
 
@@ -307,6 +321,41 @@ def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
 def _is_fractional(cls: type[Any]) -> bool:
     """Whether it is a number with a fraction, such as a Decimal or one of NumPy's."""
     return issubclass(cls, numbers.Number) and not issubclass(cls, numbers.Integral)
+
+
+def _lacking(array: ArrowArray) -> str | None:
+    """Where in `array` there is a null that its type does not allow. It must be no slice."""
+    kind = array.type
+    if not (inner := _inner(kind)):
+        return None
+    held = array.drop_null() if array.null_count else array
+    if pa.types.is_map(kind):
+        parts = [held.keys, held.items]
+    elif pa.types.is_struct(kind):
+        parts = [held.field(index) for index in range(len(inner))]
+    else:
+        parts = [held.flatten()]
+    for field, part in zip(inner, parts, strict=True):
+        if part.null_count and not field.nullable:
+            return f"its {field.name}"
+        if deeper := _lacking(part):
+            return f"{deeper} of its {field.name}"
+    return None
+
+
+def _is_list(kind: ArrowType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def _inner(kind: ArrowType) -> list[ArrowField]:
+    """The fields of a nested type."""
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_struct(kind):
+        return [kind.field(index) for index in range(kind.num_fields)]
+    if _is_list(kind):
+        return [kind.value_field]
+    return []
 
 
 def _pairs(given: Any) -> list[tuple[Any, Any]]:
