@@ -198,6 +198,27 @@ class Moment(datetime.datetime):
 
 
 @dataclass
+class Nested:
+    perhaps: Inner | None
+    several: list[Inner]
+    named: dict[str, Inner | None]
+    pair: tuple[int, Inner]
+    deep: list[dict[str, list[Inner]]] | None
+
+
+def test_nested_records_become_their_class_again_wherever_they_are() -> None:
+    one, two = Inner(1, None), Inner(2, "b")
+    items = [
+        Nested(one, [one, two], {"a": one, "b": None}, (1, two), [{"c": [two]}, {}]),
+        Nested(None, [], {}, (2, one), None),
+    ]
+
+    (made,) = to_batches(items, schema_of(Nested))
+
+    assert read(made, Nested) == items
+
+
+@dataclass
 class Tagged:
     x: int
     label: str
@@ -453,9 +474,15 @@ class Place:
 class Visit:
     minutes: int
     place: Place
+    others: list[Other]
+
+@dataclass
+class Other:
+    name: str | None
 
 place = pa.struct([("name", pa.string())])
-reader = RowReader(pa.schema([("minutes", pa.int64()), ("place", place)]), Visit)
+columns = [("minutes", pa.int64()), ("place", place), ("others", pa.list_(place))]
+reader = RowReader(pa.schema(columns), Visit)
 sys.stdout.buffer.write(dumps(reader, "the reader"))
 """
 
@@ -467,8 +494,9 @@ def test_a_class_of_a_script_whose_annotations_are_text_is_made_elsewhere(tmp_pa
 
     reader: RowReader = pickle.loads(pickled)
 
-    rows = [[5], [{"name": "JFK"}]]
+    rows = [[5], [{"name": "JFK"}], [[{"name": "EWR"}]]]
     place = pa.struct([("name", pa.string())])
-    schema = pa.schema([("minutes", pa.int64()), ("place", place)])
+    schema = pa.schema([("minutes", pa.int64()), ("place", place), ("others", pa.list_(place))])
     (visit,) = reader(pa.record_batch(rows, schema=schema))
     assert (visit.minutes, visit.place.name) == (5, "JFK")
+    assert [(type(other).__name__, other.name) for other in visit.others] == [("Other", "EWR")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
+import typing
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
@@ -23,6 +24,7 @@ from flow_spark.items.shapes import (
     name_of,
     or_none,
     record_fields,
+    unwrapped,
 )
 
 __all__ = ["RowReader"]
@@ -201,14 +203,16 @@ def _utc(column: ArrowArray) -> _Column:
 
 def _converter(kind: ArrowType, hint: TypeHint = None) -> Convert | None:
     """What remains to be done to a value of a nested type after ``to_pylist``, if anything."""
+    hint, _ = unwrapped(hint)
+    parts = (*typing.get_args(hint), None, None)
     if pa.types.is_map(kind):
-        key, value = _converter(kind.key_type), _converter(kind.item_type)
+        key, value = _converter(kind.key_type, parts[0]), _converter(kind.item_type, parts[1])
         if key is None and value is None:
             return dict
         to_key, to_value = or_none(key), or_none(value)
         return lambda pairs: {to_key(k): to_value(v) for k, v in pairs}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = _converter(kind.value_type)
+        element = _converter(kind.value_type, parts[0])
         if element is None:
             return None
         to_element = or_none(element)
@@ -221,18 +225,23 @@ def _converter(kind: ArrowType, hint: TypeHint = None) -> Convert | None:
 def _struct_converter(kind: ArrowType, hint: TypeHint) -> Convert | None:
     fields = [kind.field(index) for index in range(kind.num_fields)]
     hints = dict(record_fields(hint) or ())
+    as_tuple = typing.get_origin(hint) is tuple and len(typing.get_args(hint)) == len(fields)
+    if as_tuple:
+        hints = {f.name: part for f, part in zip(fields, typing.get_args(hint), strict=True)}
     inner: dict[str, Convert] = {}
     for field in fields:
         part = _converter(field.type, hints.get(field.name))
         if part is not None:
             inner[field.name] = or_none(part)
     make: Callable[..., Any] | None = hint if is_class(hint) and hints else None
-    if make is None and not inner:
+    if make is None and not inner and not as_tuple:
         return None
 
     def convert(values: dict[str, Any]) -> object:
         for name, to_value in inner.items():
             values[name] = to_value(values[name])
+        if as_tuple:
+            return tuple(values.values())
         return values if make is None else make(**values)
 
     return convert

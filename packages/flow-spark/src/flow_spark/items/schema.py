@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from typing_extensions import TypeIs
 
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowType, pa
-from flow_spark.items.shapes import TypeHint, is_class, name_of, record_fields
+from flow_spark.items.shapes import TypeHint, is_class, name_of, record_fields, unwrapped
 from flow_spark.jobs.frames import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def schema_of(hint: TypeHint) -> ItemSchema:
     Raises:
         UnsupportedTypeError: if a type in it has no counterpart in Spark; the text says where.
     """
-    inner, optional = _unwrap(hint)
+    inner, optional = unwrapped(hint)
     fields = record_fields(inner)
     if fields is not None:
         where = getattr(inner, "__qualname__", str(inner))
@@ -133,12 +132,12 @@ def schema_of(hint: TypeHint) -> ItemSchema:
 
 
 def _field(name: str, hint: TypeHint, where: str) -> ArrowField:
-    inner, optional = _unwrap(hint)
+    inner, optional = unwrapped(hint)
     return pa.field(name, _arrow(inner, where), nullable=optional)
 
 
 def _arrow(hint: TypeHint, where: str) -> ArrowType:
-    inner, _ = _unwrap(hint)
+    inner, _ = unwrapped(hint)
     found = _SCALARS.get(inner) if is_class(inner) else None
     if found is not None:
         return found
@@ -159,7 +158,7 @@ def _arrow(hint: TypeHint, where: str) -> ArrowType:
         )
     elif isinstance(origin, type) and issubclass(origin, Mapping):
         key, value = parts
-        plain, optional = _unwrap(value)
+        plain, optional = unwrapped(value)
         item = pa.field("value", _arrow(plain, f"{where}, values"), nullable=optional)
         return pa.map_(_arrow(key, f"{where}, keys"), item)
     elif isinstance(origin, type) and issubclass(origin, (Sequence, Iterable)):
@@ -172,7 +171,7 @@ def _arrow(hint: TypeHint, where: str) -> ArrowType:
 
 
 def _list(hint: TypeHint, where: str) -> ArrowType:
-    inner, optional = _unwrap(hint)
+    inner, optional = unwrapped(hint)
     return pa.list_(pa.field("element", _arrow(inner, f"{where}, elements"), nullable=optional))
 
 
@@ -180,26 +179,6 @@ def _fixed_parts(hint: TypeHint) -> tuple[TypeHint, ...] | None:
     """The types of ``tuple[A, B]``; None for ``tuple[A, ...]``."""
     parts = typing.get_args(hint)
     return None if len(parts) == 2 and parts[1] is Ellipsis else parts
-
-
-def _unwrap(hint: TypeHint) -> tuple[TypeHint, bool]:
-    """`hint` without Optional, Annotated, NewType and aliases, and whether it may be None."""
-    optional = False
-    while True:
-        origin = typing.get_origin(hint)
-        if origin is Annotated:
-            hint = typing.get_args(hint)[0]
-        elif origin in (Union, types.UnionType):
-            parts = [part for part in typing.get_args(hint) if part is not types.NoneType]
-            if len(parts) != 1:
-                return hint, optional
-            hint, optional = parts[0], True
-        elif isinstance(hint, typing.NewType):
-            hint = hint.__supertype__
-        elif hasattr(hint, "__value__"):  # type X = ..., since Python 3.12
-            hint = getattr(hint, "__value__", None)
-        else:
-            return hint, optional
 
 
 def _spark_to_arrow(struct: StructType) -> ArrowSchema:

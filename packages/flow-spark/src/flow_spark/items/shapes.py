@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, Union
 from weakref import WeakKeyDictionary
 
 from typing_extensions import TypeIs
@@ -29,6 +30,7 @@ __all__ = [
     "or_none",
     "record_fields",
     "shorten",
+    "unwrapped",
 ]
 
 TypeHint = object
@@ -68,7 +70,7 @@ def record_fields(hint: TypeHint) -> Fields | None:
 
 
 def all_fields(hint: TypeHint) -> dict[type[Any], Fields]:
-    """The fields of a class, and of the classes of its fields, and so on."""
+    """The fields of a class, and of the classes in the annotations of its fields, and so on."""
     found: dict[type[Any], Fields] = {}
     waiting = [hint]
     while waiting:
@@ -77,6 +79,9 @@ def all_fields(hint: TypeHint) -> dict[type[Any], Fields]:
         if fields is not None and is_class(one) and one not in found:
             found[one] = fields
             waiting += [kind for _, kind in fields]
+        else:
+            inner, _ = unwrapped(one)
+            waiting += typing.get_args(inner) if inner is one else [inner]
     return found
 
 
@@ -87,6 +92,26 @@ def know(fields: Mapping[type[Any], Fields]) -> None:
     among.
     """
     _known.update(fields)
+
+
+def unwrapped(hint: TypeHint) -> tuple[TypeHint, bool]:
+    """`hint` without Optional, Annotated, NewType and aliases, and whether it may be None."""
+    optional = False
+    while True:
+        origin = typing.get_origin(hint)
+        if origin is Annotated:
+            hint = typing.get_args(hint)[0]
+        elif origin in (Union, types.UnionType):
+            parts = [part for part in typing.get_args(hint) if part is not types.NoneType]
+            if len(parts) != 1:
+                return hint, optional
+            hint, optional = parts[0], True
+        elif isinstance(hint, typing.NewType):
+            hint = hint.__supertype__
+        elif hasattr(hint, "__value__"):  # type X = ..., since Python 3.12
+            hint = getattr(hint, "__value__", None)
+        else:
+            return hint, optional
 
 
 def has_fields(cls: type[Any], names: tuple[str, ...]) -> bool:
