@@ -198,6 +198,28 @@ class Moment(datetime.datetime):
 
 
 @dataclass
+class Counted:
+    label: str
+    length: int = field(init=False)
+    inner: Counted | None = None
+
+    def __post_init__(self) -> None:
+        self.length = len(self.label)
+
+
+def test_a_field_that_a_class_fills_itself_is_left_to_it() -> None:
+    length = pa.struct([("label", pa.string()), ("length", pa.int64())])
+    schema = pa.schema([("label", pa.string()), ("length", pa.int64()), ("inner", length)])
+    rows = pa.record_batch([["abc"], [99], [{"label": "ab", "length": 99}]], schema=schema)
+
+    (found,) = read(rows, Counted)
+
+    assert found == Counted("abc", Counted("ab"))
+    assert (found.length, found.inner.length) == (3, 2)
+    assert RowReader(schema, Counted).names == ("label", "inner")
+
+
+@dataclass
 class Nested:
     perhaps: Inner | None
     several: list[Inner]

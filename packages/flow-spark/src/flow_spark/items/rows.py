@@ -116,7 +116,12 @@ def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
     fields = record_fields(as_)
     if fields is None:
         return names
-    needed = [name for name, _ in fields if name in names or not _has_default(as_, name)]
+    own = _own_fields(as_)
+    needed = [
+        name
+        for name, _ in fields
+        if name not in own and (name in names or not _has_default(as_, name))
+    ]
     missing = [name for name in needed if name not in names]
     if missing:
         raise SchemaMismatchError(
@@ -127,13 +132,19 @@ def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
     return tuple(needed)
 
 
+def _own_fields(as_: TypeHint) -> frozenset[str]:
+    """The fields that a dataclass fills itself (``init=False``): it does not take them."""
+    if not (is_class(as_) and dataclasses.is_dataclass(as_)):
+        return frozenset()
+    return frozenset(field.name for field in dataclasses.fields(as_) if not field.init)
+
+
 def _has_default(as_: TypeHint, name: str) -> bool:
     if is_class(as_) and dataclasses.is_dataclass(as_):
         field = next(field for field in dataclasses.fields(as_) if field.name == name)
         return (
             field.default is not dataclasses.MISSING
             or field.default_factory is not dataclasses.MISSING
-            or not field.init
         )
     return name in getattr(as_, "_field_defaults", {})
 
@@ -234,6 +245,7 @@ def _struct_converter(kind: ArrowType, hint: TypeHint) -> Convert | None:
         if part is not None:
             inner[field.name] = or_none(part)
     make: Callable[..., Any] | None = hint if is_class(hint) and hints else None
+    own = frozenset[str]() if make is None else _own_fields(hint)
     if make is None and not inner and not as_tuple:
         return None
 
@@ -242,6 +254,8 @@ def _struct_converter(kind: ArrowType, hint: TypeHint) -> Convert | None:
             values[name] = to_value(values[name])
         if as_tuple:
             return tuple(values.values())
+        for name in own:
+            values.pop(name, None)
         return values if make is None else make(**values)
 
     return convert
