@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import types
 import zipfile
 from pathlib import Path
@@ -29,3 +30,17 @@ def test_what_only_looks_like_it_goes_by_value(name: str, tmp_path: Path) -> Non
     module.__file__ = str(tmp_path / f"{name}.py")
 
     assert not importable(module)
+
+
+@pytest.mark.parametrize("folder", ["airflow/dags", "src/app", "."])
+def test_a_program_in_a_folder_of_the_interpreter_is_not_installed_there(folder: str) -> None:
+    """As /usr/src/app is in /usr, and a project in the virtual environment that it was made of."""
+    module = types.ModuleType("orders")
+    module.__file__ = str(Path(sys.prefix, folder, "orders.py"))
+
+    assert not importable(module)
+
+
+def test_what_is_installed_goes_by_its_name() -> None:
+    assert importable(types)
+    assert importable(pytest)

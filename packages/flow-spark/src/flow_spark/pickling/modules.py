@@ -45,8 +45,10 @@ def _installed(file: str) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _roots() -> tuple[str, ...]:
-    """The interpreter's own folders."""
-    folders = {*sysconfig.get_paths().values(), *site.getsitepackages()}
+    """The interpreter's own folders; not all of its prefix, where programs may be, too."""
+    paths = sysconfig.get_paths()
+    folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders.update(site.getsitepackages())
     folders.add(str(Path(sys.base_prefix) / "lib"))
     if site.ENABLE_USER_SITE:
         folders.add(site.getusersitepackages())
