@@ -120,6 +120,27 @@ def test_a_missing_column_is_named() -> None:
         RowReader(batch(label=["a"]).schema, Point)
 
 
+@dataclass
+class Defaults:
+    a: int = 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "as_", "says"),
+    [
+        (pa.schema([]), None, "no columns, and Spark hands no rows over"),
+        (pa.schema([]), dict, "no columns, and Spark hands no rows over"),
+        (pa.schema([("b", pa.int64())]), Defaults, "Defaults takes none of the columns b,"),
+    ],
+)
+def test_rows_of_no_columns_are_refused_and_not_lost(
+    schema: pa.Schema, as_: object, says: str
+) -> None:
+    """Spark says of a batch without columns that it has no rows."""
+    with pytest.raises(SchemaMismatchError, match=says):
+        RowReader(schema, as_)
+
+
 def test_scalar_refuses_several_columns() -> None:
     with pytest.raises(SchemaMismatchError, match="needs one column, and there are 2: x, label"):
         RowReader(ROWS.schema, "scalar")

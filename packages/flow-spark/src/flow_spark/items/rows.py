@@ -113,6 +113,11 @@ def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
             f"as_='scalar' needs one column, and there are {len(names)}: {', '.join(names)}. "
             "Select one, or use as_=tuple"
         )
+    if not names:
+        raise SchemaMismatchError(
+            "there are no columns, and Spark hands no rows over without any: select one, or let "
+            "df.count() say how many there are"
+        )
     fields = record_fields(as_)
     if fields is None:
         return names
@@ -128,6 +133,11 @@ def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
             f"{name_of(as_)} needs the columns {', '.join(missing)}, and the DataFrame has only "
             f"{', '.join(names)}",
             field=missing[0],
+        )
+    if not needed:
+        raise SchemaMismatchError(
+            f"{name_of(as_)} takes none of the columns {', '.join(names)}, and Spark hands no rows "
+            "over without any: rename one, or select one and map it"
         )
     return tuple(needed)
 
