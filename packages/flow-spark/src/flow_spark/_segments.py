@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 import time
 import uuid
@@ -43,6 +44,8 @@ _SHORT: Final = 600
 """Characters of a text that fits into the reserve, however they are encoded."""
 _SUFFIX: Final = ".arrow"
 _PRIVATE: Final = 0o600
+_OWN_FIRST: Final = re.compile(r".*\.lock|[0-9a-f]{16}\.part")
+"""What may be there before ``meta.json`` is, if a process was killed while it wrote that."""
 
 
 @final
@@ -167,7 +170,7 @@ class Segments:
         schema = bytes(memoryview(columns.serialize())).hex()
         meta = spool._read(_META)
         if meta is None:
-            if any(path.suffix != ".lock" for path in folder.iterdir()):
+            if not all(_OWN_FIRST.fullmatch(path.name) for path in folder.iterdir()):
                 raise SpoolError(f"{folder} holds files that are no spool of a flow; name another")
             folder.chmod(0o700)
             spool._replace(_META, {"id": uuid.uuid4().hex, "columns": schema})
@@ -177,8 +180,9 @@ class Segments:
                 f"the spool {folder} holds the columns ({_said(known)}), and this flow has "
                 f"({_said(columns)}): give it a spool and a checkpoint of its own"
             )
-        for left in folder.glob("*.part"):  # of a process that was killed while it wrote
-            left.unlink(missing_ok=True)
+        if not (spool.writer.held_by_anyone() or spool.reader.held_by_anyone()):
+            for left in folder.glob("*.part"):  # of a process that was killed while it wrote
+                left.unlink(missing_ok=True)
         spool._reserve()
         return spool
 

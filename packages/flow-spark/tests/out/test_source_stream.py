@@ -21,7 +21,7 @@ import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.testing import TestPublisher
 from flow_spark import SpoolError, UnsupportedTypeError, from_stream, stream_source
-from flow_spark._segments import Outcome, Position, Segments
+from flow_spark._segments import Lock, Outcome, Position, Segments
 from flow_spark.items.schema import schema_of
 
 if TYPE_CHECKING:
@@ -94,6 +94,26 @@ class TestSegments:
 
         assert Segments.made(spool.folder, INTS).end() == Position()
         assert not (spool.folder / "abc.part").exists()
+
+    def test_a_crash_before_there_is_a_spool_leaves_none_in_the_way(self, tmp_path: Path) -> None:
+        (tmp_path / "0123456789abcdef.part").write_bytes(b'{"id"')
+
+        assert Segments.made(tmp_path, INTS).end() == Position()
+        assert not list(tmp_path.glob("*.part"))
+
+    @pytest.mark.parametrize("side", ["writer", "reader"])
+    def test_who_opens_it_too_does_not_disturb_who_writes(self, side: str, tmp_path: Path) -> None:
+        """A second `stream_source` of a spool is refused, and the first one goes on."""
+        spool = Segments.made(tmp_path / "spool", INTS)
+        lock: Lock = getattr(spool, side)
+        assert lock.acquire(0.0)
+        written = spool.folder / "0123456789abcdef.part"
+        written.write_bytes(b"half")
+
+        Segments.made(spool.folder, INTS)
+
+        assert written.exists()
+        lock.release()
 
     def test_all_files_are_private(self, tmp_path: Path) -> None:
         before = os.umask(0)
