@@ -17,6 +17,7 @@ import numpy
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
+from pyspark.sql.types import ArrayType, LongType
 
 from flow_core.errors import NoneItemError
 from flow_spark.errors import SchemaMismatchError
@@ -320,6 +321,26 @@ def test_bare_values_become_an_only_column() -> None:
     (made,) = to_batches([1, 2], schema_of(int))
 
     assert made.to_pydict() == {"value": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "items"),
+    [
+        (list[int], [[1, 2, 3], [4], []]),
+        (list[list[int]], [[[1, 2]], [[3], [4]]]),
+        (tuple[int, ...], [(1, 2, 3), (4,)]),
+        (dict[str, int], [{"a": 1}, {"b": 2, "c": 3}, {}]),
+        (ArrayType(LongType()), [[1, 2, 3], [4]]),
+    ],
+    ids=str,
+)
+def test_lists_and_dicts_become_an_only_column_if_they_are_the_items(
+    kind: Any, items: list[Any]
+) -> None:
+    """A row by position and one by name look the same."""
+    (made,) = to_batches(items, ItemSchema.of(kind))
+
+    assert read(made) == [dict(item) if type(item) is dict else list(item) for item in items]
 
 
 def test_batches_are_made_lazily_and_bounded() -> None:

@@ -129,7 +129,8 @@ def _columns(
             "dataclass; or let the last mapper of the flow be annotated to return one"
         )
     # Once there and back, so that the segments are just what Spark expects.
-    return ItemSchema(arrow_schema(ItemSchema.of(found).spark()))
+    columns = ItemSchema.of(found)
+    return ItemSchema(arrow_schema(columns.spark()), columns.item_type)
 
 
 def _skipping(flow: Flow[T]) -> Callable[[int], Flow[T]]:

@@ -68,10 +68,11 @@ def to_batches(
     """
     iterator = iter(items)
     makers = _makers(schema.arrow)
+    bare = schema.bare
     left = rows
     portions: list[list[ArrowArray]] = []
     while portion := list(itertools.islice(iterator, min(left, PORTION))):
-        portions.append(_to_columns(portion, schema.names, makers, first))
+        portions.append(_to_columns(portion, schema.names, makers, first, bare=bare))
         first += len(portion)
         left -= len(portion)
         if not left:
@@ -88,14 +89,14 @@ def _joined(portions: list[list[ArrowArray]], schema: ItemSchema) -> ArrowBatch:
 
 
 def _to_columns(
-    items: list[Any], names: tuple[str, ...], makers: tuple[_Maker, ...], first: int
+    items: list[Any], names: tuple[str, ...], makers: tuple[_Maker, ...], first: int, *, bare: bool
 ) -> list[ArrowArray]:
     if len(names) == 1:
         plain = makers[0].plain(items)
         # A null is an item that is None, which the slow way tells of.
         if plain is not None and not plain.null_count:
             return [plain]
-    columns = _take_apart(items, names, first)
+    columns = [items] if bare else _take_apart(items, names, first)
     return [
         maker.array(column, items, first) for maker, column in zip(makers, columns, strict=True)
     ]

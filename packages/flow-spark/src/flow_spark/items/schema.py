@@ -47,7 +47,7 @@ class ItemSchema:
 
     Attributes:
         arrow: names, types and nullability.
-        item_type: the class or annotation that it was made from, if it was.
+        item_type: the class, annotation or Spark type of items that it was made from, if it was.
     """
 
     arrow: ArrowSchema
@@ -74,7 +74,8 @@ class ItemSchema:
             given = DataType.fromDDL(given)
         if isinstance(given, DataType):
             if not isinstance(given, StructType):
-                given = StructType().add(SCALAR_COLUMN, given)
+                struct = StructType().add(SCALAR_COLUMN, given)
+                return ItemSchema(_spark_to_arrow(struct), given)
             return ItemSchema(_spark_to_arrow(given))
         return schema_of(given)
 
@@ -82,6 +83,17 @@ class ItemSchema:
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(str(name) for name in self.arrow.names)
+
+    @property
+    def bare(self) -> bool:
+        """Whether an item that is a list or a dict is the value of the only column, and no row."""
+        inner, _ = unwrapped(self.item_type)
+        if inner is None or record_fields(inner) is not None:
+            return False
+        if typing.get_origin(inner) is tuple and _fixed_parts(inner) is not None:
+            return False
+        (column,) = self.arrow
+        return pa.types.is_list(column.type) or pa.types.is_map(column.type)
 
     def spark(self) -> StructType:
         """The same as Spark says it."""
