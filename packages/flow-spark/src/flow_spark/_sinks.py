@@ -48,6 +48,8 @@ Path = str | os.PathLike[str]
 
 Mode = Literal["error", "append", "overwrite", "ignore"]
 
+_MOST: Final = 2**31 - 1
+
 LIMIT: Final = 1_000_000
 """Items that a flow may have to become a table in memory, if nothing else is said."""
 
@@ -278,8 +280,8 @@ def _table(flow: Flow[Any], limit: int | None, schema: object, name: str) -> Arr
                     f"{name}() holds all items of a flow, and a stream has no end: deal with its "
                     "micro-batches, by for_each_batch or write_each"
                 )
-            # One more shows that there are more; Spark sends no further ones.
-            bounded = df if limit is None else df.limit(limit + 1)
+            # One more shows that there are more; Spark sends no further ones, and counts in an int.
+            bounded = df if limit is None or limit >= _MOST else df.limit(limit + 1)
             # Any: its types are not complete.
             table: ArrowTable = run(df.sparkSession, name, cast("Any", bounded).toArrow)
         _check_fits(table.num_rows, limit, name)

@@ -300,6 +300,14 @@ def test_a_table_has_a_limit_and_says_so(numbers: Any, spark: SparkSession) -> N
             numbers(spark).map(pair).pipe(sink)
 
 
+@pytest.mark.parametrize("limit", [2**31 - 2, 2**31 - 1, 10**12])
+@each_place
+def test_a_limit_may_be_more_than_spark_counts_to(
+    numbers: Any, limit: int, spark: SparkSession
+) -> None:
+    assert numbers(spark).map(pair).pipe(to_arrow(limit=limit)).num_rows == 10
+
+
 def test_no_more_than_the_limit_is_asked_for(spark: SparkSession) -> None:
     asked: list[int] = []
 
