@@ -380,6 +380,24 @@ def test_a_batch_is_full_though_few_items_are_held_at_once() -> None:
     assert made[1].to_pydict()["label"][0] == str(BATCH_ROWS)
 
 
+def test_a_batch_of_large_items_is_bounded_in_bytes() -> None:
+    """Ten thousand of 300 KB would be more than Arrow holds in a column of bytes."""
+    taken = 0
+
+    def items() -> Iterator[tuple[int, bytes]]:
+        nonlocal taken
+        for number in range(500):
+            taken += 1
+            yield number, bytes(300_000)
+
+    made = to_batches(items(), schema_of(tuple[int, bytes]))
+
+    assert next(made).nbytes < 64 * 2**20
+    assert taken < 200
+    assert 1 + sum(1 for _ in made) < 10
+    assert taken == 500
+
+
 def test_the_collector_has_nothing_to_do_for_items_that_become_columns(
     collections: Callable[[], int],
 ) -> None:

@@ -114,6 +114,11 @@ class ArrowArray(Protocol):
         ...
 
     @property
+    def nbytes(self) -> int:
+        """How many bytes the values take; of a slice, only its own."""
+        ...
+
+    @property
     def null_count(self) -> int:
         """How many nulls there are; counted once and remembered."""
         ...

@@ -44,6 +44,13 @@ Python's collector looks at what there is, which costs as much as the columns th
 
 _INT64: Final = pa.int64()
 
+_BATCH_BYTES: Final = 32 * 2**20
+"""Of a batch that has no more rows for that: ten thousand large ones take more than Arrow holds."""
+
+_PORTION_BYTES: Final = _BATCH_BYTES // 8
+_FIRST_PORTION: Final = 16
+"""Items that are held before it is known how large they are."""
+
 _NOT_DATES: Final = (numbers.Number, datetime.datetime)
 _NOT_LISTS: Final = (str, bytes, bytearray)
 
@@ -60,7 +67,7 @@ def to_batches(
         items: tuples, dicts, Rows, dataclasses or NamedTuples; or plain values for an only column.
             What has field names is matched by name, the rest by position.
         schema: the columns.
-        rows: how many items go into a batch.
+        rows: how many items go into a batch, if they are not so large that fewer take 32 MiB.
         first: the number of the first item, for messages.
 
     Raises:
@@ -69,15 +76,19 @@ def to_batches(
     iterator = iter(items)
     makers = _makers(schema.arrow)
     bare = schema.bare
-    left = rows
+    left, room, size = rows, _BATCH_BYTES, _FIRST_PORTION
     portions: list[list[ArrowArray]] = []
-    while portion := list(itertools.islice(iterator, min(left, PORTION))):
-        portions.append(_to_columns(portion, schema.names, makers, first, bare=bare))
+    while portion := list(itertools.islice(iterator, min(left, size))):
+        columns = _to_columns(portion, schema.names, makers, first, bare=bare)
+        portions.append(columns)
+        weight = sum(column.nbytes for column in columns)
+        size = max(1, min(PORTION, _PORTION_BYTES * len(portion) // max(weight, 1)))
         first += len(portion)
         left -= len(portion)
-        if not left:
+        room -= weight
+        if left <= 0 or room <= 0:
             yield _joined(portions, schema)
-            portions, left = [], rows
+            portions, left, room = [], rows, _BATCH_BYTES
     if portions:
         yield _joined(portions, schema)
 
