@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy
 import pytest
 
 from flow_spark.items.hashing import stable_hash
@@ -79,6 +80,11 @@ def test_it_fits_into_an_int_of_spark(key: object) -> None:
         (frozenset({"a", "b", "c"}), frozenset({"c", "b", "a"})),
         (Place("Bern", 3000), Place("Bern", 3000)),
         (NOON, NOON.astimezone(ZoneInfo("Asia/Tokyo"))),
+        (7, numpy.int64(7)),
+        (7, numpy.float32(7)),
+        (1.5, numpy.float64(1.5)),
+        (True, numpy.bool_(True)),
+        (("a", 7), ("a", numpy.int32(7))),
     ],
     ids=repr,
 )

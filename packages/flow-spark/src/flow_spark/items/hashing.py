@@ -6,6 +6,7 @@ import datetime
 import enum
 import fractions
 import functools
+import numbers
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
@@ -57,7 +58,17 @@ def _other(key: Any) -> int:  # Any: as in stable_hash
         return stable_hash(key // datetime.timedelta.resolution)
     if is_dataclass(key) and not isinstance(key, type) and _compares_fields(type(key)):
         return _combined(getattr(key, field.name) for field in fields(key) if field.compare)
+    if _is_number_of_numpy(key):
+        return hash(key) & _MASK if key == key else 0  # noqa: PLR0124 - as in stable_hash
     return 0
+
+
+def _is_number_of_numpy(key: object) -> bool:
+    """Whether it has the hash of the number of Python that it equals; asked without NumPy."""
+    cls = type(key)
+    if cls.__module__ != "numpy":
+        return False
+    return isinstance(key, numbers.Number) or cls.__name__ in ("bool", "bool_")
 
 
 def _compares_fields(cls: type[Any]) -> bool:
