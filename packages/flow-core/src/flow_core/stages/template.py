@@ -288,9 +288,8 @@ def user_site() -> Site:
     """The place in the user's code that has called this library."""
     try:
         frame = sys._getframe(3)  # this is called by what a method of Flow calls
-    except (
-        ValueError
-    ):  # `Flow` itself at the top of a script, or a method as all that a thread runs
+    except ValueError:
+        # By `Flow` itself at the top of a script, or by a method that is all that a thread runs.
         frame = sys._getframe(2)
     while frame.f_globals.get("__name__", "")[:10] == "flow_core." and frame.f_back:
         frame = frame.f_back

@@ -114,11 +114,6 @@ class ArrowArray(Protocol):
         ...
 
     @property
-    def nbytes(self) -> int:
-        """How many bytes the values take; of a slice, only its own."""
-        ...
-
-    @property
     def null_count(self) -> int:
         """How many nulls there are; counted once and remembered."""
         ...
@@ -141,6 +136,11 @@ class ArrowArray(Protocol):
     @abstractmethod
     def flatten(self) -> ArrowArray:
         """Of lists: all their elements."""
+        ...
+
+    @abstractmethod
+    def get_total_buffer_size(self) -> int:
+        """How many bytes its buffers take, whatever part of them it is."""
         ...
 
     @abstractmethod

@@ -81,7 +81,7 @@ def to_batches(
     while portion := list(itertools.islice(iterator, min(left, size))):
         columns = _to_columns(portion, schema.names, makers, first, bare=bare)
         portions.append(columns)
-        weight = sum(column.nbytes for column in columns)
+        weight = sum(column.get_total_buffer_size() for column in columns)
         size = max(1, min(PORTION, _PORTION_BYTES * len(portion) // max(weight, 1)))
         first += len(portion)
         left -= len(portion)
