@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -41,6 +41,9 @@ class Cluster:
         if self.waits:
             assert self.cancelled.wait(TIMEOUT_S)
         yield
+
+    def answering(self, _: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def cancel(self, _: str) -> None:
         self.cancelled.set()

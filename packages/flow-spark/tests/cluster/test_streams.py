@@ -16,6 +16,7 @@ from flow_core.testing import TestSubscriber
 from flow_spark import (
     CheckpointConflictError,
     MicroBatch,
+    SparkJobError,
     SqliteBatchStore,
     batch_writer,
     for_each_batch,
@@ -167,12 +168,17 @@ def test_what_a_stage_raises_arrives_as_itself_and_ends_the_query(
     assert committed() == set()
 
 
-def test_a_query_that_dies_says_so_with_sparks_own_error(place: Place, drop: Drop) -> None:
+def test_a_query_that_dies_says_so_and_has_sparks_own_error_as_its_cause(
+    place: Place, drop: Drop
+) -> None:
     drop.put([1])
     wrong = drop.stream(place.spark).selectExpr("n", "assert_true(n > 1, 'too small')")
 
-    with pytest.raises(StreamingQueryException, match="too small"):
+    with pytest.raises(
+        SparkJobError, match=r"(?s)^the streaming query failed: .*too small"
+    ) as died:
         list(from_stream(wrong, as_=tuple, trigger="available-now"))
+    assert isinstance(died.value.__cause__, StreamingQueryException)
 
 
 @pytest.mark.cluster

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 from flow_spark._status import JobStatus, followed
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
+from flow_spark.pickling.failures import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.shell.progress import StageInfo
 
-__all__ = ["Cluster", "answering", "cluster_of"]
+__all__ = ["Cluster", "cluster_of"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _HOST: Final = "spark.flow.driver.host"
@@ -75,6 +76,40 @@ class Cluster(ABC):
     def cancel(self, tag: str) -> None:
         """Cancel what runs under `tag` now."""
 
+    @contextmanager
+    def answering(self, what: str) -> Generator[None, None, None]:
+        """Say what has happened if Spark ends under this block, or does not answer a call in it.
+
+        Args:
+            what: is lost then.
+
+        Raises:
+            SparkJobError: in the place of an error of a connection; and of Spark, which may get
+                round to failing what runs before it is gone.
+        """
+        from py4j.protocol import Py4JError, Py4JNetworkError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (ConnectionError, Py4JError, PySparkException) as error:
+            if isinstance(error, (ConnectionError, Py4JNetworkError)):
+                reason = "nothing answers for Spark any more; its JVM has ended"
+            elif self._has_ended():
+                reason = "Spark was stopped under it, or its JVM is ending"
+            else:
+                raise
+            said = " ".join(text_of(error).splitlines()[:2])  # the second one is Java's
+            raise SparkJobError(
+                f"{what} is lost: {reason} ({said}). What it said last, or the log of the machine, "
+                "may tell why (out of memory?). Run the flow in a new session; a stream goes on at "
+                "its checkpoint"
+            ) from error
+
+    @abstractmethod
+    def _has_ended(self) -> bool:
+        """Whether Spark was stopped, or nobody answers for it."""
+
 
 @final
 class _Classic(Cluster):
@@ -118,7 +153,7 @@ class _Classic(Cluster):
         # PySpark's own tracker does not know tags, nor which stages have begun: a job has those,
         # too, that it skips since another one has left their results.
         context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
-        with answering(f"the Spark job {name!r}"):
+        with self.answering(f"the Spark job {name!r}"):
             tracker = context._jsc.sc().statusTracker()
             jobs = [_held(tracker.getJobInfo(job)) for job in tracker.getJobIdsForTag(tag)]
             numbers = sorted({stage for job in jobs if job is not None for stage in job.stageIds()})
@@ -132,6 +167,13 @@ class _Classic(Cluster):
 
     def cancel(self, tag: str) -> None:
         self._session.sparkContext.cancelJobsWithTag(tag)
+
+    def _has_ended(self) -> bool:
+        try:
+            context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
+            return bool(context.isStopped())
+        except Exception:  # whatever PySpark makes of a half of a conversation
+            return True
 
 
 @final
@@ -175,6 +217,9 @@ class _Connect(Cluster):
     def cancel(self, tag: str) -> None:
         self._session.interruptTag(tag)
 
+    def _has_ended(self) -> bool:
+        return bool(cast("Any", self._session).is_stopped)  # Any: only a client's session has it
+
 
 def _held(option: Any) -> Any:  # Any: proxies of py4j
     """What an option of Scala holds, or None: Spark forgets jobs and stages of long ago."""
@@ -213,25 +258,3 @@ def _bound_for(host: str) -> str:
     except OSError:
         return "::" if ":" in host else "0.0.0.0"
     return host
-
-
-@contextmanager
-def answering(what: str) -> Generator[None, None, None]:
-    """Say what has happened if Spark does not answer a call in this block.
-
-    Args:
-        what: is lost then.
-
-    Raises:
-        SparkJobError: in the place of an error of a connection.
-    """
-    from py4j.protocol import Py4JNetworkError
-
-    try:
-        yield
-    except (ConnectionError, Py4JNetworkError) as error:
-        raise SparkJobError(
-            f"{what} is lost: nothing answers for Spark any more ({error}); its JVM has ended. "
-            "What it said last, or the log of the machine, may tell why (out of memory?). Run the "
-            "flow in a new session; a stream goes on at its checkpoint"
-        ) from error

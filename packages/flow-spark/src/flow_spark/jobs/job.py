@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statistics
 from flow_spark.errors import SparkJobError
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.cluster import answering, cluster_of
+from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.run import cancel_until, explained, new_tag
@@ -142,7 +142,7 @@ class PushedJob:
             with self._origin.opened(self._stop) as opened:
                 if opened is None or not self._submit():
                     return
-                with answering(f"the Spark job {self._name!r}"):
+                with self._cluster.answering(self._what()):
                     counts = opened.mapped(
                         lambda reader, branch, branches: PushTask(
                             _dumped(reader), self._program, receiver.target, branch, branches
@@ -170,10 +170,10 @@ class PushedJob:
         if cause is not None:
             cause.__cause__ = cause.__cause__ or error
             return cause
-        told = explained(error, self._name)
-        if told is not error:  # else it is of the items' own source, or one of our errors
-            told.__cause__ = error
-        return told
+        return explained(error, self._what())
+
+    def _what(self) -> str:
+        return f"the Spark job {self._name!r}"
 
 
 def cause_of(receiver: BatchReceiver) -> BaseException | None:

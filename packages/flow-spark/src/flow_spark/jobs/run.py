@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.advice import short
-from flow_spark.jobs.cluster import Cluster, answering, cluster_of
+from flow_spark.jobs.cluster import Cluster, cluster_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,11 +43,12 @@ def run(session: SparkSession, name: str, action: Callable[[], R]) -> R:
     Raises:
         SparkJobError: if one fails, with the way out if that is known.
     """
+    cluster, what = cluster_of(session), f"the Spark job {name!r}"
     try:
-        with answering(f"the Spark job {name!r}"):
-            return _ran(cluster_of(session), name, action)
+        with cluster.answering(what):
+            return _ran(cluster, name, action)
     except Exception as error:
-        told = explained(error, name)
+        told = explained(error, what)
         if told is error:
             raise
         raise told from error
@@ -92,11 +93,13 @@ def cancel_until(cluster: Cluster, tag: str, ended: threading.Event) -> None:
         ended.wait(_CANCEL_EVERY_S)
 
 
-def explained(error: BaseException, name: str) -> BaseException:
-    """What to say of an error of the job `name`: itself, if it is not one of a job of Spark."""
+def explained(error: BaseException, what: str) -> BaseException:
+    """What to say of an error of `what`: itself, if it is not one of a job of Spark."""
     if not _is_of_spark(error):
         return error
-    return SparkJobError(f"the Spark job {name!r} failed: {short(error)}")
+    told = SparkJobError(f"{what} failed: {short(error)}")
+    told.__cause__ = error
+    return told
 
 
 def _is_of_spark(error: BaseException) -> bool:

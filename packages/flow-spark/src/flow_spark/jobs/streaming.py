@@ -19,10 +19,11 @@ from flow_spark.channel.wire import Target
 from flow_spark.errors import ChannelError, SparkJobError
 from flow_spark.jobs.advice import short
 from flow_spark.jobs.checkpoint import claim
-from flow_spark.jobs.cluster import answering, cluster_of
+from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, cause_of
+from flow_spark.jobs.run import explained
 from flow_spark.jobs.task import COUNTS_DDL, PushTask
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.pickles import dumps
@@ -38,6 +39,7 @@ __all__ = ["BatchTask", "Delivery", "StreamJob", "StreamSettings", "WholeBatches
 Prepare = Callable[["DataFrame", int], "DataFrame"]
 """See `BatchTask.prepare`."""
 
+_WHAT: Final = "the streaming query"
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
 
@@ -313,12 +315,12 @@ class StreamJob:
         """In a thread of its own: the query, from its start to its end."""
         error: BaseException | None = None
         try:
-            with answering("the streaming query"):
+            with self._cluster.answering(_WHAT):
                 query = self._started(listener)
                 if query is not None:
                     query.awaitTermination()
         except BaseException as raised:  # a thread has nobody to propagate to
-            error = raised
+            error = explained(raised, _WHAT)
         self._begun.set()
         self._terminated.set()
         with self._lock:
