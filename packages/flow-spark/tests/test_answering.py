@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from flow_spark import SparkJobError
+from flow_spark import NotPicklableError, SparkJobError
 from flow_spark.jobs.cluster import cluster_of
 
 
@@ -51,15 +51,24 @@ def test_a_connection_that_ends_is_an_end_of_the_jvm(error: Exception) -> None:
     [
         PySparkException("Error while calling o3\n: Job 3 was cancelled\n\tat Java"),
         Py4JError("py4j.reflection does not exist in the JVM"),
+        AttributeError("'NoneType' object has no attribute 'setCallSite'"),
     ],
     ids=repr,
 )
 def test_what_fails_while_spark_ends_says_so(error: Exception, stopped: bool | None) -> None:
     """Two lines only: the traces of Java say nothing of it."""
-    says = r"Spark was stopped under it, or its JVM is ending \((Error .* : Job 3[^\n]*|py4j.*)\)\."
+    heard = r"(Error .* : Job 3[^\n]*|py4j.*|'NoneType.*)"
+    says = rf"Spark was stopped under it, or its JVM is ending \({heard}\)\."
     with pytest.raises(SparkJobError, match=says) as caught:
         asked(error, stopped=stopped)
     assert caught.value.__cause__ is error
+
+
+def test_an_error_that_says_itself_what_has_happened_is_left_as_it_is() -> None:
+    error = NotPicklableError("a lock cannot be sent")
+    with pytest.raises(NotPicklableError) as caught:
+        asked(error, stopped=True)
+    assert caught.value is error
 
 
 @pytest.mark.parametrize("error", [PySparkException("too small"), ValueError("wrong")], ids=repr)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
+from flow_core.errors import FlowError
 from flow_spark._status import JobStatus, followed
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
@@ -84,15 +85,17 @@ class Cluster(ABC):
             what: is lost then.
 
         Raises:
-            SparkJobError: in the place of an error of a connection; and of Spark, which may get
-                round to failing what runs before it is gone.
+            SparkJobError: in the place of an error of a connection; and of any other if Spark has
+                ended, for it fails what runs before it is gone, and PySpark has forgotten by
+                then whom it talked to, which may be a bare AttributeError.
         """
-        from py4j.protocol import Py4JError, Py4JNetworkError
-        from pyspark.errors import PySparkException
+        from py4j.protocol import Py4JNetworkError
 
         try:
             yield
-        except (ConnectionError, Py4JError, PySparkException) as error:
+        except FlowError:
+            raise
+        except Exception as error:
             if isinstance(error, (ConnectionError, Py4JNetworkError)):
                 reason = "nothing answers for Spark any more; its JVM has ended"
             elif self._has_ended():
