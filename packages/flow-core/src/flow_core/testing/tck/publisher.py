@@ -391,6 +391,10 @@ class PublisherVerification(Verification, Generic[T]):
                 self.create_publisher(3).subscribe(subscriber)
             except LookupError as error:
                 check(error is subscriber.error, f"{error!r} is not {subscriber.error!r}")
+            self.eventually(
+                lambda: len(subscriber.signals) > 1,
+                lambda: f"no item within {self.timeout_s} s; it got {subscriber.signals}",
+            )
             self.settle()
         check(
             subscriber.signals == ["on_subscribe", "on_next"],
@@ -844,10 +848,13 @@ class PublisherVerification(Verification, Generic[T]):
 
     def _is_gone(self, gone: weakref.ref[TestSubscriber[T]], *kept: object) -> None:
         """The subscriber is no more, while `kept`, which could refer to it, still is."""
-        self.settle()
-        if not self.refcounted:
-            gc.collect()
-        check(gone() is None, f"{kept!r} still refer to the cancelled subscriber")
+
+        def is_gone() -> bool:
+            if not self.refcounted:
+                gc.collect()
+            return gone() is None
+
+        self.eventually(is_gone, lambda: f"{kept!r} still refer to the cancelled subscriber")
 
     def _failed(self) -> Publisher[T]:
         publisher = self.create_failed_publisher()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,6 +65,19 @@ class Verification:
         """
         if self.quiet_s > 0:
             Event().wait(self.quiet_s)
+
+    def eventually(self, holds: Callable[[], object], otherwise: Callable[[], str]) -> None:
+        """Wait until `holds` returns something true, which others may bring about.
+
+        Raises:
+            AssertionError: with what `otherwise` returns, if that does not happen in time. Where
+                `quiet_s` is 0, what does not hold at once will not hold later.
+        """
+        deadline = time.monotonic() + self.timeout_s
+        self.settle()
+        while not holds():
+            check(self.quiet_s > 0 and time.monotonic() < deadline, otherwise())
+            self.settle()
 
     def lacks(self, needs: Needs) -> str | None:
         """Why the rule that `needs` this says nothing here, or None if it does."""
