@@ -24,7 +24,7 @@ from flow_spark.errors import (
     UnsupportedTypeError,
 )
 from flow_spark.items.arrow import ArrowBatch, ArrowTable, pa
-from flow_spark.items.columns import BATCH_ROWS, PORTION, to_batches
+from flow_spark.items.columns import BATCH_ROWS, Batching, to_batches
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
 from flow_spark.jobs.frames import divided, frame_of
@@ -329,7 +329,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
     >>> publisher.subscribe(subscriber)  # doctest: +SKIP
     >>> subscriber.done.result()  # doctest: +SKIP
 
-    Demand: `prefetch` at first, and refilled as batches are written to the spool.
+    Demand: `prefetch` at first, and refilled as items become columns.
     Thread: batches are written in the publisher's, which is how a slow disk holds it back; Spark
     writes from a thread of its own.
     Fusion: none.
@@ -347,7 +347,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
         partition_by: as in `write`.
         options: as in `write`.
         spool: as in `write`.
-        prefetch: items that may be on their way, and so in memory.
+        prefetch: items that may be on their way, and so in memory; as many, and not more than
+            10,000, are held as columns before they are written.
 
     Raises:
         ValueError: if `mode` is unknown, or `prefetch` less than 1.
@@ -356,8 +357,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
     """
 
     __slots__ = (
-        "_columns",
-        "_count",
+        "_batching",
         "_destination",
         "_ended",
         "_failure",
@@ -385,16 +385,16 @@ class WriteSubscriber(CoreSubscriber[Any]):
         prefetch: int = BATCH_ROWS,
     ) -> None:
         self._destination: Final = _Destination(format, path, mode, partition_by, options)
-        self._columns: Final = ItemSchema.of(schema)
-        self._spool: Final = Spool(session, self._columns, spool)
+        columns = ItemSchema.of(schema)
+        self._spool: Final = Spool(session, columns, spool)
         self._prefetch: Final = check_prefetch(prefetch)
-        self._size: Final = min(replenish_limit(prefetch), PORTION)
+        self._batching: Final = Batching(columns, min(prefetch, BATCH_ROWS))
+        self._size = self._portion()
         self._lock: Final = threading.Lock()
         self._items: list[Any] = []
         self._subscription: Subscription | None = None
         self._ended = self._spooling = False
         self._failure: BaseException | None = None
-        self._count = 0
         self.done: Final[Future[int]] = Future()
         self.done.set_running_or_notify_cancel()
 
@@ -434,7 +434,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
                 return
             self._spooling = True
         try:
-            self._spool_items()
+            self._take_in()
         except BaseException as error:
             self._fail(error)
             if is_fatal(error):
@@ -448,7 +448,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
                 self._settle(failure)
         subscription = self._subscription
         if subscription is not None:
-            subscription.request(self._size)
+            subscription.request(len(items))
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -470,15 +470,25 @@ class WriteSubscriber(CoreSubscriber[Any]):
         """Want no more, and write nothing. Idempotent, callable from any thread."""
         self._fail(CancelledError("before all items had come"))
 
-    def _spool_items(self) -> None:
+    def _portion(self) -> int:
+        """How many items become columns at once."""
+        return min(replenish_limit(self._prefetch), self._batching.wanted)
+
+    def _take_in(self) -> None:
+        """Make columns of what has come, and put them into the spool if they fill a batch."""
         items, self._items = self._items, []
-        for batch in to_batches(items, self._columns, first=self._count):
+        batch = self._batching.add(items)
+        self._size = self._portion()
+        if batch is not None:
             self._spool.write(batch)
-        self._count += len(items)
 
     def _write(self) -> None:
         try:
-            self._spool_items()
+            if self._items:
+                self._take_in()
+            rest = self._batching.rest()
+            if rest is not None:
+                self._spool.write(rest)
             self._destination.save(self._spool.frame())
         except BaseException as error:  # a thread has nobody to propagate to
             self._settle(error)
@@ -500,11 +510,12 @@ class WriteSubscriber(CoreSubscriber[Any]):
 
     def _settle(self, failure: BaseException | None) -> None:
         self._items = []
+        self._batching.clear()
         try:
             self._spool.remove()
         finally:  # who waits is not to wait for ever, whatever is wrong with the files
             if failure is None:
-                self.done.set_result(self._count)
+                self.done.set_result(self._batching.count)
             else:
                 self.done.set_exception(failure)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -33,6 +34,7 @@ from flow_spark import (
     to_pandas,
     write,
 )
+from flow_spark.items.arrow import ArrowBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -350,6 +352,39 @@ def test_a_subscriber_requests_as_it_writes(spark: SparkSession, tmp_path: Path)
 
     assert subscriber.done.result(TIMEOUT_S) == 6
     assert requested == [8, 14]
+
+
+def test_the_batches_of_a_subscriber_are_as_large_as_those_of_a_flow(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[int] = []
+    spool = _spool.Spool.write
+
+    def written(self: _spool.Spool, batch: ArrowBatch) -> None:
+        rows.append(batch.num_rows)
+        spool(self, batch)
+
+    monkeypatch.setattr(_spool.Spool, "write", written)
+    subscriber = WriteSubscriber(spark, "csv", tmp_path / "out", schema=int)
+    flow.range(25_000).subscribe(subscriber)
+
+    assert subscriber.done.result(TIMEOUT_S) == 25_000
+    assert rows == [10_000, 10_000, 5_000]
+
+
+def test_a_cancelled_subscriber_keeps_no_columns(spark: SparkSession, tmp_path: Path) -> None:
+    publisher = TestPublisher[str]()
+    subscriber = WriteSubscriber(spark, "csv", tmp_path / "out", schema=str)
+    publisher.subscribe(subscriber)
+    before = pa.total_allocated_bytes()
+    for _ in range(100):
+        publisher.next("long" * 10_000)
+    held = pa.total_allocated_bytes()
+
+    subscriber.cancel()
+
+    assert held - before > 2**19
+    assert pa.total_allocated_bytes() - before < 2**10
 
 
 def test_a_subscriber_whose_publisher_fails_writes_nothing(

@@ -33,7 +33,7 @@ from flow_spark.items.shapes import (
     shorten,
 )
 
-__all__ = ["BATCH_ROWS", "PORTION", "to_batches"]
+__all__ = ["BATCH_ROWS", "PORTION", "Batching", "to_batches"]
 
 BATCH_ROWS: Final = 10_000
 """Rows in the batches that are made here, as many as Spark itself puts into one."""
@@ -74,29 +74,69 @@ def to_batches(
         SchemaMismatchError: if an item does not fit; says which, and which field of it.
     """
     iterator = iter(items)
-    makers = _makers(schema.arrow)
-    bare = schema.bare
-    left, room, size = rows, _BATCH_BYTES, _FIRST_PORTION
-    portions: list[list[ArrowArray]] = []
-    while portion := list(itertools.islice(iterator, min(left, size))):
-        columns = _to_columns(portion, schema.names, makers, first, bare=bare)
-        portions.append(columns)
+    batching = Batching(schema, rows, first=first)
+    while portion := list(itertools.islice(iterator, batching.wanted)):
+        batch = batching.add(portion)
+        if batch is not None:
+            yield batch
+    batch = batching.rest()
+    if batch is not None:
+        yield batch
+
+
+@final
+class Batching:
+    """Makes Arrow batches of items that come in portions; the arguments are those of `to_batches`.
+
+    Attributes:
+        count: the number of the next item, for messages.
+        wanted: how many items the next portion is to have: few if they are large, for what is held
+            besides the columns, and not more than the batch has room for.
+    """
+
+    __slots__ = ("_left", "_makers", "_portions", "_room", "_rows", "_schema", "count", "wanted")
+
+    def __init__(self, schema: ItemSchema, rows: int = BATCH_ROWS, *, first: int = 0) -> None:
+        self._schema: Final = schema
+        self._makers: Final = _makers(schema.arrow)
+        self._rows: Final = rows
+        self._portions: list[list[ArrowArray]] = []
+        self._left = rows
+        self._room = _BATCH_BYTES
+        self.count = first
+        self.wanted = min(rows, _FIRST_PORTION)
+
+    def add(self, items: list[Any]) -> ArrowBatch | None:
+        """Add up to `wanted` items; the batch, if they fill it.
+
+        Raises:
+            SchemaMismatchError: if an item does not fit; says which, and which field of it.
+        """
+        schema = self._schema
+        columns = _to_columns(items, schema.names, self._makers, self.count, bare=schema.bare)
+        self._portions.append(columns)
         weight = sum(column.get_total_buffer_size() for column in columns)
-        size = max(1, min(PORTION, _PORTION_BYTES * len(portion) // max(weight, 1)))
-        first += len(portion)
-        left -= len(portion)
-        room -= weight
-        if left <= 0 or room <= 0:
-            yield _joined(portions, schema)
-            portions, left, room = [], rows, _BATCH_BYTES
-    if portions:
-        yield _joined(portions, schema)
+        self.count += len(items)
+        self._left -= len(items)
+        self._room -= weight
+        batch = self.rest() if self._left <= 0 or self._room <= 0 else None
+        size = _PORTION_BYTES * len(items) // max(weight, 1)
+        self.wanted = max(1, min(self._left, PORTION, size))
+        return batch
 
+    def rest(self) -> ArrowBatch | None:
+        """The batch that is not full yet, if it has items."""
+        portions, self._portions = self._portions, []
+        if not portions:
+            return None
+        self._left, self._room = self._rows, _BATCH_BYTES
+        columns = map(list, zip(*portions, strict=True))
+        arrays = portions[0] if len(portions) == 1 else list(map(pa.concat_arrays, columns))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema.arrow)
 
-def _joined(portions: list[list[ArrowArray]], schema: ItemSchema) -> ArrowBatch:
-    columns = map(list, zip(*portions, strict=True))
-    arrays = portions[0] if len(portions) == 1 else list(map(pa.concat_arrays, columns))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+    def clear(self) -> None:
+        """Forget the items that are in no batch yet."""
+        self._portions.clear()
 
 
 def _to_columns(
