@@ -126,7 +126,8 @@ def test_a_killed_driver_goes_on_with_its_stream_and_each_item_is_there_once(
                 text=True,
                 timeout=TIMEOUT_S,
                 check=False,
-                env={**os.environ, "FLOW_TEST_MARK": mark},
+                # Who is killed cannot remove the folder of its session.
+                env={**os.environ, "FLOW_TEST_MARK": mark, "TMPDIR": str(tmp_path)},
             )
         # A JVM of its own ends with the driver.
         assert wait_until(lambda: not processes_with(mark), 60)

@@ -284,7 +284,8 @@ def test_a_killed_driver_goes_on_with_its_topic_and_its_sinks_have_each_item_onc
             text=True,
             timeout=TIMEOUT_S,
             check=False,
-            env={**os.environ, "FLOW_TEST_MARK": mark},
+            # Who is killed cannot remove the folder of its session.
+            env={**os.environ, "FLOW_TEST_MARK": mark, "TMPDIR": str(tmp_path)},
         )
         assert wait_until(lambda: not processes_with(mark), TIMEOUT_S)  # its JVM ends with it
         return ran
