@@ -76,7 +76,8 @@ class Verification:
         deadline = time.monotonic() + self.timeout_s
         self.settle()
         while not holds():
-            check(self.quiet_s > 0 and time.monotonic() < deadline, otherwise())
+            if self.quiet_s <= 0 or time.monotonic() >= deadline:
+                raise AssertionError(otherwise())
             self.settle()
 
     def lacks(self, needs: Needs) -> str | None:
