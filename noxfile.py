@@ -20,6 +20,7 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import nox
 from python_discovery import get_interpreter
@@ -65,8 +66,13 @@ for missing in [python for python in PYTHONS if python not in INSTALLED]:
 
 NEWEST_ONLY = {"flow-ops", "flow-rxcompat", "flow-spark"}  # all Pythons: nox -t full
 
+COMMON = {"requires": ["common"], "venv_backend": "none"}
+"""Options of a session that runs in the environment with all packages."""
+BIN = ROOT / ".nox" / "common" / ("Scripts" if os.name == "nt" else "bin")
+
 # --- What `nox` runs ----------------------------------------------------------------------------
 
+nox.options.default_venv_backend = "uv"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False
 nox.options.sessions = [
@@ -119,18 +125,28 @@ def wheels(session: nox.Session) -> dict[str, str]:
     """Build the wheel of every package, once per run, and return their file URLs by package."""
     folder = wheelhouse()
     if not any(folder.glob("*.whl")):
-        sources = [f"packages/{package}" for package in PACKAGES]
-        if session.venv_backend == "uv":
-            build = ["uv", "build", "--wheel", "--quiet", f"--out-dir={folder}"]
-            for source in sources:
-                session.run_install(*build, source)
-        else:
-            build = ["python", "-m", "pip", "wheel", "--no-deps", "--quiet"]
-            session.run_install(*build, f"--wheel-dir={folder}", *sources)
+        for package in PACKAGES:
+            build = ("uv", "build", "--wheel", "--quiet", f"--out-dir={folder}")
+            session.run_install(*build, f"packages/{package}")
     return {
         package: next(folder.glob(f"{package.replace('-', '_')}-*.whl")).as_uri()
         for package in PACKAGES
     }
+
+
+def pyspark_wheel(session: nox.Session) -> Path:
+    """Build PySpark's wheel, which its project does not publish, and return its folder.
+
+    uv would build it for each environment anew where the package index forbids caching. The wheel
+    is kept; uv prefers a newer release to it.
+    """
+    folder = ROOT / session.cache_dir / "pyspark"
+    if not any(folder.glob("*.whl")):
+        project = nox.project.load_toml("packages/flow-spark/pyproject.toml")["project"]
+        wanted = next(need for need in project["dependencies"] if need.startswith("pyspark"))
+        build = ("uvx", "pip", "wheel", "--quiet", "--no-deps", f"--wheel-dir={folder}")
+        session.run_install(*build, wanted)
+    return folder
 
 
 def install(session: nox.Session, *packages: str) -> None:
@@ -142,10 +158,20 @@ def install(session: nox.Session, *packages: str) -> None:
     built = wheels(session)
     constraints = wheelhouse() / "constraints.txt"
     constraints.write_text("".join(f"{name} @ {url}\n" for name, url in built.items()))
+    find = [f"--find-links={pyspark_wheel(session)}"] if "flow-spark" in packages else []
     session.install(
         *(f"{package}{EXTRAS.get(package, '')} @ {built[package]}" for package in packages),
         f"--constraint={constraints}",
+        *find,
     )
+
+
+def in_common(session: nox.Session, program: str, *arguments: str, **options: Any) -> None:
+    """Run a program of the environment that the session `common` makes."""
+    found = BIN / program
+    path = os.pathsep.join([str(BIN), os.environ["PATH"]])
+    env = {"PATH": path, **options.pop("env", {})}
+    session.run(str(found), *arguments, env=env, **options)
 
 
 def soak_times() -> dict[str, str]:
@@ -206,26 +232,30 @@ def tests(session: nox.Session, package: str) -> None:
         session.run("pytest", *explored, *parallel, "-m", "interleave")
 
 
-@nox.session(tags=["full"], reuse_venv=False)
+@nox.session(python=NEWEST, reuse_venv=False)
+def common(session: nox.Session) -> None:
+    """Make the environment that several sessions share: all packages, and what those need."""
+    install(session, *PACKAGES)
+    groups = dependencies("test", "examples", "bench", "oracle")
+    session.install("-r", "examples/requirements.txt", *groups)
+
+
+@nox.session(tags=["full"], **COMMON)
 def examples(session: nox.Session) -> None:
     """Run README, docs, docstrings and examples, and the tests that span packages."""
-    install(session, *PACKAGES)
-    session.install("-r", "examples/requirements.txt", *dependencies("test", "examples"))
     pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     # Apart from Spark, whose threads and files would look like something left behind.
     soaking = (SOAKED, "-m", "not cluster", "--numprocesses=auto")
     env = soak_times() if os.environ.get("CI") else {}
-    session.run("pytest", "tests/faults", *soaking, env=env)
-    session.run("pytest", *pages, "tests", "--ignore=tests/faults", *session.posargs)
+    in_common(session, "pytest", "tests/faults", *soaking, env=env)
+    in_common(session, "pytest", *pages, "tests", "--ignore=tests/faults", *session.posargs)
     modules = [package.replace("-", "_") for package in PACKAGES]
-    session.run("pytest", "--doctest-modules", "--pyargs", *modules)
+    in_common(session, "pytest", "--doctest-modules", "--pyargs", *modules)
 
 
-@nox.session(tags=["full"], reuse_venv=False)
+@nox.session(tags=["full"], **COMMON)
 def demo(session: nox.Session) -> None:
     """Run the main job here and on Spark, and compare what they print."""
-    install(session, *PACKAGES)
-    session.install("-r", "examples/requirements.txt")
     job = f"{ROOT / 'examples' / 'flights.py'}:pipeline"
     here = tables_of(session, "here", job)
     spark = tables_of(session, "spark", job, "--on", "spark", "--master", "local[2]")
@@ -240,64 +270,54 @@ def tables_of(session: nox.Session, engine: str, *arguments: str) -> list[str]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with session.chdir(folder), Path("tables.txt").open("w", encoding="utf-8") as tables:
-        session.run("flow", "run", *arguments, stdout=tables, stderr=None)
+        in_common(session, "flow", "run", *arguments, stdout=tables, stderr=None)
     lines = (folder / "tables.txt").read_text("utf-8").splitlines()
     if not lines or not any(folder.glob("*.png")):
         session.error(f"the job on {engine} left no tables or no picture")
     return lines
 
 
-@nox.session(reuse_venv=False)
+@nox.session(**COMMON)
 def bench(session: nox.Session) -> None:
     """Measure everything and write docs/benchmarks; ``-- bench_ops.py`` only prints its tables."""
-    install(session, *PACKAGES)
-    session.install("-r", "examples/requirements.txt", *dependencies("bench"))
     cache = ROOT / session.cache_dir / "bench"
-    session.run("python", "benchmarks/report.py", f"--cache={cache}", *session.posargs)
+    in_common(session, "python", "benchmarks/report.py", f"--cache={cache}", *session.posargs)
 
 
-@nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
+@nox.session(tags=["full"], **COMMON)
 def guard(session: nox.Session) -> None:
     """Compare a few ratios to the floor with the recorded ones; ``-- --record`` takes new ones."""
-    install(session, "flow-core", "flow-ops", "flow-multicast")
-    session.install(*dependencies("bench"))
-    session.run("python", "benchmarks/guard.py", *session.posargs)
+    in_common(session, "python", "benchmarks/guard.py", *session.posargs)
 
 
-@nox.session(tags=["full"], reuse_venv=False)
+@nox.session(tags=["full"], **COMMON)
 def tck(session: nox.Session) -> None:
     """Run the official kit of Reactive Streams (Java); ``-- --repeat 10`` to look for flakes."""
     if missing := [tool for tool in ("java", "javac", "mvn") if not shutil.which(tool)]:
         session.skip(f"not on the PATH: {', '.join(missing)}")
-    install(session, "flow-core", "flow-ops", "flow-multicast")
-    session.install(*dependencies("tck"))
     cache = ROOT / session.cache_dir / "tck"
-    session.run("python", "tck/run.py", f"--cache={cache}", *session.posargs)
+    in_common(session, "python", "tck/run.py", f"--cache={cache}", *session.posargs)
 
 
-@nox.session(tags=["full"], reuse_venv=False)
+@nox.session(tags=["full"], **COMMON)
 def oracle(session: nox.Session) -> None:
     """Compare random pipelines with RxJava 3 (Java); ``-- --seed 7`` for others than usual."""
     if missing := [tool for tool in ("java", "javac", "mvn") if not shutil.which(tool)]:
         session.skip(f"not on the PATH: {', '.join(missing)}")
-    install(session, "flow-core", "flow-ops", "flow-multicast", "flow-rxcompat")
-    session.install(*dependencies("oracle"))
     cache = ROOT / session.cache_dir / "oracle"
     env = {"FLOW_ORACLE_CACHE": str(cache)}
-    session.run("pytest", "oracle/tests", "--timeout=600", env=env)
-    session.run("python", "oracle/run.py", f"--cache={cache}", *session.posargs)
+    in_common(session, "pytest", "oracle/tests", "--timeout=600", env=env)
+    in_common(session, "python", "oracle/run.py", f"--cache={cache}", *session.posargs)
 
 
-@nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
+@nox.session(tags=["full"], **COMMON)
 def interleave(session: nox.Session) -> None:
     """Explore the schedules of threads with up to three preemptions; `tests` does two."""
     packages = ("flow-core", "flow-ops", "flow-multicast", "flow-rxcompat")
-    install(session, *packages)
-    session.install(*dependencies("test"))
     folders = [f"packages/{package}/tests" for package in packages]
     env = {"FLOW_INTERLEAVE_BOUND": os.environ.get("FLOW_INTERLEAVE_BOUND", "3")}
     options = ("-m", "interleave", "--timeout=900", *session.posargs)
-    session.run("pytest", *folders, *options, env=env)
+    in_common(session, "pytest", *folders, *options, env=env)
 
 
 @nox.session(tags=["full"], python=OLDEST, reuse_venv=False)
@@ -311,55 +331,57 @@ def reactivex(session: nox.Session, version: str) -> None:
     session.run("pytest", *files, "--numprocesses=auto", *session.posargs)
 
 
-@nox.session(python=NEWEST, reuse_venv=False)
+@nox.session(**COMMON)
 def soak(session: nox.Session) -> None:
     """Use random flows for ten minutes, 10 million items that do not wait, a million who leave.
 
     FLOW_SOAK_SEED and FLOW_SOAK_ROUND, which a failure names, run what has failed again.
     """
-    install(session, "flow-core", "flow-ops", "flow-multicast")
-    session.install(*dependencies("test"))
     files = (SOAKED, "packages/flow-ops/tests/registry/test_bounded.py")
     files += ("packages/flow-multicast/tests/test_churn.py",)
-    session.run("pytest", *files, "--timeout=1800", *session.posargs, env=soak_times())
+    in_common(session, "pytest", *files, "--timeout=1800", *session.posargs, env=soak_times())
 
 
-@nox.session(tags=["full"], python=NEWEST, reuse_venv=False)
+@nox.session(tags=["full"], **COMMON)
 def spark(session: nox.Session) -> None:
     """Run flows on clusters, Spark Connect and Kafka, all started here, and break them."""
-    install(session, "flow-spark", "flow-ops", "flow-multicast")
-    session.install(*dependencies("test"))
     options = ("-m", "cluster", "--timeout=600", *session.posargs)
     folders = ("packages/flow-spark/tests", "tests/faults/test_jvm.py")
     env = {name: os.environ.get(name, value) for name, value in SPARK.items()}
-    session.run("pytest", *folders, *options, env=env)
+    in_common(session, "pytest", *folders, *options, env=env)
 
 
-@nox.session(python=NEWEST, reuse_venv=False)
+@nox.session(**COMMON)
 def faults(session: nox.Session) -> None:
     """Break what flows stand on, Spark as well, and soak for a minute: ten times, in two hours.
 
     FLOW_TIMES says how often.
     """
-    install(session, *PACKAGES)
-    session.install(*dependencies("test"))
     soak_a_minute = {name: short for name, (_, short) in SOAK.items()}
     for _ in range(int(os.environ.get("FLOW_TIMES", "10"))):
         here = ("tests/faults", SOAKED, "-m", "not cluster", "--numprocesses=auto")
-        session.run("pytest", *here, *session.posargs, env=soak_a_minute)
-        session.run(
-            "pytest", *BROKEN, "-m", "cluster", "--timeout=600", *session.posargs, env=SPARK
+        in_common(session, "pytest", *here, *session.posargs, env=soak_a_minute)
+        in_common(
+            session,
+            "pytest",
+            *BROKEN,
+            "-m",
+            "cluster",
+            "--timeout=600",
+            *session.posargs,
+            env=SPARK,
         )
 
 
 # Sessions that come with their subject go here: docs.
 
 
-@nox.session(reuse_venv=True)
+@nox.session(python=NEWEST, reuse_venv=True)
 def dev(session: nox.Session) -> None:
     """Make or refresh .nox/dev: every package editable, with what the tests need."""
     paths = [f"packages/{package}{EXTRAS.get(package, '')}" for package in PACKAGES]
-    session.install(*(option for path in paths for option in ("--editable", path)))
+    find = f"--find-links={pyspark_wheel(session)}"
+    session.install(*(option for path in paths for option in ("--editable", path)), find)
     groups = dependencies("test", "examples", "lint", "typing")
     session.install("-r", "examples/requirements.txt", *groups)
     session.log("activate it with: source .nox/dev/bin/activate")
