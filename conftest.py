@@ -1,10 +1,28 @@
-"""What all tests share: the Python blocks of the docs are tests, too; marks that skip."""
+"""What all tests share: tiers, blocks of the docs that are tests, and marks that skip.
 
+``pytest --quick`` runs the quick tier. A test falls into it by what it is:
+
+* Tests that are marked ``nightly`` or ``cluster`` are left out.
+* Of those that explore interleavings, the ``essential`` ones run: those of primitives, and of the
+  machines that operators are made of. Of the others, a sample is drawn, anew for each commit.
+* Of those on Spark, the ``essential`` ones run.
+* All other tests run.
+"""
+
+from __future__ import annotations
+
+import os
 import signal
+import subprocess
 import sys
+import zlib
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+
+ONE_IN = 12
+"""How many explored tests stand for each one that the quick tier draws."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in what a shell starts in the background. Tests send Ctrl-C, to themselves as well.
@@ -21,7 +39,62 @@ if find_spec("sybil"):
     ).pytest()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--quick``."""
+    parser.addoption(
+        "--quick", action="store_true", help="leave out what is nightly; explore a sample"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Decide what the sample is drawn by, for this process and the workers that it starts."""
+    if config.option.quick:
+        os.environ.setdefault("FLOW_SAMPLE", _commit())
+
+
+def _commit() -> str:
+    command = ("git", "rev-parse", "--short=12", "HEAD")
+    try:
+        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "no commit"
+    return found.stdout.decode().strip()
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say how to draw the same sample again."""
+    if not config.option.quick:
+        return []
+    sample = os.environ["FLOW_SAMPLE"]
+    return [f"quick tier: one in {ONE_IN} of the explored tests; FLOW_SAMPLE={sample} repeats it"]
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Skip tests that explore interleavings where Python cannot."""
     if sys.version_info < (3, 12) and item.get_closest_marker("interleave"):
         item.add_marker(pytest.mark.skip(reason="needs sys.monitoring, which Python 3.12 brings"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not in the tier; ``-m`` that speaks of ``cluster`` takes those in."""
+    left_out = [item for item in items if not _is_wanted(item, config)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        kept = set(items).difference(left_out)
+        items[:] = [item for item in items if item in kept]
+
+
+def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
+    if item.get_closest_marker("cluster") and "cluster" not in config.option.markexpr:
+        return False
+    if not config.option.quick:
+        return True
+    marks = {mark.name for mark in item.iter_markers()}
+    if "nightly" in marks:
+        return False
+    if "essential" in marks:
+        return True
+    if "interleave" in marks:
+        return zlib.crc32(f"{os.environ['FLOW_SAMPLE']} {item.nodeid}".encode()) % ONE_IN == 0
+    return "spark" not in marks

@@ -43,11 +43,6 @@ BROKEN = (  # what Spark stands on
     "tests/faults/test_jvm.py",
 )
 
-EXPLORED = {
-    "flow-multicast": ("connectables/test_connect_interleave.py", "test_interleave.py"),
-    "flow-ops": ("coordination", "registry", "threads", "test_interleave.py"),
-}
-
 # --- Pythons ------------------------------------------------------------------------------------
 
 CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -219,17 +214,11 @@ def tests(session: nox.Session, package: str) -> None:
     session.install(*dependencies("test"))
     # The tests of flow-spark share a JVM.
     parallel = [] if package == "flow-spark" else ["--numprocesses=auto"]
-    folder = Path("packages", package, "tests")
-    if session.posargs or session.python != NEWEST:
-        selected = session.posargs or ["-m", "not tck"]
-        session.run("pytest", str(folder), *parallel, *selected)
-        return
-    # Explored here is what all operators are made of, and each one where it is subscribed to and
-    # left; what else they do, in the session `interleave`.
-    explored = [str(folder / name) for name in EXPLORED.get(package, ())]
-    session.run("pytest", str(folder), *parallel, *(["-m", "not interleave"] if explored else []))
-    if explored:
-        session.run("pytest", *explored, *parallel, "-m", "interleave")
+    selected = session.posargs or [
+        "--quick",
+        *([] if session.python == NEWEST else ["-m", "not tck"]),
+    ]
+    session.run("pytest", f"packages/{package}/tests", *parallel, *selected)
 
 
 @nox.session(python=NEWEST, reuse_venv=False)

@@ -11,7 +11,7 @@ from flow_core.testing import TestPublisher, TestSubscriber
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_multicast.processors import MulticastProcessor
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
@@ -213,6 +213,7 @@ def test_two_ends_at_once_are_one() -> None:
     exhaust(body, {True})
 
 
+@pytest.mark.nightly  # takes half a minute
 def test_two_who_cancel_while_it_completes_are_let_go() -> None:
     def body() -> Scenario:
         processor = fed()

@@ -24,7 +24,7 @@ from flow_core.testing.interleave import (
 )
 from flow_ops import concat_map, observe_on
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:

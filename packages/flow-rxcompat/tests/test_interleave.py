@@ -38,7 +38,7 @@ from flow_rxcompat.signals import (
     merge,
 )
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 ERROR = LookupError("why")
 

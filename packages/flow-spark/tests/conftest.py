@@ -51,18 +51,9 @@ def spark(sessions: Sessions) -> SparkSession:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> Iterator[None]:
-    """Leave out the tests that are marked ``cluster``, unless ``-m`` speaks of them.
-
-    Those on other sessions than the common one come last, mode by mode: each is opened once.
-    """
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Put tests on other sessions than the common one last, mode by mode: each is opened once."""
     yield
-    if "cluster" not in config.option.markexpr:
-        marked = [item.get_closest_marker("cluster") is not None for item in items]
-        config.hook.pytest_deselected(items=list(itertools.compress(items, marked)))
-        items[:] = [item for item, left_out in zip(items, marked, strict=True) if not left_out]
     items.sort(key=_turn)
 
 

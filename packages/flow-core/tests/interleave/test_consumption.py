@@ -19,7 +19,7 @@ from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.testing import Drops, TestPublisher
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:

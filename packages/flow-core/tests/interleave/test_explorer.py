@@ -39,6 +39,8 @@ from flow_core.testing.interleave import (
 from flow_core.testing.interleave.explorer import KIT
 from flow_core.testing.interleave.strategies import BOUND_VARIABLE
 
+pytestmark = pytest.mark.essential
+
 
 class Cell:
     """A field that two threads change."""

@@ -23,7 +23,7 @@ from flow_core.testing.interleave import (
     search,
 )
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
 # -- 1: a counter of work in progress that is not atomic

@@ -11,7 +11,7 @@ import pytest
 
 from flow_core.testing.interleave import Body, Exhaustive, Report, Scenario, search
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
 class Memory:

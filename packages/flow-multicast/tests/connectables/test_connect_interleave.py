@@ -28,7 +28,7 @@ from flow_multicast.connectables.socket import Socket
 
 from .played import Source, exhaust, joined, nobody_is_forgotten
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 COUNTING = (ref_count, auto_connect, MulticastConnectable.__module__)
 """The modules that count and connect, where the others only make more steps."""

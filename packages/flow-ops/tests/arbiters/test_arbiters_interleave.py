@@ -11,7 +11,11 @@ from flow_core.testing import TestPublisher, TestSubscriber, Violation
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import ProducerArbiter, SubscriptionArbiter, SwitchArbiter
 
-pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
+pytestmark = [
+    pytest.mark.interleave,
+    pytest.mark.essential,
+    pytest.mark.usefixtures("dropped"),
+]
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:

@@ -23,6 +23,7 @@ from flow_ops.coordination import (
 
 pytestmark = [
     pytest.mark.interleave,
+    pytest.mark.essential,
     pytest.mark.usefixtures("dropped"),  # each scenario looks at what it drops itself
 ]
 

@@ -297,6 +297,7 @@ class Explored:
         return total, lossy
 
 
+@pytest.mark.essential
 @pytest.mark.interleave
 @pytest.mark.checklist("O14", "O24", "O25", "O27", "O28", "O29")
 def test_no_interleaving_loses_a_task_or_keeps_an_item():
@@ -308,6 +309,7 @@ def test_no_interleaving_loses_a_task_or_keeps_an_item():
     assert ours.double == []
 
 
+@pytest.mark.essential
 @pytest.mark.interleave
 @pytest.mark.checklist("O25")
 @pytest.mark.parametrize(
@@ -317,6 +319,7 @@ def test_the_model_finds_what_is_planted(signal):
     assert Explored((signal, our_task, our_cancel)).lost
 
 
+@pytest.mark.essential
 @pytest.mark.interleave
 @pytest.mark.checklist("O25")
 def test_the_compare_and_set_of_the_article_loses_tasks():
@@ -329,6 +332,7 @@ def test_the_compare_and_set_of_the_article_loses_tasks():
     )
 
 
+@pytest.mark.essential
 @pytest.mark.interleave
 @pytest.mark.checklist("O27", "O28")
 def test_the_cancel_of_the_article_keeps_items():

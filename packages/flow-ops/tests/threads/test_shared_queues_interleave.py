@@ -11,7 +11,7 @@ from flow_core.testing import TestPublisher, TestSubscriber, recorded_drops
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import observe_on
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
 def exhaust(body: Body) -> Report:

@@ -23,7 +23,11 @@ from flow_core.testing.interleave import (
 )
 from flow_ops import cancel_on, subscribe_on
 
-pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
+pytestmark = [
+    pytest.mark.interleave,
+    pytest.mark.essential,
+    pytest.mark.usefixtures("dropped"),
+]
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:

@@ -22,7 +22,7 @@ from flow_rxcompat.rx import from_rx, rx
 from flow_rxcompat.rx.feeding import DirectFeed, ScheduledFeed
 from flow_rxcompat.rx.observables import EmittingObserver
 
-pytestmark = pytest.mark.interleave
+pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
 EMITTER = "flow_core.sources.emitter"

@@ -1,0 +1,98 @@
+"""``pytest --quick`` runs the tests of the quick tier, and draws some of those that explore."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parent.parent
+TESTS = """
+import pytest
+
+def test_plain(): pass
+
+@pytest.mark.nightly
+def test_nightly(): pass
+
+@pytest.mark.cluster
+def test_cluster(): pass
+
+@pytest.mark.spark
+def test_spark(): pass
+
+@pytest.mark.spark
+@pytest.mark.essential
+def test_essential_on_spark(): pass
+
+@pytest.mark.interleave
+@pytest.mark.essential
+def test_machine(): pass
+
+@pytest.mark.interleave
+@pytest.mark.essential
+@pytest.mark.nightly
+def test_long(): pass
+
+@pytest.mark.interleave
+@pytest.mark.parametrize("operator", range(600))
+def test_operator(operator): pass
+"""
+QUICK = {"test_plain", "test_essential_on_spark", "test_machine"}
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder with a test of each kind; nothing of the run around it is passed on."""
+    for name in ("FLOW_SAMPLE", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    pytester.makeconftest((ROOT / "conftest.py").read_text("utf-8"))
+    pytester.makepyprojecttoml((ROOT / "pyproject.toml").read_text("utf-8"))
+    pytester.makepyfile(TESTS)
+    return pytester
+
+
+def collected(project: pytest.Pytester, *options: str) -> tuple[set[str], set[str]]:
+    """The tests that run: those by name, and those of operators."""
+    result = project.runpytest_subprocess(".", "--collect-only", "-q", *options)
+    names = {line.partition("::")[2] for line in result.outlines if "::" in line}
+    operators = {name for name in names if name.startswith("test_operator")}
+    return names - operators, operators
+
+
+def test_the_quick_tier_is_what_is_essential_and_what_is_neither_explored_nor_on_spark(
+    project: pytest.Pytester,
+) -> None:
+    named, _ = collected(project, "--quick")
+    assert named == QUICK
+
+
+def test_of_explored_operators_a_sample_is_drawn_that_the_variable_repeats(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOW_SAMPLE", "one")
+    _, first = collected(project, "--quick")
+    assert 20 < len(first) < 90
+    assert collected(project, "--quick")[1] == first
+    monkeypatch.setenv("FLOW_SAMPLE", "two")
+    assert collected(project, "--quick")[1] != first
+
+
+def test_the_head_of_the_output_says_how_to_repeat_the_sample(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOW_SAMPLE", "abc123")
+    result = project.runpytest_subprocess(".", "--quick", "-k", "plain")
+    result.stdout.fnmatch_lines(["quick tier:*FLOW_SAMPLE=abc123 repeats it"])
+
+
+def test_without_the_option_all_tests_run_but_those_on_clusters(project: pytest.Pytester) -> None:
+    named, operators = collected(project)
+    assert named == QUICK | {"test_nightly", "test_spark", "test_long"}
+    assert len(operators) == 600
+
+
+def test_a_choice_of_marks_that_speaks_of_clusters_has_them(project: pytest.Pytester) -> None:
+    assert collected(project, "-m", "cluster") == ({"test_cluster"}, set())
