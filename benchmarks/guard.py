@@ -14,8 +14,6 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import rounds
+from cases import CASES, chosen
 
 RECORDED = Path(__file__).with_name("recorded.json")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -33,36 +32,6 @@ Ratios = dict[str, dict[str, float]]
 """By the key of a table, and the name of a case of this library."""
 
 
-def cases() -> dict[str, Callable[[], object]]:
-    """What is timed, by the keys of the tables, in sizes that take a moment."""
-    import bench_inner
-    import bench_multicast
-    import bench_ops
-    import bench_sync
-
-    return {
-        "chain-1": partial(bench_sync.chain, 1, 20_000),
-        "chain-3": partial(bench_sync.chain, 3, 30_000),
-        "chain-20": partial(bench_sync.chain, 20, 40_000),
-        "reduce": partial(bench_sync.reduced, 10_000),
-        "take-skip": partial(bench_sync.cut, 10_000),
-        "async-for": partial(bench_sync.awaited, 3_000),
-        "one-element-alone": partial(bench_sync.one_alone, 500),
-        "one-element": partial(bench_sync.one, 500),
-        "one-element-assembled": partial(bench_sync.one_assembled, 500),
-        "map-just": partial(bench_inner.justs, 4_000),
-        "cross-100": partial(bench_inner.cross, 100),
-        "observe-on": partial(bench_ops.hops, 10_000),
-        "merge": partial(bench_ops.merging, 10_000),
-        "zip": partial(bench_ops.zipping, 5_000),
-        "concat": partial(bench_ops.chaining, 10_000),
-        "group-by": partial(bench_ops.grouping, 10_000),
-        "multicast-1": partial(bench_multicast.many, 1, 5_000),
-        "multicast-16": partial(bench_multicast.many, 16, 5_000),
-        "replay": partial(bench_multicast.replaying, 20_000),
-    }
-
-
 def main(arguments: list[str] | None = None) -> int:
     """See the module."""
     parser = argparse.ArgumentParser(
@@ -71,20 +40,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("keys", nargs="*", metavar="key", help="tables of the report; all if none")
     parser.add_argument("--record", action="store_true", help="keep what is found")
     options = parser.parse_args(arguments)
-    timed = cases()
-    keys = options.keys or list(timed)
-    if unknown := [key for key in keys if key not in timed]:
-        parser.error(f"no case is called {', '.join(unknown)}, but {', '.join(timed)}")
+    try:
+        keys = chosen(options.keys)
+    except ValueError as error:
+        parser.error(str(error))
     rounds.settings.peers = False
     rounds.settings.quiet = True
     start = time.monotonic()
     if options.record:
-        record(measure(timed, keys, ROUNDS_AGAIN))
+        record(measure(keys, ROUNDS_AGAIN))
         return 0
     limits = {key: {name: WORSE * ratio for name, ratio in recorded(key).items()} for key in keys}
-    found = measure(timed, keys, ROUNDS)
+    found = measure(keys, ROUNDS)
     again = [key for key in keys if over(found[key], limits[key])]
-    found |= measure(timed, again, ROUNDS_AGAIN)
+    found |= measure(again, ROUNDS_AGAIN)
     bad = [key for key in keys if over(found[key], limits[key])]
     show(found, limits, again)
     print(f"{len(keys)} cases, {len(again)} timed again, {time.monotonic() - start:.0f} s")
@@ -94,13 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if bad else 0
 
 
-def measure(timed: dict[str, Callable[[], object]], keys: list[str], count: int) -> Ratios:
+def measure(keys: list[str], count: int) -> Ratios:
     """Time cases, and return the ratios of this library."""
     rounds.settings.rounds = count
     found: Ratios = {}
     for key in keys:
         rounds.tables.clear()
-        timed[key]()
+        CASES[key].load()()
         [table] = (table for table in rounds.tables if table["key"] == key)
         rows: Any = table["rows"]  # Any: rounds.py says what it is
         found[key] = {row["name"]: row["ratio"] for row in rows if row["by"] == "flow"}
