@@ -17,6 +17,7 @@ import functools
 import os
 import shutil
 import sys
+import tarfile
 import tempfile
 import tomllib
 from pathlib import Path
@@ -277,6 +278,52 @@ def bench(session: nox.Session) -> None:
 def guard(session: nox.Session) -> None:
     """Compare a few ratios to the floor with the recorded ones; ``-- --record`` takes new ones."""
     in_common(session, "python", "benchmarks/guard.py", *session.posargs)
+
+
+@nox.session(python=NEWEST, reuse_venv=False)
+def compare(session: nox.Session) -> None:
+    """Time cases here and at another commit: ``-- REF [case …]``; ``--limit 1.05`` may fail."""
+    if not session.posargs or session.posargs[0].startswith("-"):
+        session.error("name a commit to compare with: nox -s compare -- REF [case …]")
+    ref = session.posargs[0]
+    rev_parse = ("git", "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    found = session.run(*rev_parse, external=True, silent=True, success_codes=(0, 1, 128))
+    if not (commit := str(found).strip()):
+        session.error(f"git knows no commit {ref}")
+    folder = Path(session.create_tmp())
+    shutil.rmtree(folder)  # if the environment is an old one
+    folder.mkdir()
+    archive, tree = folder / "tree.tar", folder / "tree"
+    session.run("git", "archive", f"--output={archive}", commit, external=True)
+    with tarfile.open(archive) as tar:
+        tar.extractall(tree, filter="data")
+    # Paths are in what is compiled: these are equally long.
+    there, here = folder / "a", folder / "b"
+    compared = {there: compared_packages(tree), here: compared_packages(ROOT)}
+    # One version of each library, for both: the packages are installed beside them.
+    needed = {name for packages in compared.values() for name in requirements(packages)}
+    session.install(*dependencies("bench"), *sorted(needed))
+    for target, packages in compared.items():
+        built = folder / f"wheels-{target.name}"
+        build = ["uv", "build", "--wheel", "--quiet", f"--out-dir={built}"]
+        for package in packages:
+            session.run_install(*build, str(package))
+        session.install("--no-deps", f"--target={target}", *map(str, built.glob("*.whl")))
+    targets = (f"--here={here}", f"--there={there}")
+    session.run("python", "benchmarks/compare.py", *targets, *session.posargs)
+
+
+def compared_packages(tree: Path) -> list[Path]:
+    """Return the folders of the packages that the cases of `compare` use, if a tree has them."""
+    folders = [tree / "packages" / name for name in ("flow-core", "flow-ops", "flow-multicast")]
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def requirements(packages: list[Path]) -> list[str]:
+    """Return what packages declare to need of others than this repository."""
+    projects = [nox.project.load_toml(folder / "pyproject.toml")["project"] for folder in packages]
+    declared = [name for project in projects for name in project.get("dependencies", ())]
+    return [name for name in declared if not name.startswith(tuple(PACKAGES))]
 
 
 @nox.session(tags=["full"], **COMMON)

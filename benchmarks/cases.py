@@ -1,4 +1,4 @@
-"""The cases that `guard.py` times: the report's, in sizes that take a moment."""
+"""The cases that `guard.py` and `compare.py` time: the report's, in sizes that take a moment."""
 
 from __future__ import annotations
 

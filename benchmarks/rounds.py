@@ -521,6 +521,7 @@ def record_cases(
                 "by": "floor" if id(case) in floors else case.by,
                 "beside": floor_of(case, cases).name,
                 "ns": case.median / items * 1e9,
+                "best_ns": min(case.times) / items * 1e9,
                 "ratio": ratio,
                 "low": min(of),
                 "high": max(of),

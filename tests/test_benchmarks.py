@@ -345,6 +345,110 @@ def test_the_guard_holds_another_python_to_the_worst_that_is_recorded(
     assert guarded(ratio=6.1) == 1
 
 
+@pytest.fixture
+def compared(
+    load: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, list[str]]]:
+    """Compare trees of which each run takes the next number of seconds, or cannot run if None.
+
+    The result is the exit code, and the trees in the order in which they ran.
+    """
+
+    def run(*arguments: str, **trees: Iterator[float | None]) -> tuple[int, list[str]]:
+        compare = load("compare")
+        order: list[str] = []
+
+        class Tree:
+            def __init__(self, folder: Path) -> None:
+                self.name = folder.name
+
+            def run(self, case: str, number: int) -> dict[str, float]:
+                order.append(self.name)
+                if (seconds := next(trees[self.name], None)) is None:
+                    raise compare.CaseError("it is new")
+                return {"way": seconds}
+
+            def end(self) -> None:
+                pass
+
+        monkeypatch.setattr(compare, "Tree", Tree)
+        return compare.main(["REF", *arguments, "--here=here", "--there=there"]), order
+
+    return run
+
+
+def test_who_goes_first_changes_from_round_to_round(
+    compared: Callable[..., tuple[int, list[str]]],
+) -> None:
+    ones = itertools.repeat(1.0)
+    code, order = compared("zip", "--rounds=3", here=ones, there=ones)
+    assert code == 0
+    assert order == ["here", "there", "there", "here", "here", "there"]
+
+
+def test_the_ratio_of_two_trees_is_the_median_of_all_rounds_beside_its_quartiles(
+    compared: Callable[..., tuple[int, list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = iter([1.3, 0.9, 9.0, 1.1, 1.0])
+    compared("zip", "--rounds=5", here=here, there=itertools.repeat(1.0))
+    row = next(line for line in capsys.readouterr().out.splitlines() if "zip" in line)
+    cells = [cell.strip() for cell in row.split("│")[1:-1]]
+    assert cells == [
+        "zip",
+        "way",
+        "1100.00",
+        "1000.00",
+        "1.100",
+        "1.000–1.300",
+        "within the spread",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "verdict"),
+    [
+        ((0.8, 0.9, 1.005, 1.1, 1.2), "no slower"),
+        ((0.8, 1.005, 1.1, 1.2, 1.3), "within the spread"),
+        ((0.8, 1.1, 1.2, 1.3, 1.4), "slower"),
+    ],
+)
+def test_slower_is_what_takes_a_hundredth_longer_in_three_rounds_of_four(
+    load: Callable[[str], ModuleType], ratios: tuple[float, ...], verdict: str
+) -> None:
+    assert load("compare").Spread.of(ratios).verdict == verdict
+
+
+@pytest.mark.parametrize(("limit", "code"), [("1.2", 0), ("1.05", 1)])
+def test_a_comparison_fails_if_a_lower_quartile_is_over_the_limit(
+    compared: Callable[..., tuple[int, list[str]]], limit: str, code: int
+) -> None:
+    here = iter([1.3, 0.9, 1.1, 1.2, 1.1])
+    there = itertools.repeat(1.0)
+    assert compared("zip", "--rounds=5", f"--limit={limit}", here=here, there=there)[0] == code
+
+
+def test_a_case_that_cannot_run_at_the_other_commit_is_named_and_left_out(
+    compared: Callable[..., tuple[int, list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ones = itertools.repeat(1.0)
+    # `zip` runs once there, `concat` does not, `zip` runs again.
+    there = iter([1.0, None, 1.0])
+    code, order = compared("zip", "concat", "--rounds=2", here=ones, there=there)
+    assert code == 0
+    assert order == ["here", "there", "here", "there", "there", "here"]
+    out = capsys.readouterr().out
+    assert "concat cannot run at REF: it is new" in out
+    assert "│ zip" in out
+
+
+def test_an_unknown_case_is_refused_with_those_that_exist(
+    compared: Callable[..., tuple[int, list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        compared("zip", "zap")
+    assert "no case is called zap; there are chain-1, chain-3," in capsys.readouterr().err
+
+
 def results(java: list[dict[str, Any]]) -> dict[str, Any]:
     """Of one case of three ways, as a script records it."""
     mark = {"mark": 1.2, "value": 1.1, "unit": "×", "met": True}

@@ -1,0 +1,267 @@
+"""Time cases with the packages of this tree and with those of another commit, in one run.
+
+    nox -s compare -- REF [case …]      installs both, and runs this
+
+In each round, each commit has a process of its own. The two take turns, case by case, and who goes
+first changes from round to round. A ratio is the seconds here divided by the seconds there, both
+the best of 15 runs in a row: other programs can only make a run slower, so on a shared machine the
+best run varies less than the median. A process also has luck with its memory, good or bad, for as
+long as it lives: what is shown is the median of the ratios of all rounds, and their quartiles.
+
+Seconds are CPU time where one thread does the work, and wall time where threads wait for others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from cases import CASES, chosen
+
+ROUNDS = 11
+REPEATS = 15
+"""How many runs of each way of a case are timed in a turn; one more goes first."""
+SAME = 1.01
+"""Equal code may seem to be slower by as much; see README.md."""
+
+
+class Way(NamedTuple):
+    """One row of a case's table."""
+
+    case: str
+    name: str
+
+
+Seconds = dict[Way, list[tuple[float, float]]]
+"""The best run of each way, here and there, round by round."""
+
+
+class Spread(NamedTuple):
+    """The middle of some ratios, and their quartiles."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, ratios: Sequence[float]) -> Spread:
+        """The spread of at least two ratios."""
+        return cls(*statistics.quantiles(ratios, n=4, method="inclusive"))
+
+    @property
+    def verdict(self) -> str:
+        """What the ratios say, in words."""
+        if self.low > SAME:
+            return "slower"
+        return "no slower" if self.median <= SAME else "within the spread"
+
+
+class CaseError(Exception):
+    """A case cannot run; the message says why."""
+
+
+class Tree:
+    """The packages of one commit, and the process that uses them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, case: str, number: int) -> dict[str, float]:
+        """Run a case in the process of this round, and start that for the first one.
+
+        Args:
+            case: its name.
+            number: the number of the round; strings have other hashes in each.
+
+        Returns:
+            The seconds that each way takes.
+
+        Raises:
+            CaseError: if the case raises an error, or ends the process.
+        """
+        process = self._process or self._start(number)
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{case}\n")
+        process.stdin.flush()
+        if not (line := process.stdout.readline()):
+            self.end()
+            raise CaseError(f"its process ended with code {process.returncode}")
+        answer: dict[str, Any] = json.loads(line)  # Any: what `serve` prints
+        if "error" in answer:
+            raise CaseError(answer["error"])
+        seconds: dict[str, float] = answer["seconds"]
+        return seconds
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+    def _start(self, number: int) -> subprocess.Popen[str]:
+        self._process = process = subprocess.Popen(
+            (sys.executable, __file__, "--serve"),
+            env=os.environ | {"PYTHONPATH": str(self._folder), "PYTHONHASHSEED": str(number)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout
+        origin = process.stdout.readline().strip()
+        if not Path(origin).is_relative_to(self._folder):
+            raise SystemExit(f"flow_core should come from {self._folder}, not from {origin!r}")
+        return process
+
+
+def serve() -> None:
+    """Print where flow_core is, then the seconds of each case that is named on stdin."""
+    import rounds
+
+    rounds.settings.rounds, rounds.settings.peers, rounds.settings.quiet = REPEATS, False, True
+    spec = importlib.util.find_spec("flow_core")
+    print(spec and spec.origin, flush=True)
+    for line in sys.stdin:
+        rounds.tables.clear()
+        answer: dict[str, object]
+        try:
+            run = CASES[line.strip()].load()
+            gc.collect()
+            gc.freeze()  # else most of the time is spent on collecting what the libraries made
+            run()
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        else:
+            [table] = rounds.tables
+            answer = {"seconds": seconds_of(table)}
+        print(json.dumps(answer), flush=True)
+
+
+def seconds_of(table: dict[str, Any]) -> dict[str, float]:  # Any: rounds.py says what it is
+    """The seconds of the best run of each way of this library."""
+    return {
+        row["name"]: row["best_ns"] * table["items"] / 1e9
+        for row in table["rows"]
+        if row["by"] == "flow"
+    }
+
+
+def in_turn(here: Tree, there: Tree, number: int) -> tuple[Tree, Tree]:
+    """Who goes first in a round, and who goes second."""
+    return (there, here) if number % 2 else (here, there)
+
+
+def measure(
+    here: Tree, there: Tree, cases: Sequence[str], rounds: int
+) -> tuple[Seconds, dict[str, str], dict[str, str]]:
+    """Time cases on both trees. A case that cannot run on one of them is left out from then on.
+
+    Returns:
+        The seconds; and why which cases cannot run, here and there.
+    """
+    seconds: Seconds = {}
+    failed: dict[Tree, dict[str, str]] = {here: {}, there: {}}
+    start = time.monotonic()
+    for number in range(rounds):
+        for case in cases:
+            if any(case in each for each in failed.values()):
+                continue
+            found: dict[Tree, dict[str, float]] = {}
+            for tree in in_turn(here, there, number):
+                try:
+                    found[tree] = tree.run(case, number)
+                except CaseError as error:
+                    failed[tree][case] = str(error)
+            if len(found) == 2:
+                for name, second in found[here].items():
+                    both = second, found[there][name]
+                    seconds.setdefault(Way(case, name), []).append(both)
+        here.end()
+        there.end()
+        passed = time.monotonic() - start
+        left = passed / (number + 1) * (rounds - number - 1)
+        progress = f"round {number + 1} of {rounds}: {passed:.0f} s, about {left:.0f} s left"
+        print(progress, file=sys.stderr, flush=True)
+    broken = failed[here].keys() | failed[there].keys()
+    kept = {way: of for way, of in seconds.items() if way.case not in broken}
+    return kept, failed[here], failed[there]
+
+
+def show(spreads: dict[Way, Spread], seconds: Seconds, ref: str) -> None:
+    """Print a row for each way."""
+    table = Table(title=f"Time here / at {ref}", title_justify="left")
+    for heading in ("case", "way", "ms here", "ms there", "ratio", "quartiles", "verdict"):
+        left = heading in ("case", "way", "verdict")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    previous = ""
+    for way, spread in spreads.items():
+        here, there = (statistics.median(each) for each in zip(*seconds[way], strict=True))
+        table.add_row(
+            way.case if way.case != previous else "",
+            way.name,
+            f"{here * 1e3:.2f}",
+            f"{there * 1e3:.2f}",
+            f"{spread.median:.3f}",
+            f"{spread.low:.3f}–{spread.high:.3f}",
+            spread.verdict,
+        )
+        previous = way.case
+    Console(width=140).print(table)
+
+
+def main(arguments: list[str]) -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(
+        prog="nox -s compare --",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("ref", metavar="REF", help="the other commit")
+    parser.add_argument("cases", nargs="*", metavar="case", help="what to time; all if none")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"{ROUNDS}, if not given")
+    parser.add_argument("--limit", type=float, help="fail if a lower quartile is more than this")
+    parser.add_argument("--here", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--there", type=Path, required=True, help=argparse.SUPPRESS)
+    options = parser.parse_intermixed_args(arguments)
+    if options.rounds < 2:
+        parser.error("quartiles take at least two rounds")
+    try:
+        cases = chosen(options.cases)
+    except ValueError as error:
+        parser.error(str(error))
+    here, there = Tree(options.here), Tree(options.there)
+    seconds, failed_here, failed_there = measure(here, there, cases, options.rounds)
+    spreads = {way: Spread.of([one / other for one, other in of]) for way, of in seconds.items()}
+    show(spreads, seconds, options.ref)
+    for case, why in failed_there.items():
+        print(f"{case} cannot run at {options.ref}: {why}")
+    for case, why in failed_here.items():
+        print(f"{case} cannot run here: {why}")
+    over = [
+        f"{way.case}, {way.name}: the lower quartile is {spread.low:.3f}, over {options.limit}"
+        for way, spread in spreads.items()
+        if options.limit is not None and spread.low > options.limit
+    ]
+    print(*over, sep="\n", end="\n" if over else "")
+    return 1 if over or failed_here or not seconds else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    else:
+        sys.exit(main(sys.argv[1:]))
