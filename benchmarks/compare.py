@@ -35,7 +35,7 @@ ROUNDS = 11
 REPEATS = 15
 """How many runs of each way of a case are timed in a turn; one more goes first."""
 SAME = 1.01
-"""Equal code may seem to be slower by as much; see README.md."""
+"""Ratios up to this are those of equal code; README.md says what was measured."""
 
 
 class Way(NamedTuple):
