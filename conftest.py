@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -83,6 +84,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         kept = set(items).difference(left_out)
         items[:] = [item for item in items if item in kept]
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is there now from the collector: it would look at thousands of tests, many times.
+
+    Those that ask whether anything is kept alive collect all garbage, and would take a tenth of a
+    second each.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:

@@ -1,11 +1,12 @@
 """Everything this repository can do to itself. `nox` alone runs what CI runs.
 
-nox                                     lint, typing, tests on the oldest and the newest
-                                        installed Python, examples, demo, guard
+nox                                     the quick tier: lint, typing, examples, and the tests of
+                                        each package on the newest installed Python (the core's
+                                        on the oldest, too), without those that take long
 nox -l                                  list the sessions
 nox -s "tests-3.12(flow-ops)" -- -k observe_on
                                         one package on one Python; pytest gets what follows `--`
-nox -t full -- -m "tck or not tck"      the same, with every test of every package on every Python
+nox -t full -- -m "tck or not tck"      every test of every package on every Python
 nox -s dev                              an editable environment to work in: .nox/dev/bin
 """
 
@@ -20,6 +21,7 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,9 @@ BROKEN = (  # what Spark stands on
     "tests/faults/test_jvm.py",
 )
 
+ELSEWHERE = ("cli", "interleave", "test_conformance.py", "testing")
+"""Tests of a package that the quick tier runs on the newest Python only: commands and kits."""
+
 # --- Pythons ------------------------------------------------------------------------------------
 
 CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -60,7 +65,6 @@ OLDEST, NEWEST = INSTALLED[0], INSTALLED[-1]
 for missing in [python for python in PYTHONS if python not in INSTALLED]:
     print(f"Python {missing} is not installed: skipped", file=sys.stderr)
 
-NEWEST_ONLY = {"flow-ops", "flow-rxcompat", "flow-spark"}  # all Pythons: nox -t full
 
 COMMON = {"requires": ["common"], "venv_backend": "none"}
 """Options of a session that runs in the environment with all packages."""
@@ -74,17 +78,13 @@ nox.options.error_on_missing_interpreters = False
 nox.options.sessions = [
     "lint",
     "typing",
-    *(
-        f"tests-{python}({package})"
-        for package in PACKAGES
-        for python in dict.fromkeys([NEWEST] if package in NEWEST_ONLY else [OLDEST, NEWEST])
+    *dict.fromkeys(
+        (f"tests-{OLDEST}(flow-core)", *(f"tests-{NEWEST}({name})" for name in PACKAGES))
     ),
     "examples",
-    "demo",
-    "guard",
 ]
 
-SOAK = {  # here, and where CI is set; `tests` takes 2, 100000 and 4000
+SOAK = {  # in `soak`, and in `faults`; `tests` takes 2, 100000 and 4000
     "FLOW_SOAK_S": ("600", "60"),
     "FLOW_SOAK_ITEMS": ("10000000", "1000000"),
     "FLOW_SOAK_ROUNDS": ("1000000", "100000"),
@@ -171,9 +171,8 @@ def in_common(session: nox.Session, program: str, *arguments: str, **options: An
 
 
 def soak_times() -> dict[str, str]:
-    """How long to soak: what the environment says, or a tenth where CI is set."""
-    short = bool(os.environ.get("CI"))
-    return {name: os.environ.get(name, times[short]) for name, times in SOAK.items()}
+    """How long to soak: what the environment says, or ten minutes."""
+    return {name: os.environ.get(name, long) for name, (long, _) in SOAK.items()}
 
 
 # --- Sessions -----------------------------------------------------------------------------------
@@ -192,13 +191,16 @@ def typing(session: nox.Session) -> None:
     """Check the types of sources and typing tests: mypy --strict and pyright."""
     install(session, *PACKAGES)
     session.install(*dependencies("typing"))
-    for package in PACKAGES:  # one by one, so that typing tests may share names
-        session.run("mypy", "--strict", *map(str, typed_folders(package)))
-    for tool in ("oracle", "tck"):
-        env = {"MYPYPATH": f"jvm{os.pathsep}{tool}"}
-        session.run("mypy", "--strict", f"--package=flow_{tool}", env=env)
-    # By name: where its own patterns match nothing, pyright is content.
-    session.run("pyright", *(str(path) for package in PACKAGES for path in typed_folders(package)))
+    folders = [str(path) for package in PACKAGES for path in typed_folders(package)]
+    with ThreadPoolExecutor(1) as pool:  # both take their time, and one core each
+        # By name: where its own patterns match nothing, pyright is content.
+        pyright = pool.submit(session.run, "pyright", *folders, silent=True)
+        for package in PACKAGES:  # one by one, so that typing tests may share names
+            session.run("mypy", "--strict", *map(str, typed_folders(package)))
+        for tool in ("oracle", "tck"):
+            env = {"MYPYPATH": f"jvm{os.pathsep}{tool}"}
+            session.run("mypy", "--strict", f"--package=flow_{tool}", env=env)
+        pyright.result()
 
 
 @nox.session(tags=["full"], python=PYTHONS, reuse_venv=False)
@@ -206,20 +208,21 @@ def typing(session: nox.Session) -> None:
 def tests(session: nox.Session, package: str) -> None:
     """Test one package from its wheel, in an environment that holds only what it declares.
 
-    The rules of Reactive Streams over each operator are thousands of tests that hardly depend on
-    the Python: they run on the newest one, and wherever arguments for pytest are given.
+    Without arguments for pytest it is the quick tier: all of it on the newest Python, and on others
+    without what hardly depends on the Python.
     """
     install(session, package)
     # Before pytest comes, which brings pluggy and would hide that it is not declared.
     session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
     session.install(*dependencies("test"))
+    folder = Path("packages", package, "tests")
     # The tests of flow-spark share a JVM.
     parallel = [] if package == "flow-spark" else ["--numprocesses=auto"]
-    selected = session.posargs or [
-        "--quick",
-        *([] if session.python == NEWEST else ["-m", "not tck"]),
-    ]
-    session.run("pytest", f"packages/{package}/tests", *parallel, *selected)
+    selected = session.posargs or ["--quick"]
+    if not session.posargs and session.python != NEWEST:
+        left_out = (folder / name for name in ELSEWHERE)
+        selected += ["-m", "not tck", *(f"--ignore={path}" for path in left_out)]
+    session.run("pytest", str(folder), *parallel, *selected)
 
 
 @nox.session(python=NEWEST, reuse_venv=False)
@@ -236,11 +239,13 @@ def examples(session: nox.Session) -> None:
     pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     # Apart from Spark, whose threads and files would look like something left behind.
     soaking = (SOAKED, "-m", "not cluster", "--numprocesses=auto")
-    env = soak_times() if os.environ.get("CI") else {}
-    in_common(session, "pytest", "tests/faults", *soaking, env=env)
-    in_common(session, "pytest", *pages, "tests", "--ignore=tests/faults", *session.posargs)
+    selected = session.posargs or ["--quick"]
+    in_common(session, "pytest", "tests/faults", *soaking)
+    in_common(session, "pytest", *pages, "tests", "--ignore=tests/faults", *selected)
     modules = [package.replace("-", "_") for package in PACKAGES]
     in_common(session, "pytest", "--doctest-modules", "--pyargs", *modules)
+    # That they run, and what they give: how fast they are is for `guard` and `compare`.
+    in_common(session, "python", "benchmarks/guard.py", "--once")
 
 
 @nox.session(tags=["full"], **COMMON)

@@ -1,7 +1,8 @@
 """Fails if a ratio to the floor has become half as bad again as the recorded one.
 
-    python benchmarks/guard.py             what CI runs, in less than a minute
+    python benchmarks/guard.py             compare, in less than a minute
     python benchmarks/guard.py --record    take what is found as the new measure, for this Python
+    python benchmarks/guard.py --once      run each case once, and compare no ratios
 
 Ratios are compared, never seconds: the floor is timed beside each case, round by round, on the same
 machine. What is over its limit is timed once more, with more rounds: a machine that other people
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -39,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("keys", nargs="*", metavar="key", help="tables of the report; all if none")
     parser.add_argument("--record", action="store_true", help="keep what is found")
+    parser.add_argument("--once", action="store_true", help="run each case once, hold to no limit")
     options = parser.parse_args(arguments)
     try:
         keys = chosen(options.keys)
@@ -50,12 +53,14 @@ def main(arguments: list[str] | None = None) -> int:
     if options.record:
         record(measure(keys, ROUNDS_AGAIN))
         return 0
-    limits = {key: {name: WORSE * ratio for name, ratio in recorded(key).items()} for key in keys}
-    found = measure(keys, ROUNDS)
+    worse, count = (math.inf, 1) if options.once else (WORSE, ROUNDS)
+    limits = {key: {name: worse * ratio for name, ratio in recorded(key).items()} for key in keys}
+    found = measure(keys, count)
     again = [key for key in keys if over(found[key], limits[key])]
     found |= measure(again, ROUNDS_AGAIN)
     bad = [key for key in keys if over(found[key], limits[key])]
-    show(found, limits, again)
+    if not options.once:
+        show(found, limits, again)
     print(f"{len(keys)} cases, {len(again)} timed again, {time.monotonic() - start:.0f} s")
     for key in bad:
         for name in over(found[key], limits[key]):

@@ -74,6 +74,7 @@ def test_the_means_are_the_published_ones(flights: ModuleType, engine: Engine) -
     assert max(found.worst) == (1_272, "2013-01-09 HA51 JFK-HNL")
 
 
+@pytest.mark.essential
 @pytest.mark.spark
 def test_here_and_on_spark_the_reports_are_equal(flights: ModuleType) -> None:
     reports = []

@@ -45,6 +45,7 @@ ALL: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
 }
 
 
+@pytest.mark.essential
 @pytest.mark.parametrize("name", ALL)
 def test_a_flow_gives_the_same_on_spark_as_here(spark: SparkSession, name: str) -> None:
     build = ALL[name]
@@ -68,6 +69,7 @@ FORMS = {
 """The rest of them runs without Spark, in test_subscription."""
 
 
+@pytest.mark.essential
 def test_a_flow_on_spark_gives_the_same_in_many_forms(spark: SparkSession) -> None:
     assert_result(
         lambda: flow.range(3).pipe(on_spark(spark, partitions=1)).map(halved),
@@ -76,6 +78,7 @@ def test_a_flow_on_spark_gives_the_same_in_many_forms(spark: SparkSession) -> No
     )
 
 
+@pytest.mark.essential
 def test_take_gives_so_many_items_and_ends_the_job(spark: SparkSession) -> None:
     endless = flow.range(10**12).pipe(on_spark(spark, partitions=4))
 
@@ -154,6 +157,7 @@ def test_partitions_are_at_least_one(spark: SparkSession) -> None:
         on_spark(spark, partitions=0)
 
 
+@pytest.mark.essential
 def test_rows_of_a_dataframe_are_what_was_asked_for(spark: SparkSession) -> None:
     df = spark.range(3).selectExpr("id as number", "cast(id / 2 as double) as half", "'x' as rest")
 

@@ -26,7 +26,7 @@ from .infrastructure.processes import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.essential]
 
 TIMEOUT_S = 30.0
 ROWS = 200_000

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..infrastructure.drop import Drop
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.essential]
 
 TIMEOUT_S = 60.0
 
