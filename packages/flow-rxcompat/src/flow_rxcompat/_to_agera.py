@@ -117,6 +117,11 @@ class _FlowHolder(BaseObservable, Generic[T]):
 
     After the end of the flow it says so (`terminated`, `failure`), and runs it again only when it
     is activated again.
+
+    Args:
+        flow: what to run.
+        prefetch: items that are requested at first.
+        on_error: gets the error of the flow, if not None.
     """
 
     __slots__ = (
@@ -187,7 +192,7 @@ class _FlowHolder(BaseObservable, Generic[T]):
         """`run` has sent `item`, which goes to the hook if it was stopped."""
 
     def finished(self, error: BaseException | None, run: _Run[T]) -> None:
-        """`run` has ended, which is the end if it was not stopped."""
+        """`run` has ended, with `error` if not None: the end, if it was not stopped."""
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:
             if run is self._run and self._end is _NO_END:

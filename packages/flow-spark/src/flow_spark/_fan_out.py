@@ -61,8 +61,9 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
     Returns:
         An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
         `MicroBatch` for each, which Spark commits when the subscriber has got it. Demand: exact;
-        sinks get a micro-batch when it is requested. Errors: what a sink raises ends the query; its
-        text names the sink, and the micro-batch is not committed.
+        sinks get a micro-batch when it is requested. Thread: as `from_stream`. Fusion:
+        none. Errors: what a sink raises ends the query; its text names the sink, and the
+        micro-batch is not committed.
 
     Raises:
         ValueError: if there are no sinks.

@@ -73,9 +73,9 @@ def scan_by_key(
     Returns:
         An operator for a flow of `from_stream` with nothing but stages behind it. Its flow is one
         of the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key`
-        cannot follow another. Demand: as `from_stream`. Errors: what a function raises here, or in
-        a stage before, ends the query, whose error holds its text; what a stage behind it raises
-        arrives as itself.
+        cannot follow another. Demand, thread and fusion: as `from_stream`. Errors: what a function
+        raises here, or in a stage before, ends the query, whose error holds its text; what a stage
+        behind it raises arrives as itself.
 
     Raises:
         ValueError: if `timeout_s` is not positive, or `on_timeout` is given without it.

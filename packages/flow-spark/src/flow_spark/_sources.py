@@ -209,6 +209,10 @@ def on_spark(
         spool: a folder that this process and all executors see under this path, or the address of
             one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed behind a job.
 
+    Returns:
+        An operator. Demand: everything is requested of the flow before it; its own flow heeds
+        demand, as that of `from_dataframe`, whose threads and fusion it has, too.
+
     Raises:
         ValueError: if `partitions` is less than 1.
         SpoolError: when it runs, if there are more items than can be sent.

@@ -155,8 +155,8 @@ def for_each_batch(
     Returns:
         An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
         `MicroBatch` for each, which Spark commits when the subscriber has got it. Demand: exact;
-        the action is called for a micro-batch that is requested. Errors: what the action raises
-        fails the flow, and the micro-batch is not committed.
+        the action is called for a micro-batch that is requested. Fusion: none. Errors: what the
+        action raises fails the flow, and the micro-batch is not committed.
 
     Raises:
         UnsupportedTypeError: when applied to anything else.

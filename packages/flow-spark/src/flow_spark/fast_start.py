@@ -24,7 +24,10 @@ _TIMEOUT_S: Final = 180.0
 
 
 def options_for(java: Java) -> str:
-    """Options for a JVM that use the archive, if there is one; a JVM ignores one that misfits."""
+    """Options for a JVM of `java` to use the archive, if there is one.
+
+    A JVM ignores one that misfits.
+    """
     for archive in _archives(java):
         # A JVM crashes on one that was cut off, so that its size is part of its name.
         if archive.stem.endswith(f"-{archive.stat().st_size}") and " " not in str(archive):

@@ -76,7 +76,7 @@ class _Record:
         return total
 
     def assert_subscribed(self, times: int = 1) -> Self:
-        """It was subscribed exactly so often."""
+        """It was subscribed exactly `times` times."""
         if self.subscribed != times:
             raise AssertionError(f"expected {times} subscriptions, got {self.subscribed}")
         return self

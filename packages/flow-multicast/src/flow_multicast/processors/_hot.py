@@ -406,7 +406,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Request more of the upstream."""
 
     def counts(self, line: Line[T], *, on_its_own: bool) -> None:
-        """A line begins or ceases to be on its own. Under the lock."""
+        """A line begins to be on its own, or ceases if `on_its_own` is False. Under the lock."""
 
     def left(self) -> None:
         """Some line has left. Without the lock."""
@@ -497,7 +497,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def forget(self, line: Line[T]) -> None:
-        """A subscriber has cancelled, or gets its terminal."""
+        """The subscriber of `line` has cancelled, or gets its terminal."""
         with self.lock:
             known = self._lines.pop(line, line) is None
             if known:

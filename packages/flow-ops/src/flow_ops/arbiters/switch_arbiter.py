@@ -66,7 +66,9 @@ class SwitchArbiter(Coordinator[T]):
     """An item of the current source; as `emit`. With the permit."""
 
     def ended(self, error: BaseException | None) -> None:
-        """The current source has completed, or failed. With the permit; by default, so does this.
+        """The current source has completed, or failed with `error`. With the permit.
+
+        By default, so does this.
 
         What calls functions of the user is left to an action, by `outside`.
         """

@@ -49,7 +49,7 @@ class Coordinated(Publisher[R]):
 
 
 def labelled(name: str, detail: str) -> str:
-    """An operator and the line of the user's code that makes it, for messages."""
+    """The operator ``name(detail)`` and the line of the user's code that makes it, for messages."""
     frame = sys._getframe(1)
     while frame.f_globals.get("__name__", "").startswith("flow_ops.") and frame.f_back:
         frame = frame.f_back

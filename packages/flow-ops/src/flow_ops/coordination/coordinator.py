@@ -235,7 +235,7 @@ class Coordinator(SerialDrain, Generic[R]):
                 permit[0] = True
 
     def disconnect(self, gone: Input[Any]) -> None:  # Any: see `_inputs`
-        """Cancel an input. What it has sent and was not handled yet is dropped."""
+        """Cancel the input `gone`. What it has sent and was not handled yet is dropped."""
         with self._lock:
             self._inputs.pop(gone, None)
             upstream, gone.upstream = gone.upstream, None
@@ -258,7 +258,7 @@ class Coordinator(SerialDrain, Generic[R]):
     def after(
         self, clock: Clock, delay_s: float, handler: Callable[[T], object], argument: T
     ) -> Disposable:
-        """Have `handler(argument)` run with the permit in `delay_s` seconds.
+        """Have `handler(argument)` run with the permit in `delay_s` seconds of `clock`.
 
         Returns:
             The handle to stop it with, which `closed` has to do.
@@ -300,7 +300,7 @@ class Coordinator(SerialDrain, Generic[R]):
         self._finish(None)
 
     def fail(self, error: BaseException) -> None:
-        """Cancel what runs, and send on_error. With the permit."""
+        """Cancel what runs, and send on_error with `error`. With the permit."""
         self._finish(error)
 
     def end(self, error: BaseException | None) -> None:

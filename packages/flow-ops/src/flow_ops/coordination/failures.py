@@ -31,7 +31,7 @@ def no_stop(error: BaseException) -> BaseException:
 
 
 def combined(label: str, errors: list[BaseException]) -> BaseException:
-    """The only one of `errors`, or a group of all."""
+    """The only one of `errors`, or a group of all; its message names the operator, `label`."""
     if len(errors) == 1:
         return errors[0]
     return BaseExceptionGroup(f"{len(errors)} errors in {label}", errors)

@@ -41,7 +41,7 @@ class Mapper(Generic[T, R]):
         return blamed(error, self.label)
 
     def flow_of(self, made: object) -> Flow[R]:
-        """What `function` has returned, as a flow.
+        """`made`, which `function` has returned, as a flow.
 
         Raises:
             NoneItemError: for None.
@@ -56,5 +56,5 @@ class Mapper(Generic[T, R]):
 
 
 def itself(source: Publisher[T]) -> Flow[T]:
-    """A mapper for what are flows already; `Mapper.flow_of` sees to those that are none."""
+    """`source` itself: a mapper for flows. What is no flow is found by `Mapper.flow_of`."""
     return cast("Flow[T]", source)

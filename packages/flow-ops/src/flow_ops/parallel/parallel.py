@@ -238,7 +238,12 @@ class ParallelFlow(Generic[T_co]):
     def collect(
         self, supplier: Callable[[], A], collector: Callable[[A, T_co], object]
     ) -> ParallelFlow[A]:
-        """One item per rail: a container that was filled with its items."""
+        """One item per rail: a container that was filled with its items.
+
+        Args:
+            supplier: makes the container of a rail.
+            collector: gets the container and an item, and puts the item in.
+        """
         return self._like(self._rail.collect(supplier, collector))
 
     # -- one flow again

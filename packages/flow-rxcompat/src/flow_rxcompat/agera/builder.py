@@ -210,6 +210,12 @@ class _Compiler:
 
 
 class _State:
+    """A step of a description: `repository_with_initial_value` gives the first, each the next.
+
+    Args:
+        compiler: what has been described so far.
+    """
+
     __slots__ = ("_compiler",)
 
     def __init__(self, compiler: _Compiler) -> None:
@@ -237,7 +243,7 @@ class RFrequency(REventSource[V, S]):
     __slots__ = ()
 
     def on_updates_per(self, millis: int) -> RFlow[V, S]:
-        """At most once in so many milliseconds; less than 0 is 0."""
+        """At most once in `millis` milliseconds; less than 0 is 0."""
         self._compiler.on_updates_per(millis)
         return RFlow(self._compiler)
 
@@ -250,6 +256,10 @@ class RTermination(_State, Generic[V, Failed, Next_co]):
     """What becomes of a failed check or attempt.
 
     `Failed` is the type of what failed: the checked value, or the failure.
+
+    Args:
+        compiler: what has been described so far.
+        next_: the class of the step that follows.
     """
 
     __slots__ = ("_next",)
@@ -275,7 +285,13 @@ class RTermination(_State, Generic[V, Failed, Next_co]):
 class RTerminationOrContinue(
     RTermination[V, Failed, Next_co], Generic[V, Failed, Next_co, Continued_co]
 ):
-    """What becomes of a failed last attempt."""
+    """What becomes of a failed last attempt.
+
+    Args:
+        compiler: what has been described so far.
+        next_: the class of the step that follows `or_skip` and the like.
+        continued: the class of the step that follows `or_continue`.
+    """
 
     __slots__ = ("_continued",)
 

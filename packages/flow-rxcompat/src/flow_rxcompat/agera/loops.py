@@ -238,7 +238,7 @@ class TestLoop(Loop):
             pass
 
     def advance_by(self, seconds: float) -> None:
-        """Let time pass, and run what is due meanwhile.
+        """Let `seconds` pass, and run what is due meanwhile.
 
         Raises:
             ValueError: if that is less than 0.

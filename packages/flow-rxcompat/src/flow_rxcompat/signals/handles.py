@@ -123,7 +123,8 @@ class Removables(Disposable):
         """End all registrations. Idempotent.
 
         Raises:
-            BaseException: what a handle raises, when all are removed; several as a group.
+            BaseException: what a handle raises, when all are removed.
+            BaseExceptionGroup: if several do.
         """
         with self._lock:
             handles, self._handles = self._handles, None

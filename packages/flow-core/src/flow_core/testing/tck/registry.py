@@ -527,7 +527,7 @@ class _ByRecipe(Verification):
     _settle: Callable[[], object] | None = None
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Called by pytest when it collects: once for each test."""
+        """Called by pytest when it collects: once for each test, which `metafunc` describes."""
         test = metafunc.function.__name__
         parameters: list[Any] = []  # Any: pytest does not say what pytest.param makes
         for name, use in self.variants():
