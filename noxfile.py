@@ -184,6 +184,7 @@ def lint(session: nox.Session) -> None:
     session.install(*dependencies("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("python", "docs/check.py")
 
 
 @nox.session(tags=["full"], python=OLDEST, reuse_venv=False)

@@ -1,0 +1,724 @@
+"""Check what users read of the source: docstrings, signatures, slots, and typing tests.
+
+    python docs/check.py    print what is wrong, as path:line, and fail if anything is
+
+Files are parsed and nothing is imported, so it needs only Python. Public is what `__all__` names
+in a package, or in a module directly below one, with the members that its classes have or inherit.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parent.parent
+FLOW: Final = "flow_core.flow.Flow"
+OPERATORS: Final = "flow_core.operators"
+SOURCES: Final = "flow_core.sources"
+FLUENT: Final = "packages/flow-core/typing_tests/stages.py"
+PIPED: Final = "packages/flow-core/typing_tests/operators.py"
+
+ALSO_PUBLIC: Final = frozenset({"flow_core.sources.files"})
+"""A module further down that users import from."""
+
+OTHER_STAGES: Final = frozenset({"do_action", "stage"})
+"""Functions of `flow_core.operators` that give a stage and have no template of their name."""
+
+PLAIN_SOURCES: Final = frozenset(
+    {
+        *("defer", "empty", "from_callable", "from_iterable", "just", "range", "repeat_value"),
+        *("read_csv", "read_json_lines", "read_lines", "zip"),
+        *("from_dataframe", "from_stream", "union"),
+    }
+)
+"""Sources that only iterate: an item is made when it is requested, by the thread that requests."""
+
+TAKE_OPERATORS: Final = frozenset({"moved", "then"})
+"""Methods that give a flow and need no function: what they take is a stage or an operator."""
+
+OVERLOADED_APART: Final = frozenset({"sum"})
+"""Of a method `self` says which items there are; of a function a type variable does."""
+
+OPEN: Final = frozenset({"EmittingObserver", "ProcessorSubject"})
+"""Classes whose instances have a `__dict__`, because their bases in reactivex have."""
+
+SLOTTED: Final = frozenset({"ABC", "Generic", "NamedTuple", "Protocol", "object"})
+"""Bases from the standard library that leave an instance without a `__dict__`."""
+
+ROLES: Final = ({"request", "cancel"}, {"on_next", "on_error"}, {"dispose", "disposed"})
+"""What exists per subscription has the methods of one of these."""
+
+GIVES_FLOW: Final = re.compile(r"(Operator\[.*)?\b(\w*Flow|Connectable)\[")
+"""The annotation of what makes a flow or an operator, and no sink."""
+
+ENUMS: Final = frozenset({"Enum", "Flag", "IntEnum", "IntFlag", "StrEnum"})
+
+MIN_SUMMARY: Final = len("The value.")
+"""Characters that a summary has at least."""
+
+SPOKEN_OF: Final = {"demand": "demand|request", "threads": "thread|loop", "fusion": "fus(e|ion)"}
+"""What the text about an operator has to mention, and the words that do."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Finding(NamedTuple):
+    """Something that is wrong, where, and what to do."""
+
+    path: Path
+    line: int
+    text: str
+
+
+@dataclass(eq=False)
+class Module:
+    """A parsed file, and what its names stand for."""
+
+    name: str
+    path: Path
+    defined: dict[str, ast.stmt] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for statement in self.statements:
+            match statement:
+                case ast.ImportFrom(module=str(module), level=0):
+                    for alias in statement.names:
+                        self.imported[alias.asname or alias.name] = f"{module}.{alias.name}"
+                case ast.Assign(targets=[ast.Name(id=name)]):
+                    self.defined[name] = statement
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    self.defined[name] = statement
+        self.defined |= defined_in(self.statements)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text("utf-8"), str(self.path))
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        return list(unconditioned(self.tree.body))
+
+    @cached_property
+    def public(self) -> list[str]:
+        """What `__all__` names."""
+        listed = getattr(self.defined.get("__all__"), "value", None)
+        elements = listed.elts if isinstance(listed, ast.List | ast.Tuple) else []
+        return [str(each.value) for each in elements if isinstance(each, ast.Constant)]
+
+    @property
+    def is_public(self) -> bool:
+        """Whether users import from here."""
+        _, *path = self.name.split(".")
+        private = any(part.startswith("_") for part in path)
+        is_package = self.path.name == "__init__.py"
+        return self.name in ALSO_PUBLIC or (not private and (len(path) < 2 or is_package))
+
+
+@dataclass(eq=False)
+class Thing:
+    """A function or class, or a member of a class."""
+
+    module: Module
+    node: ast.ClassDef | Function
+    owner: Thing | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.owner.name}.{self.node.name}" if self.owner else self.node.name
+
+    def finding(self, text: str) -> Finding:
+        return Finding(self.module.path, self.node.lineno, f"{self.name} {text}")
+
+
+class Library:
+    """The sources of all packages below a folder.
+
+    Args:
+        root: has a folder `packages`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.modules: dict[str, Module] = {}
+        for source in sorted(root.glob("packages/*/src")):
+            for path in sorted(source.rglob("*.py")):
+                parts = path.relative_to(source).with_suffix("").parts
+                name = ".".join(part for part in parts if part != "__init__")
+                self.modules[name] = Module(name, path)
+        self._bases: dict[ast.ClassDef, list[Thing]] = {}
+
+    def find(self, path: str) -> Thing | Module | None:
+        """What ``package.module.name`` is, wherever it is defined."""
+        if path in self.modules:
+            return self.modules[path]
+        before, _, name = path.rpartition(".")
+        holder = self.find(before) if before else None
+        if isinstance(holder, Thing):
+            return self.members(holder).get(name)
+        return self.named(holder, name) if holder else None
+
+    def named(self, module: Module, name: str) -> Thing | Module | None:
+        """What a name, with dots perhaps, stands for in a module."""
+        first, _, rest = name.partition(".")
+        node = module.defined.get(first)
+        found: Thing | Module | None = None
+        if isinstance(node, ast.ClassDef | Function):
+            found = Thing(module, node)
+        elif first in module.imported:
+            found = self.find(module.imported[first])
+        if not rest or found is None:
+            return found
+        if isinstance(found, Module):
+            return self.named(found, rest)
+        return self.members(found).get(rest)
+
+    def bases(self, cls: Thing) -> list[Thing]:
+        """The class itself, and those it derives from that are defined in the packages."""
+        assert isinstance(cls.node, ast.ClassDef)
+        if cls.node not in self._bases:
+            found: dict[ast.AST, Thing] = {cls.node: cls}
+            for name in base_names(cls.node):
+                base = self.named(cls.module, name)
+                if isinstance(base, Thing) and isinstance(base.node, ast.ClassDef):
+                    found |= {each.node: each for each in self.bases(base)}
+            self._bases[cls.node] = list(found.values())
+        return self._bases[cls.node]
+
+    def foreign(self, cls: Thing) -> set[str]:
+        """The names of the bases that are defined elsewhere."""
+        return {
+            name
+            for each in self.bases(cls)
+            for name in base_names(each.node)
+            if self.named(each.module, name) is None
+        }
+
+    def members(self, cls: Thing) -> dict[str, Thing]:
+        """The methods and properties of a class, inherited ones too."""
+        found: dict[str, Thing] = {}
+        for base in self.bases(cls):
+            for name, node in defined_in(base.node.body).items():
+                if isinstance(node, Function):
+                    found.setdefault(name, Thing(base.module, node, base))
+        return found
+
+    def public_members(self, cls: Thing) -> dict[str, Thing]:
+        """The methods and properties that users call."""
+        members = self.members(cls)
+        return {name: member for name, member in members.items() if not name.startswith("_")}
+
+    @cached_property
+    def things(self) -> list[Thing]:
+        """Everything that is public."""
+        found: dict[ast.stmt, Thing] = {}
+        for module in self.modules.values():
+            for name in module.public if module.is_public else ():
+                thing = self.named(module, name)
+                if not isinstance(thing, Thing):
+                    continue  # a constant, or a module
+                found[thing.node] = thing
+                if isinstance(thing.node, ast.ClassDef):
+                    found |= {member.node: member for member in self.public_members(thing).values()}
+        return list(found.values())
+
+    @cached_property
+    def classes(self) -> list[Thing]:
+        """All classes, the private ones too."""
+        return [
+            Thing(module, node)
+            for module in self.modules.values()
+            for node in module.statements
+            if isinstance(node, ast.ClassDef)
+        ]
+
+    @cached_property
+    def methods(self) -> dict[str, Thing]:
+        """The public methods and properties of `Flow`."""
+        flow = self.find(FLOW)
+        return self.public_members(flow) if isinstance(flow, Thing) else {}
+
+    @cached_property
+    def operators(self) -> dict[str, Thing]:
+        """The functions of `flow_core.operators`."""
+        module = self.modules.get(OPERATORS)
+        found = {name: self.named(module, name) for name in module.public} if module else {}
+        return {name: thing for name, thing in found.items() if isinstance(thing, Thing)}
+
+    def text(self, thing: Thing) -> str:
+        """The documentation, which may be inherited."""
+        alike = [thing]
+        if thing.owner:
+            every = (defined_in(base.node.body) for base in self.bases(thing.owner))
+            found = [members.get(thing.node.name) for members in every]
+            alike += [Thing(thing.module, node) for node in found if isinstance(node, Function)]
+        elif isinstance(thing.node, ast.ClassDef):
+            alike = self.bases(thing)
+        return next(filter(None, (ast.get_docstring(each.node) for each in alike)), "")
+
+    def referred(self, thing: Thing) -> list[str]:
+        """The texts of what the documentation says to see."""
+        text = self.text(thing)
+        names = re.findall(r"\b(?:[Ss]ee|[Aa]s|[Aa]s with|It is) `([\w.]+)`", text)
+        holders = self.members(thing.owner) if thing.owner else {}
+        found = [
+            each
+            for name in names
+            for each in (holders.get(name), self.named(thing.module, name))
+            if isinstance(each, Thing) and each.node is not thing.node
+        ]
+        return [self.text(each) for each in found]
+
+
+def unconditioned(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body, those under `if` and `try` among them."""
+    for statement in body:
+        yield statement
+        match statement:
+            case ast.If():
+                yield from unconditioned([*statement.body, *statement.orelse])
+            case ast.Try():
+                handled = [part for handler in statement.handlers for part in handler.body]
+                yield from unconditioned([*statement.body, *handled, *statement.orelse])
+
+
+def defined_in(body: Iterable[ast.stmt]) -> dict[str, ast.ClassDef | Function]:
+    """The functions and classes of a body by name; of overloads what implements them."""
+    found: dict[str, ast.ClassDef | Function] = {}
+    for node in body:
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                found[node.name] = found[node.name] if is_setter(node) else node
+            case ast.Assign(targets=[ast.Name(id=alias)], value=ast.Name(id=name)) if name in found:
+                found[alias] = found[name]
+    return found
+
+
+def is_setter(node: ast.ClassDef | Function) -> bool:
+    names = {each.attr for each in node.decorator_list if isinstance(each, ast.Attribute)}
+    return bool(names & {"setter", "deleter"})
+
+
+def decorators(node: ast.ClassDef | Function) -> dict[str, ast.expr]:
+    """The last parts of the names of what decorates a function or a class."""
+    called = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+    names = [ast.unparse(each).rpartition(".")[2] for each in called]
+    return dict(zip(names, node.decorator_list, strict=True))
+
+
+def base_names(node: ast.AST) -> list[str]:
+    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    return [ast.unparse(base.value if isinstance(base, ast.Subscript) else base) for base in bases]
+
+
+def overloads(thing: Thing) -> list[Function]:
+    """The signatures that type checkers choose from."""
+    body = thing.owner.node.body if thing.owner else thing.module.statements
+    return [
+        node
+        for node in body
+        if isinstance(node, Function)
+        and node.name == thing.node.name
+        and "overload" in decorators(node)
+    ]
+
+
+# -- docstrings
+
+
+def no_summary(library: Library) -> Iterator[Finding]:
+    """A public thing says in one line what it is for."""
+    for thing in library.things:
+        first = library.text(thing).partition("\n")[0]
+        if len(first) < MIN_SUMMARY:
+            yield thing.finding("has no docstring; say in one line what it is for")
+        elif first[-1] not in ".:?":
+            yield thing.finding(
+                f"has a first line that is no sentence: {first!r}; end it with a full stop"
+            )
+
+
+def untold_parameters(library: Library) -> Iterator[Finding]:
+    """Each is under ``Args:``, or its name is in the text, where that says all there is to say."""
+    for thing in library.things:
+        text = library.text(thing)
+        if re.match(r"(As|See) `|`Flow", text):
+            continue  # told by what it names
+        told = [text, *library.referred(thing)]
+        if isinstance(thing.node, ast.ClassDef):
+            if is_described_otherwise(library, thing):
+                continue
+            told += [ast.get_docstring(base.node) or "" for base in library.bases(thing)]
+            told += described_fields(thing.node)
+        elif thing.owner:
+            told.append(library.text(thing.owner))
+        for name in parameters(library, thing):
+            if not any(re.search(rf"\b{name}\b", said) for said in told):
+                yield thing.finding(f"does not say what {name!r} is; add it under Args:")
+
+
+def is_described_otherwise(library: Library, cls: Thing) -> bool:
+    """Whether nobody calls the class, or its bases tell how: protocols, enums and errors."""
+    foreign = library.foreign(cls)
+    return (
+        "Protocol" in base_names(cls.node)
+        or any(name.rpartition(".")[2] in ENUMS for name in foreign)
+        or any(isinstance(getattr(builtins, name, None), type) for name in foreign - {"object"})
+    )
+
+
+def described_fields(cls: ast.ClassDef) -> list[str]:
+    """The fields that have a docstring of their own beneath them."""
+    return [
+        ast.unparse(annotated.target)
+        for annotated, text in itertools.pairwise(cls.body)
+        if isinstance(annotated, ast.AnnAssign) and isinstance(text, ast.Expr)
+    ]
+
+
+def parameters(library: Library, thing: Thing) -> list[str]:
+    """What a caller may name. The text has other words for what has no name for the caller."""
+    names: Iterable[str] = ()
+    if isinstance(thing.node, Function):
+        names = parameters_of(thing.node)
+    else:
+        for base in library.bases(thing):
+            made_by = defined_in(base.node.body)
+            if isinstance(maker := made_by.get("__new__") or made_by.get("__init__"), Function):
+                names = parameters_of(maker)
+                break
+            if "dataclass" in decorators(base.node) or "NamedTuple" in base_names(base.node):
+                names = [name for each in library.bases(base) for name in fields(each.node)]
+                break
+    return [name for name in names if name[0] != "_" and name not in {"self", "cls"}]
+
+
+def parameters_of(function: Function) -> list[str]:
+    return [each.arg for each in [*function.args.args, *function.args.kwonlyargs]]
+
+
+def fields(cls: ast.AST) -> list[str]:
+    """The fields that a dataclass or a named tuple takes."""
+    return [
+        each.target.id
+        for each in (cls.body if isinstance(cls, ast.ClassDef) else ())
+        if isinstance(each, ast.AnnAssign)
+        and isinstance(each.target, ast.Name)
+        and "ClassVar" not in ast.unparse(each.annotation)
+        and not (each.value and "init=False" in ast.unparse(each.value))
+    ]
+
+
+def unnamed_errors(library: Library) -> Iterator[Finding]:
+    """Not a TypeError, which the types tell, nor what the testing kit is there to raise."""
+    for thing in library.things:
+        text = library.text(thing)
+        if not isinstance(thing.node, Function) or re.match(r"(As|See) `", text):
+            continue
+        if thing.node.name.startswith("test_"):
+            continue  # of the kit
+        if thing.owner:
+            text += library.text(thing.owner)
+        errors = raised(thing.node) - {"TypeError", "AssertionError", "NotImplementedError"}
+        for error in sorted(errors):
+            if error[0].isupper() and error not in text:
+                yield thing.finding(f"raises {error} and does not say when; add it under Raises:")
+
+
+def raised(function: Function) -> set[str]:
+    """The names of the errors that a function raises itself, but for those it hands on."""
+    inner = [
+        node
+        for node in ast.walk(function)
+        if node is not function and isinstance(node, Function | ast.Lambda)
+    ]
+    nested = {part for function_ in inner for part in ast.walk(function_)}
+    return {
+        node.exc.func.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Raise)
+        and node not in nested
+        and isinstance(node.exc, ast.Call)
+        and isinstance(node.exc.func, ast.Name)
+    }
+
+
+def silent_about_stages(library: Library) -> Iterator[Finding]:
+    """What is the same for all stages is said once, by their package."""
+    if module := library.modules.get("flow_core.stages"):
+        text = ast.get_docstring(module.tree) or ""
+        for word in ("Demand:", "Thread:", "Fusion:", "Errors:"):
+            if word not in text:
+                yield Finding(
+                    module.path,
+                    1,
+                    f"does not say {word!r} for all stages; add it to this docstring",
+                )
+
+
+def silent_operators(library: Library) -> Iterator[Finding]:
+    """Operators that are no stages, and sources that do not only iterate."""
+    for thing in operators_and_sources(library):
+        told = [library.text(thing), *library.referred(thing)]
+        text = "\n".join(told).lower()
+        for what, words in SPOKEN_OF.items():
+            if not re.search(words, text):
+                yield thing.finding(f"says nothing about {what}; add it to the docstring")
+
+
+def operators_and_sources(library: Library) -> Iterator[Thing]:
+    """Those that have to speak of demand, threads and fusion, each where its text is."""
+    ours = {OPERATORS, SOURCES}
+    names = {
+        name for module in ours & library.modules.keys() for name in library.modules[module].public
+    }
+    for module in library.modules.values():
+        if "flow_operators" in module.defined or "flow_sources" in module.defined:
+            names |= {
+                str(each.value) for each in ast.walk(module.tree) if isinstance(each, ast.Constant)
+            }
+    names -= {*stage_names(library), *OTHER_STAGES, *PLAIN_SOURCES}
+    for thing in library.things:
+        name, returns = thing.node.name, getattr(thing.node, "returns", None)
+        gives_flow = returns and GIVES_FLOW.match(ast.unparse(returns))
+        if name in names and gives_flow and not thing.owner:
+            fluent = library.methods.get(name)
+            yield fluent if fluent and thing.module.name == OPERATORS else thing
+
+
+def stage_names(library: Library) -> Iterator[str]:
+    """The names that templates have."""
+    for module in library.modules.values():
+        if module.name.startswith("flow_core.stages."):
+            for node in ast.walk(module.tree):
+                match node:
+                    case ast.Call(
+                        func=ast.Name(id="Template"), args=[ast.Constant(value=str(name)), *_]
+                    ):
+                        yield name
+
+
+# -- signatures
+
+
+def vague_parameters(library: Library) -> Iterator[Finding]:
+    """A pipeline in TOML knows the function alone: what fits Any is given as the file has it."""
+    for thing in library.things:
+        if not isinstance(thing.node, Function) or thing.owner:
+            continue
+        said = {
+            name
+            for overload in overloads(thing)
+            for name, annotation in annotated(overload)
+            if annotation != "Any" and not is_type_variable(library, thing.module, annotation)
+        }
+        for name, annotation in annotated(thing.node):
+            if annotation == "Any" and name in said:
+                yield thing.finding(
+                    f"declares {name!r} as Any, and its overloads say more; annotate it as they do"
+                )
+
+
+def annotated(function: Function) -> Iterator[tuple[str, str]]:
+    given = function.args
+    for each in [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]:
+        if each and each.annotation:
+            yield each.arg, ast.unparse(each.annotation)
+    if function.returns:
+        yield "return", ast.unparse(function.returns)
+
+
+def is_type_variable(library: Library, module: Module, name: str) -> bool:
+    while name in module.imported:
+        path, _, name = module.imported[name].rpartition(".")
+        if path not in library.modules:
+            return False
+        module = library.modules[path]
+    node = module.defined.get(name)
+    return isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("TypeVar(")
+
+
+def unequal_forms(library: Library) -> Iterator[Finding]:
+    """A function of `flow_core.operators` takes what the method of its name takes."""
+    for name, function in library.operators.items():
+        if (method := library.methods.get(name)) is None:
+            continue
+        if taken(function.node) != taken(method.node):
+            yield function.finding(f"takes other parameters than Flow.{name}; make them the same")
+        if len(overloads(function)) != len(overloads(method)) and name not in OVERLOADED_APART:
+            yield function.finding(
+                f"has more or fewer overloads than Flow.{name}; make them the same"
+            )
+        text = f"`Flow.{'do_action' if name == 'tap' else name}` as an operator."
+        if ast.get_docstring(function.node) != text:
+            yield function.finding(
+                f"does not say just {text!r}; write that, and the rest at the method"
+            )
+    for name, method in library.methods.items():
+        gives_flow = isinstance(method.node, Function) and method.node.returns
+        if gives_flow and ast.unparse(gives_flow).startswith("Flow["):
+            if name not in library.operators and name not in TAKE_OPERATORS:
+                yield method.finding("returns a Flow and is no function of operators.py; add one")
+        elif name in library.operators:
+            yield method.finding("is a function of operators.py and returns no Flow; annotate it")
+
+
+def taken(node: ast.AST) -> list[tuple[str, str, str]]:
+    """The kinds, names and defaults of the parameters."""
+    assert isinstance(node, Function)
+    given = node.args
+    positional = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(positional) - len(given.defaults)) + list(given.defaults)
+    kinds = ["/"] * len(given.posonlyargs) + ["or"] * len(given.args)
+    found = list(zip(kinds, positional, defaults, strict=True))
+    found += [("*", given.vararg, None)] if given.vararg else []
+    found += [("by name", *pair) for pair in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    found += [("**", given.kwarg, None)] if given.kwarg else []
+    return [
+        (kind, each.arg, ast.unparse(default) if default else "")
+        for kind, each, default in found
+        if each.arg != "self"
+    ]
+
+
+# -- typing tests
+
+
+def unasserted_types(library: Library) -> Iterator[Finding]:
+    """The typing tests assert the type of each method of `Flow` and each operator."""
+    fluent, piped = library.root / FLUENT, library.root / PIPED
+    of_flows, _ = asserted(fluent)
+    for name, method in library.methods.items():
+        if name not in of_flows:
+            yield method.finding(f"is in no assert_type; add one to typing_tests/{fluent.name}")
+    _, of_op = asserted(piped)
+    for name, function in library.operators.items():
+        if name not in of_op:
+            yield function.finding(f"is in no assert_type; add one to typing_tests/{piped.name}")
+
+
+def asserted(file: Path) -> tuple[set[str], set[str]]:
+    """The names used under assert_type: as an attribute of a flow, and of ``op``."""
+    fluent: set[str] = set()
+    piped: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "assert_type"):
+            continue
+        for part in ast.walk(node.args[0]):
+            if isinstance(part, ast.Attribute):
+                of_op = isinstance(part.value, ast.Name) and part.value.id == "op"
+                (piped if of_op else fluent).add(part.attr)
+    return fluent, piped
+
+
+def unequal_mistakes(library: Library) -> Iterator[Finding]:
+    """The typing tests hold the same mistakes for both forms, and both checkers find each."""
+    found: list[dict[str, Finding]] = []
+    for file, other in ((FLUENT, PIPED), (PIPED, FLUENT)):
+        path = library.root / file
+        mistakes: dict[str, Finding] = {}
+        lines = path.read_text("utf-8").splitlines()
+        start = next(i for i, line in enumerate(lines) if line.startswith("def mistakes("))
+        for number, line in enumerate(lines[start + 1 :], start + 2):
+            if not line.startswith("    "):
+                continue
+            if "# type: ignore[" not in line or "# pyright: ignore[" not in line:
+                text = (
+                    "is no mistake for both mypy and pyright; ignore the finding of each, by name"
+                )
+                yield Finding(path, number, text)
+            if match := re.match(r"    \w+(?:\.pipe\(op)?\.(\w+)", line):
+                text = f"shows a mistake with {match[1]}; show it in {Path(other).name}, too"
+                mistakes[match[1]] = Finding(path, number, text)
+        found.append(mistakes)
+    fluent, piped = found
+    yield from (fluent[name] for name in fluent if name in library.operators.keys() - piped)
+    yield from (piped[name] for name in piped if name in library.methods.keys() - fluent)
+
+
+# -- what exists per subscription
+
+
+def open_classes(library: Library) -> Iterator[Finding]:
+    """A class that exists per subscription is final, or extended here, and has only slots."""
+    extended = {base.node for cls in library.classes for base in library.bases(cls)[1:]}
+    for cls in per_subscription(library):
+        for base in library.bases(cls):
+            if not has_slots(base.node) and base.node.name not in OPEN:
+                where = "" if base.node is cls.node else f", for {cls.name}"
+                yield base.finding(
+                    f"has no __slots__, and exists per subscription{where}; add them"
+                )
+        if cls.name not in OPEN and (foreign := library.foreign(cls) - SLOTTED):
+            yield cls.finding(
+                f"gets a __dict__ from {', '.join(sorted(foreign))}, and exists per subscription; "
+                "derive it from classes with slots"
+            )
+        if "final" not in decorators(cls.node) and cls.node not in extended:
+            yield cls.finding("is not @final, and exists per subscription; decorate it")
+
+
+def per_subscription(library: Library) -> Iterator[Thing]:
+    """The classes of subscribers and subscriptions that instances are made of."""
+    for cls in library.classes:
+        if cls.module.name.startswith("flow_core.testing"):
+            continue  # made to be extended
+        members = library.members(cls)
+        abstract = any("abstractmethod" in decorators(each.node) for each in members.values())
+        takes_part = any(role <= set(members) for role in ROLES)
+        if takes_part and not abstract and "Protocol" not in base_names(cls.node):
+            yield cls
+
+
+def has_slots(cls: ast.AST) -> bool:
+    assert isinstance(cls, ast.ClassDef)
+    made = decorators(cls).get("dataclass")
+    return (
+        any(
+            ast.unparse(each.targets[0]) == "__slots__"
+            for each in cls.body
+            if isinstance(each, ast.Assign)
+        )
+        or (made is not None and "slots=True" in ast.unparse(made))
+        or "NamedTuple" in base_names(cls)
+    )
+
+
+CHECKS: Final[tuple[Callable[[Library], Iterator[Finding]], ...]] = (
+    no_summary,
+    untold_parameters,
+    unnamed_errors,
+    silent_about_stages,
+    silent_operators,
+    vague_parameters,
+    unequal_forms,
+    unasserted_types,
+    unequal_mistakes,
+    open_classes,
+)
+
+
+def findings(root: Path) -> list[str]:
+    """What is wrong in the packages below a folder, as lines for a reader."""
+    library = Library(root)
+    found = sorted({finding for check in CHECKS for finding in check(library)})
+    return [f"{each.path.relative_to(root)}:{each.line}: {each.text}" for each in found]
+
+
+def main() -> int:
+    """Print what is wrong; 1 if there is anything."""
+    found = findings(ROOT)
+    print(*found, sep="\n") if found else print("Nothing is wrong with docstrings and signatures.")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
