@@ -46,7 +46,7 @@ BROKEN = (  # what Spark stands on
     "tests/faults/test_jvm.py",
 )
 
-ELSEWHERE = ("cli", "interleave", "test_conformance.py", "testing")
+ELSEWHERE = ("cli", "interleave", "testing")
 """Tests of a package that the quick tier runs on the newest Python only: commands and kits."""
 
 # --- Pythons ------------------------------------------------------------------------------------
