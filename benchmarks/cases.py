@@ -58,7 +58,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """The cases that are named, or all of them if none is.
 
     Raises:
-        ValueError: if there is no case of a name; the message says which there are.
+        ValueError: if a name is not that of a case; the message lists the names.
     """
     if unknown := [name for name in names if name not in CASES]:
         raise ValueError(f"no case is called {', '.join(unknown)}; there are {', '.join(CASES)}")

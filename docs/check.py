@@ -342,7 +342,7 @@ def no_summary(library: Library) -> Iterator[Finding]:
             yield thing.finding("has no docstring; say in one line what it is for")
         elif first[-1] not in ".:?":
             yield thing.finding(
-                f"has a first line that is no sentence: {first!r}; end it with a full stop"
+                f"has a first line that is not a sentence: {first!r}; end it with a full stop"
             )
 
 
@@ -465,7 +465,7 @@ def silent_about_stages(library: Library) -> Iterator[Finding]:
 
 
 def silent_operators(library: Library) -> Iterator[Finding]:
-    """Operators that are no stages, and sources that do not only iterate."""
+    """Operators that are not stages, and sources that do not only iterate."""
     for thing in operators_and_sources(library):
         told = [library.text(thing), *library.referred(thing)]
         text = "\n".join(told).lower()
@@ -566,7 +566,7 @@ def unequal_forms(library: Library) -> Iterator[Finding]:
         gives_flow = isinstance(method.node, Function) and method.node.returns
         if gives_flow and ast.unparse(gives_flow).startswith("Flow["):
             if name not in library.operators and name not in TAKE_OPERATORS:
-                yield method.finding("returns a Flow and is no function of operators.py; add one")
+                yield method.finding("returns a Flow but has no function in operators.py; add one")
         elif name in library.operators:
             yield method.finding("is a function of operators.py and returns no Flow; annotate it")
 
@@ -631,9 +631,7 @@ def unequal_mistakes(library: Library) -> Iterator[Finding]:
             if not line.startswith("    "):
                 continue
             if "# type: ignore[" not in line or "# pyright: ignore[" not in line:
-                text = (
-                    "is no mistake for both mypy and pyright; ignore the finding of each, by name"
-                )
+                text = "is not a mistake for both mypy and pyright; ignore the finding of each, by name"
                 yield Finding(path, number, text)
             if match := re.match(r"    \w+(?:\.pipe\(op)?\.(\w+)", line):
                 text = f"shows a mistake with {match[1]}; show it in {Path(other).name}, too"

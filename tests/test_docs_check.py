@@ -16,7 +16,7 @@ from flow_core.protocols import Fusion
 SCRIPT = Path(__file__).parent.parent / "docs" / "check.py"
 
 
-def _load() -> Any:  # Any: a script, which is no module of a package
+def _load() -> Any:  # Any: a script, not a module of a package
     spec = importlib.util.spec_from_file_location("docs_check", SCRIPT)
     if spec is None or spec.loader is None:
         raise ImportError("docs/check.py")
@@ -172,7 +172,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
             f"{CORE}/flow.py",
             "A description of items.",
             "A description of items",
-            "4: Flow has a first line that is no sentence: 'A description of items'; "
+            "4: Flow has a first line that is not a sentence: 'A description of items'; "
             "end it with a full stop",
             id="no sentence",
         ),
@@ -258,7 +258,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
             f"{CORE}/operators.py",
             '"hide", "skip"',
             '"skip"',
-            "16: Filtering.hide returns a Flow and is no function of operators.py; add one",
+            "16: Filtering.hide returns a Flow but has no function in operators.py; add one",
             id="no function",
         ),
         pytest.param(
@@ -293,7 +293,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
             f"{TYPING}/operators.py",
             "  # pyright: ignore[reportCallIssue]",
             "",
-            "5: is no mistake for both mypy and pyright; ignore the finding of each, by name",
+            "5: is not a mistake for both mypy and pyright; ignore the finding of each, by name",
             id="mistake for one checker",
         ),
         pytest.param(

@@ -56,5 +56,5 @@ class Mapper(Generic[T, R]):
 
 
 def itself(source: Publisher[T]) -> Flow[T]:
-    """`source` itself: a mapper for flows. What is no flow is found by `Mapper.flow_of`."""
+    """Return `source`: a mapper for flows. `Mapper.flow_of` refuses what is not a flow."""
     return cast("Flow[T]", source)
