@@ -631,7 +631,7 @@ def unequal_mistakes(library: Library) -> Iterator[Finding]:
             if not line.startswith("    "):
                 continue
             if "# type: ignore[" not in line or "# pyright: ignore[" not in line:
-                text = "is not a mistake for both mypy and pyright; ignore the finding of each, by name"
+                text = "is not a mistake for both mypy and pyright; ignore both findings, by name"
                 yield Finding(path, number, text)
             if match := re.match(r"    \w+(?:\.pipe\(op)?\.(\w+)", line):
                 text = f"shows a mistake with {match[1]}; show it in {Path(other).name}, too"

@@ -293,7 +293,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
             f"{TYPING}/operators.py",
             "  # pyright: ignore[reportCallIssue]",
             "",
-            "5: is not a mistake for both mypy and pyright; ignore the finding of each, by name",
+            "5: is not a mistake for both mypy and pyright; ignore both findings, by name",
             id="mistake for one checker",
         ),
         pytest.param(
