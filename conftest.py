@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +25,8 @@ import pytest
 
 ONE_IN = 12
 """How many explored tests stand for each one that the quick tier draws."""
+
+ON_SPARK = "packages/flow-spark/README.md"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in what a shell starts in the background. Tests send Ctrl-C, to themselves as well.
@@ -34,10 +37,19 @@ if find_spec("sybil"):
     from sybil import Sybil
     from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
-    pytest_collect_file = Sybil(
-        parsers=[PythonCodeBlockParser(), SkipParser()],
-        pattern="*.md",
-    ).pytest()
+    blocks = [PythonCodeBlockParser(), SkipParser()]
+    here = Sybil(blocks, pattern="*.md", exclude=ON_SPARK)
+    on_spark = Sybil(blocks, pattern=ON_SPARK, fixtures=["one_jvm"])
+    pytest_collect_file = (here + on_spark).pytest()
+
+
+@pytest.fixture(scope="session")
+def one_jvm() -> Iterator[None]:
+    """Hold a Spark session that all `session("local[2]")` share: a JVM takes ten seconds."""
+    from flow_spark import session
+
+    with session("local[2]", conf={"spark.sql.shuffle.partitions": 2}):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

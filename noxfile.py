@@ -66,6 +66,9 @@ for missing in [python for python in PYTHONS if python not in INSTALLED]:
     print(f"Python {missing} is not installed: skipped", file=sys.stderr)
 
 
+FILE_BY_FILE = ("--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder")
+"""Options of pytest for files that share something slow, or whose tests need those before."""
+
 COMMON = {"requires": ["common"], "venv_backend": "none"}
 """Options of a session that runs in the environment with all packages."""
 BIN = ROOT / ".nox" / "common" / ("Scripts" if os.name == "nt" else "bin")
@@ -217,8 +220,8 @@ def tests(session: nox.Session, package: str) -> None:
     session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
     session.install(*dependencies("test"))
     folder = Path("packages", package, "tests")
-    # The tests of flow-spark share a JVM.
-    parallel = [] if package == "flow-spark" else ["--numprocesses=auto"]
+    # The tests of flow-spark share a JVM, those of a file in any case.
+    parallel = FILE_BY_FILE if package == "flow-spark" else ["--numprocesses=auto"]
     selected = session.posargs or ["--quick"]
     if not session.posargs and session.python != NEWEST:
         left_out = (folder / name for name in ELSEWHERE)
@@ -237,12 +240,14 @@ def common(session: nox.Session) -> None:
 @nox.session(tags=["full"], **COMMON)
 def examples(session: nox.Session) -> None:
     """Run README, docs, docstrings and examples, and the tests that span packages."""
-    pages = ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
+    # What takes long comes first.
+    pages = ["packages/flow-spark/README.md", "tests/test_flights.py"]
+    pages += ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     # Apart from Spark, whose threads and files would look like something left behind.
     soaking = (SOAKED, "-m", "not cluster", "--numprocesses=auto")
     selected = session.posargs or ["--quick"]
     in_common(session, "pytest", "tests/faults", *soaking)
-    in_common(session, "pytest", *pages, "tests", "--ignore=tests/faults", *selected)
+    in_common(session, "pytest", *pages, "tests", "--ignore=tests/faults", *FILE_BY_FILE, *selected)
     modules = [package.replace("-", "_") for package in PACKAGES]
     in_common(session, "pytest", "--doctest-modules", "--pyargs", *modules)
     # That they run, and what they give: how fast they are is for `guard` and `compare`.

@@ -76,6 +76,7 @@ def test_the_means_are_the_published_ones(flights: ModuleType, engine: Engine) -
 
 @pytest.mark.essential
 @pytest.mark.spark
+@pytest.mark.usefixtures("one_jvm")
 def test_here_and_on_spark_the_reports_are_equal(flights: ModuleType) -> None:
     reports = []
     for name in ("local", "spark"):
