@@ -1,19 +1,20 @@
-"""Everything this repository can do to itself. `nox` alone runs what CI runs.
+"""Everything this repository can do to itself, in three tiers.
 
-nox                                     the quick tier: lint, typing, examples, and the tests of
-                                        each package on the newest installed Python (the core's
-                                        on the oldest, too), without those that take long
-nox -l                                  list the sessions
+nox                     the quick tier, which CI runs: lint, typing, examples, and the tests of each
+                        package on the newest installed Python (the core's on the oldest, too),
+                        without those that take long
+nox -t nightly          all tests on all Pythons, all schedules, clusters, faults, Java's kit: hours
+nox -t release          ten rounds of faults, and all benchmarks: hours
+nox -l                  list the sessions: none takes more than half an hour
 nox -s "tests-3.12(flow-ops)" -- -k observe_on
-                                        one package on one Python; pytest gets what follows `--`
-nox -t full -- -m "tck or not tck"      every test of every package on every Python
-nox -s dev                              an editable environment to work in: .nox/dev/bin
+                        one package on one Python; pytest gets what follows `--`
+nox -s changed          the tests that concern what has changed since the last commit
+nox -s dev              an editable environment to work in: .nox/dev/bin
 """
 
 from __future__ import annotations
 
 import atexit
-import difflib
 import functools
 import os
 import shutil
@@ -32,6 +33,7 @@ nox.needs_version = ">=2026.10"
 
 ROOT = Path(__file__).parent
 PACKAGES = sorted(folder.parent.name for folder in ROOT.glob("packages/*/pyproject.toml"))
+EACH_PACKAGE = [nox.param(package, id=package) for package in PACKAGES]
 EXTRAS = {
     "flow-rxcompat": "[rx]",
     "flow-spark": "[connect,jvm]",  # the tests need no Java on the machine
@@ -48,6 +50,11 @@ BROKEN = (  # what Spark stands on
 
 ELSEWHERE = ("cli", "interleave", "testing")
 """Tests of a package that the quick tier runs on the newest Python only: commands and kits."""
+
+FAULTS = [  # how often faults are tried, and in which tiers
+    nox.param(turn, id=str(turn), tags=["nightly", "release"] if turn <= 3 else ["release"])
+    for turn in range(1, 11)
+]
 
 # --- Pythons ------------------------------------------------------------------------------------
 
@@ -181,7 +188,7 @@ def soak_times() -> dict[str, str]:
 # --- Sessions -----------------------------------------------------------------------------------
 
 
-@nox.session(tags=["full"], reuse_venv=True)
+@nox.session(tags=["nightly"], reuse_venv=True)
 def lint(session: nox.Session) -> None:
     """Check the style of everything: ruff's findings and its format."""
     session.install(*dependencies("lint"))
@@ -190,7 +197,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "docs/check.py")
 
 
-@nox.session(tags=["full"], python=OLDEST, reuse_venv=False)
+@nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
 def typing(session: nox.Session) -> None:
     """Check the types of sources and typing tests: mypy --strict and pyright."""
     install(session, *PACKAGES)
@@ -207,26 +214,37 @@ def typing(session: nox.Session) -> None:
         pyright.result()
 
 
-@nox.session(tags=["full"], python=PYTHONS, reuse_venv=False)
-@nox.parametrize("package", [nox.param(package, id=package) for package in PACKAGES])
+@nox.session(python=PYTHONS, reuse_venv=False)
+@nox.parametrize("package", EACH_PACKAGE)
 def tests(session: nox.Session, package: str) -> None:
     """Test one package from its wheel, in an environment that holds only what it declares.
 
     Without arguments for pytest it is the quick tier: all of it on the newest Python, and on others
     without what hardly depends on the Python.
     """
+    quick = ["--quick"]
+    if session.python != NEWEST:
+        left_out = (Path("packages", package, "tests", name) for name in ELSEWHERE)
+        quick += ["-m", "not tck", *(f"--ignore={path}" for path in left_out)]
+    test_alone(session, package, *(session.posargs or quick))
+
+
+@nox.session(tags=["nightly"], python=PYTHONS, reuse_venv=False)
+@nox.parametrize("package", EACH_PACKAGE)
+def full(session: nox.Session, package: str) -> None:
+    """Test all of one package, as `tests` does, but for what needs a cluster."""
+    test_alone(session, package, *session.posargs)
+
+
+def test_alone(session: nox.Session, package: str, *selected: str) -> None:
+    """Test a package where nothing is installed but what it declares."""
     install(session, package)
     # Before pytest comes, which brings pluggy and would hide that it is not declared.
     session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
     session.install(*dependencies("test"))
-    folder = Path("packages", package, "tests")
     # The tests of flow-spark share a JVM, those of a file in any case.
     parallel = FILE_BY_FILE if package == "flow-spark" else ["--numprocesses=auto"]
-    selected = session.posargs or ["--quick"]
-    if not session.posargs and session.python != NEWEST:
-        left_out = (folder / name for name in ELSEWHERE)
-        selected += ["-m", "not tck", *(f"--ignore={path}" for path in left_out)]
-    session.run("pytest", str(folder), *parallel, *selected)
+    session.run("pytest", f"packages/{package}/tests", *parallel, *selected)
 
 
 @nox.session(python=NEWEST, reuse_venv=False)
@@ -237,15 +255,25 @@ def common(session: nox.Session) -> None:
     session.install("-r", "examples/requirements.txt", *groups)
 
 
-@nox.session(tags=["full"], **COMMON)
+@nox.session(**COMMON)
 def examples(session: nox.Session) -> None:
     """Run README, docs, docstrings and examples, and the tests that span packages."""
+    run_examples(session, *(session.posargs or ["--quick"]))
+
+
+@nox.session(tags=["nightly"], **COMMON)
+def full_examples(session: nox.Session) -> None:
+    """Run what `examples` runs, and all that takes long or starts Spark."""
+    run_examples(session, *session.posargs)
+
+
+def run_examples(session: nox.Session, *selected: str) -> None:
+    """Run pages, docstrings, examples and the tests that span packages."""
     # What takes long comes first.
     pages = ["packages/flow-spark/README.md", "tests/test_flights.py"]
     pages += ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     # Apart from Spark, whose threads and files would look like something left behind.
     soaking = (SOAKED, "-m", "not cluster", "--numprocesses=auto")
-    selected = session.posargs or ["--quick"]
     in_common(session, "pytest", "tests/faults", *soaking)
     in_common(session, "pytest", *pages, "tests", "--ignore=tests/faults", *FILE_BY_FILE, *selected)
     modules = [package.replace("-", "_") for package in PACKAGES]
@@ -254,38 +282,14 @@ def examples(session: nox.Session) -> None:
     in_common(session, "python", "benchmarks/guard.py", "--once")
 
 
-@nox.session(tags=["full"], **COMMON)
-def demo(session: nox.Session) -> None:
-    """Run the main job here and on Spark, and compare what they print."""
-    job = f"{ROOT / 'examples' / 'flights.py'}:pipeline"
-    here = tables_of(session, "here", job)
-    spark = tables_of(session, "spark", job, "--on", "spark", "--master", "local[2]")
-    print(*here, sep="\n")
-    if difference := list(difflib.unified_diff(here, spark, "here", "spark", lineterm="")):
-        session.error("the tables differ:\n" + "\n".join(difference))
-
-
-def tables_of(session: nox.Session, engine: str, *arguments: str) -> list[str]:
-    """Run a job in a folder of its own, and return the lines it prints on stdout."""
-    folder = ROOT / session.cache_dir / "demo" / engine  # the picture is written here, too
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    with session.chdir(folder), Path("tables.txt").open("w", encoding="utf-8") as tables:
-        in_common(session, "flow", "run", *arguments, stdout=tables, stderr=None)
-    lines = (folder / "tables.txt").read_text("utf-8").splitlines()
-    if not lines or not any(folder.glob("*.png")):
-        session.error(f"the job on {engine} left no tables or no picture")
-    return lines
-
-
-@nox.session(**COMMON)
+@nox.session(tags=["release"], **COMMON)
 def bench(session: nox.Session) -> None:
     """Measure everything and write docs/benchmarks; ``-- bench_ops.py`` only prints its tables."""
     cache = ROOT / session.cache_dir / "bench"
     in_common(session, "python", "benchmarks/report.py", f"--cache={cache}", *session.posargs)
 
 
-@nox.session(tags=["full"], **COMMON)
+@nox.session(tags=["nightly"], **COMMON)
 def guard(session: nox.Session) -> None:
     """Compare a few ratios to the floor with the recorded ones; ``-- --record`` takes new ones."""
     in_common(session, "python", "benchmarks/guard.py", *session.posargs)
@@ -337,7 +341,7 @@ def requirements(packages: list[Path]) -> list[str]:
     return [name for name in declared if not name.startswith(tuple(PACKAGES))]
 
 
-@nox.session(tags=["full"], **COMMON)
+@nox.session(tags=["nightly"], **COMMON)
 def tck(session: nox.Session) -> None:
     """Run the official kit of Reactive Streams (Java); ``-- --repeat 10`` to look for flakes."""
     if missing := [tool for tool in ("java", "javac", "mvn") if not shutil.which(tool)]:
@@ -346,7 +350,7 @@ def tck(session: nox.Session) -> None:
     in_common(session, "python", "tck/run.py", f"--cache={cache}", *session.posargs)
 
 
-@nox.session(tags=["full"], **COMMON)
+@nox.session(tags=["nightly"], **COMMON)
 def oracle(session: nox.Session) -> None:
     """Compare random pipelines with RxJava 3 (Java); ``-- --seed 7`` for others than usual."""
     if missing := [tool for tool in ("java", "javac", "mvn") if not shutil.which(tool)]:
@@ -357,17 +361,19 @@ def oracle(session: nox.Session) -> None:
     in_common(session, "python", "oracle/run.py", f"--cache={cache}", *session.posargs)
 
 
-@nox.session(tags=["full"], **COMMON)
-def interleave(session: nox.Session) -> None:
-    """Explore the schedules of threads with up to three preemptions; `tests` does two."""
-    packages = ("flow-core", "flow-ops", "flow-multicast", "flow-rxcompat")
-    folders = [f"packages/{package}/tests" for package in packages]
+@nox.session(tags=["nightly"], **COMMON)
+@nox.parametrize("package", EACH_PACKAGE)
+def interleave(session: nox.Session, package: str) -> None:
+    """Explore the schedules of threads with up to three preemptions; `full` does two."""
     env = {"FLOW_INTERLEAVE_BOUND": os.environ.get("FLOW_INTERLEAVE_BOUND", "3")}
-    options = ("-m", "interleave", "--timeout=900", *session.posargs)
-    in_common(session, "pytest", *folders, *options, env=env)
+    options = ("-m", "interleave", "--numprocesses=auto", "--timeout=900", *session.posargs)
+    codes = (0, 5)  # 5: it explores nothing
+    in_common(
+        session, "pytest", f"packages/{package}/tests", *options, env=env, success_codes=codes
+    )
 
 
-@nox.session(tags=["full"], python=OLDEST, reuse_venv=False)
+@nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
 @nox.parametrize("version", [nox.param(version, id=version) for version in REACTIVEX])
 def reactivex(session: nox.Session, version: str) -> None:
     """Test the bridges to ReactiveX with one of its major versions."""
@@ -378,7 +384,7 @@ def reactivex(session: nox.Session, version: str) -> None:
     session.run("pytest", *files, "--numprocesses=auto", *session.posargs)
 
 
-@nox.session(**COMMON)
+@nox.session(tags=["nightly"], **COMMON)
 def soak(session: nox.Session) -> None:
     """Use random flows for ten minutes, 10 million items that do not wait, a million who leave.
 
@@ -389,7 +395,7 @@ def soak(session: nox.Session) -> None:
     in_common(session, "pytest", *files, "--timeout=1800", *session.posargs, env=soak_times())
 
 
-@nox.session(tags=["full"], **COMMON)
+@nox.session(tags=["nightly"], **COMMON)
 def spark(session: nox.Session) -> None:
     """Run flows on clusters, Spark Connect and Kafka, all started here, and break them."""
     options = ("-m", "cluster", "--timeout=600", *session.posargs)
@@ -399,25 +405,14 @@ def spark(session: nox.Session) -> None:
 
 
 @nox.session(**COMMON)
-def faults(session: nox.Session) -> None:
-    """Break what flows stand on, Spark as well, and soak for a minute: ten times, in two hours.
-
-    FLOW_TIMES says how often.
-    """
+@nox.parametrize("turn", FAULTS)
+def faults(session: nox.Session, turn: int) -> None:
+    """Break what flows stand on, Spark as well, and soak for a minute; each turn does the same."""
     soak_a_minute = {name: short for name, (_, short) in SOAK.items()}
-    for _ in range(int(os.environ.get("FLOW_TIMES", "10"))):
-        here = ("tests/faults", SOAKED, "-m", "not cluster", "--numprocesses=auto")
-        in_common(session, "pytest", *here, *session.posargs, env=soak_a_minute)
-        in_common(
-            session,
-            "pytest",
-            *BROKEN,
-            "-m",
-            "cluster",
-            "--timeout=600",
-            *session.posargs,
-            env=SPARK,
-        )
+    here = ("tests/faults", SOAKED, "-m", "not cluster", "--numprocesses=auto")
+    in_common(session, "pytest", *here, *session.posargs, env=soak_a_minute)
+    there = (*BROKEN, "-m", "cluster", "--timeout=600")
+    in_common(session, "pytest", *there, *session.posargs, env=SPARK)
 
 
 # Sessions that come with their subject go here: docs.
@@ -432,6 +427,13 @@ def dev(session: nox.Session) -> None:
     groups = dependencies("test", "examples", "lint", "typing")
     session.install("-r", "examples/requirements.txt", *groups)
     session.log("activate it with: source .nox/dev/bin/activate")
+
+
+@nox.session(requires=["dev"], venv_backend="none")
+def changed(session: nox.Session) -> None:
+    """Run the tests that concern what has changed, in .nox/dev: since the last commit, or a REF."""
+    folder = ROOT / ".nox" / "dev" / BIN.name
+    session.run(str(folder / "python"), "tests/changed.py", *session.posargs)
 
 
 @nox.session(name="format", reuse_venv=True)
