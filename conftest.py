@@ -7,6 +7,8 @@
   machines that operators are made of. Of the others, a sample is drawn, anew for each commit.
 * Of those on Spark, the ``essential`` ones run.
 * All other tests run.
+
+``pytest --patience 4`` waits four times as long for what must come, on a machine that is busy.
 """
 
 from __future__ import annotations
@@ -53,14 +55,19 @@ def one_jvm() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--quick``."""
+    """Add ``--quick`` and ``--patience``."""
     parser.addoption(
         "--quick", action="store_true", help="leave out what is nightly; explore a sample"
+    )
+    parser.addoption(
+        "--patience", type=float, default=1, metavar="N", help="time limits are N times as long"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decide what the sample is drawn by, for this process and the workers that it starts."""
+    """Decide about sample and patience, for this process and the workers that it starts."""
+    if config.option.patience != 1:
+        os.environ["FLOW_PATIENCE"] = str(config.option.patience)  # `flow_core.testing` reads it
     if config.option.quick:
         os.environ.setdefault("FLOW_SAMPLE", _commit())
 
@@ -86,6 +93,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Skip tests that explore interleavings where Python cannot."""
     if sys.version_info < (3, 12) and item.get_closest_marker("interleave"):
         item.add_marker(pytest.mark.skip(reason="needs sys.monitoring, which Python 3.12 brings"))
+    if (patience := item.config.option.patience) != 1:
+        own = item.get_closest_marker("timeout")
+        limit = own.args[0] if own else item.config.option.timeout or item.config.getini("timeout")
+        item.add_marker(pytest.mark.timeout(patience * float(limit)), append=False)
 
 
 @pytest.hookimpl(tryfirst=True)

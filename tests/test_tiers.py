@@ -96,3 +96,25 @@ def test_without_the_option_all_tests_run_but_those_on_clusters(project: pytest.
 
 def test_a_choice_of_marks_that_speaks_of_clusters_has_them(project: pytest.Pytester) -> None:
     assert collected(project, "-m", "cluster") == ({"test_cluster"}, set())
+
+
+def test_patience_makes_every_time_limit_longer(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        test_limits="""
+        import pytest
+        from flow_core.testing import TIMEOUT_S
+
+        def limit(request):
+            return request.node.get_closest_marker("timeout").args[0]
+
+        @pytest.mark.timeout(30)
+        def test_own(request):
+            assert limit(request) == 120
+
+        def test_common(request):
+            assert limit(request) == 480
+            assert TIMEOUT_S == 20
+        """
+    )
+    options = ("--patience=4", "--numprocesses=1", "test_limits.py")
+    project.runpytest_subprocess(*options).assert_outcomes(passed=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable
 from threading import Event, Thread, current_thread, get_ident
@@ -443,3 +445,21 @@ def test_fused_async_a_conditional_one_is_woken_too() -> None:
     assert subscriber.try_on_next(EMPTY)
     subscriber.on_complete()
     subscriber.assert_result(1, 2)
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [("1", "5.0"), ("4", "20.0"), ("2.5", "12.5")])
+def test_a_busy_machine_gets_more_time(
+    patience: str, seconds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOW_PATIENCE", patience)
+    script = "from flow_core.testing import TIMEOUT_S; print(TIMEOUT_S)"
+    command = [sys.executable, "-c", script]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() == seconds
+
+
+@pytest.mark.parametrize("patience", ["0.5", "inf", "nan", "long", ""])
+def test_a_time_that_is_none_is_refused(patience: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOW_PATIENCE", patience)
+    command = [sys.executable, "-c", "import flow_core.testing"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert f"FLOW_PATIENCE={patience!r} is no number of at least 1" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from threading import Condition, Thread, current_thread, get_ident
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, final
@@ -26,8 +27,23 @@ __all__ = ["TIMEOUT_S", "ConditionalTestSubscriber", "Signal", "TestSubscriber",
 
 T = TypeVar("T")
 
-TIMEOUT_S: Final = 5.0
-"""How long tests wait for what should come at once, in seconds."""
+PATIENCE_VARIABLE: Final = "FLOW_PATIENCE"
+"""The environment variable that says how many times as long tests wait, on a busy machine."""
+
+
+def _patience() -> float:
+    text = os.environ.get(PATIENCE_VARIABLE, "1")
+    try:
+        patience = float(text)
+    except ValueError:
+        patience = 0.0
+    if not 1 <= patience < float("inf"):
+        raise ValueError(f"{PATIENCE_VARIABLE}={text!r} is no number of at least 1")
+    return patience
+
+
+TIMEOUT_S: Final = 5.0 * _patience()
+"""How long tests wait for what should come at once, in seconds; ``FLOW_PATIENCE`` multiplies it."""
 
 SignalName = Literal["on_subscribe", "on_next", "on_error", "on_complete"]
 

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Final, TextIO, TypeAlias, final
 
 from flow_core import testing
+from flow_core.testing import subscriber
 from flow_core.testing.interleave.names import files_of
 from flow_core.testing.interleave.primitives import cooperative
 from flow_core.testing.interleave.report import (
@@ -49,11 +50,11 @@ KIT: Final = {
 """The functions of the testing kit to enter which is a step: where it notes what was signalled."""
 
 MAX_STEPS: Final = 20_000
-TIMEOUT_S: Final = 60.0
-_ALL_TIMEOUT_S: Final = 100.0
+TIMEOUT_S: Final = 12 * subscriber.TIMEOUT_S
+_ALL_TIMEOUT_S: Final = 20 * subscriber.TIMEOUT_S
 _COMMON_BOUND: Final = 2
 """Up to so many preemptions, there is time for all schedules."""
-_STUCK_S: Final = 10.0
+_STUCK_S: Final = 2 * subscriber.TIMEOUT_S
 _COLLECT_EVERY: Final = 512
 
 
