@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructType
 import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.testing import TestPublisher
-from flow_spark import SpoolError
+from flow_spark import SpoolError, _source_stream
 from flow_spark._segment_source import SegmentSource, options
 from flow_spark._segments import Outcome, Segments
 from flow_spark._source_stream import _Feeder, _Settings
@@ -164,7 +164,10 @@ class TestFeeder:
 
         assert until(lambda: spool.end().items == 2)
 
-    def test_one_feeds_at_a_time(self, session: Session, spool: Segments) -> None:
+    def test_one_feeds_at_a_time(
+        self, session: Session, spool: Segments, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_source_stream, "_HANDOVER_S", 0.2)
         first = feeder(session, spool, lambda _: flow.never())
         second = feeder(session, spool, lambda _: flow.never())
         assert not first._thread.is_alive()
