@@ -454,7 +454,8 @@ def test_a_busy_machine_gets_more_time(
     monkeypatch.setenv("FLOW_PATIENCE", patience)
     script = "from flow_core.testing import TIMEOUT_S; print(TIMEOUT_S)"
     command = [sys.executable, "-c", script]
-    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() == seconds
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == seconds
 
 
 @pytest.mark.parametrize("patience", ["0.5", "inf", "nan", "long", ""])
