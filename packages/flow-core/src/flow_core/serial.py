@@ -7,15 +7,20 @@ and does all that is visible; the others return at once, and what they published
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
+from typing import Final
 
 __all__ = ["SerialDrain"]
+
+_LOCKED: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether all see what one thread has stored at once, in the same order, as with a GIL."""
 
 
 class SerialDrain:
     """The base of objects that drain published work, one thread at a time.
 
-    The permit is an entry of a dict: ``pop`` takes it and item assignment gives it back, each
+    The permit is an entry of a dict: ``del`` takes it and item assignment gives it back, each
     atomic under the dict's own lock, with a GIL or without (X02). No wake-up is lost:
 
     * A signaller publishes its work, sets `_missed`, and only then tries to take the permit.
@@ -25,10 +30,12 @@ class SerialDrain:
     Only a drain that starts clears `_missed`. A signaller that reads True after it has published
     may thus leave it at that: a drain that starts later sees its work. (`leave` keeps the flag.)
 
-    A subclass may work under the permit without a drain: pop it, do the work, put it back whatever
+    A subclass may work under the permit without a drain: take it, do the work, put it back whatever
     happens, and signal if `_missed` is set then.
 
-    A `drain` that raises gives the permit back, so that the object stays usable.
+    A `drain` that raises gives the permit back, so that the object stays usable. So does Ctrl-C,
+    whenever it comes: Python looks for signals when a call returns and when a loop jumps back, and
+    neither stands between the permit that is taken and the ``try`` that gives it back.
     """
 
     __slots__ = ("_missed", "_permit")
@@ -45,11 +52,28 @@ class SerialDrain:
         """Make sure that work published before this call is drained, here or by the holder."""
         self._missed = True
         permit = self._permit
-        while self._missed and permit.pop(0, False):
-            self._missed = False
-            try:
+        if _LOCKED and 0 not in permit:  # what `del` would find, without its KeyError
+            return
+        try:
+            del permit[0]
+        except KeyError:
+            return
+        held = True
+        try:
+            while True:
+                self._missed = False
                 self.drain()
-            finally:
+                permit[0] = True
+                held = False
+                if not self._missed:
+                    return
+                try:
+                    del permit[0]
+                except KeyError:
+                    return
+                held = True
+        finally:
+            if held:
                 permit[0] = True
 
     def try_enter(self) -> bool:
@@ -58,7 +82,11 @@ class SerialDrain:
         True obliges the caller to see that `run_entered` runs, or to call `leave`.
         """
         self._missed = True
-        return self._permit.pop(0, False)
+        try:
+            del self._permit[0]
+        except KeyError:
+            return False
+        return True
 
     def leave(self) -> None:
         """Give the permit back without having drained. Pending work waits for the next signal."""
@@ -67,11 +95,20 @@ class SerialDrain:
     def run_entered(self) -> None:
         """Drain with the permit that `try_enter` took, until nothing was missed; then leave."""
         permit = self._permit
-        while True:
-            self._missed = False
-            try:
+        held = True
+        try:
+            while True:
+                self._missed = False
                 self.drain()
-            finally:
                 permit[0] = True
-            if not self._missed or not permit.pop(0, False):
-                return
+                held = False
+                if not self._missed:
+                    return
+                try:
+                    del permit[0]
+                except KeyError:
+                    return
+                held = True
+        finally:
+            if held:
+                permit[0] = True
