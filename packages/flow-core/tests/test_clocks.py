@@ -346,6 +346,16 @@ def test_overdue_runs_follow_at_once_and_none_is_left_out(clock: SystemClock) ->
     assert len(runs) == 8
 
 
+def test_a_periodic_task_that_is_always_overdue_leaves_its_turn_to_others(
+    clock: SystemClock,
+) -> None:
+    busy = clock.schedule_periodically(0, 1e-9, lambda: None)  # each run takes longer
+    task = Task()
+    clock.schedule(0.01, task)
+    task.await_run()
+    busy.dispose()
+
+
 def test_disposed_tasks_do_not_pile_up(clock: SystemClock) -> None:
     for _ in range(10_000):
         clock.schedule(FOREVER_S, Task()).dispose()

@@ -68,8 +68,8 @@ class Clock(Protocol):
         """Run `task` again and again, until the returned handle is disposed of.
 
         Run number `n` is due at ``start + delay_s + n * period_s``, however long the runs before it
-        took and however late they were: there is no drift. What is overdue follows at once; runs
-        never overlap, and none is left out.
+        took and however late they were: there is no drift. What is overdue follows as soon as other
+        tasks that are due have run; runs never overlap, and none is left out.
 
         Args:
             delay_s: seconds up to the first run, as in `schedule`.
@@ -258,10 +258,10 @@ class SystemClock(Clock):
                         "scheduled any more when the program ends"
                     ) from error
                 self._thread = thread
-            self._push(timed)
+            self._push(timed, timed.due)
         return timed
 
-    def _push(self, timed: _Timed) -> None:
+    def _push(self, timed: _Timed, due: float) -> None:
         """Put it into the heap, and wake the thread if it has to wait less long now."""
         heap = self._heap
         if len(heap) >= self._room:
@@ -273,7 +273,7 @@ class SystemClock(Clock):
             heapify(heap)
             self._room = max(_FEW, 2 * len(heap))
             self._changed.notify()  # also for what came before that was one again
-        heappush(heap, (timed.due, next(self._numbers), timed))
+        heappush(heap, (due, next(self._numbers), timed))
         if heap[0][2] is timed:
             self._changed.notify()
 
@@ -290,7 +290,8 @@ class SystemClock(Clock):
         if timed.run():
             with self._changed:
                 if self._thread is threading.current_thread():
-                    self._push(timed)
+                    # What is overdue waits its turn: it would be before all others again and again.
+                    self._push(timed, max(timed.due, self.now()))
         return True
 
     def _next(self) -> _Timed | None:
