@@ -19,6 +19,7 @@ import flow_core as flow
 from flow_core.errors import FlowError, RejectedExecutionError
 from flow_core.testing import (
     ENDINGS,
+    TIMEOUT_S,
     Ending,
     Payloads,
     TestPublisher,
@@ -27,7 +28,14 @@ from flow_core.testing import (
     assert_result,
     observe,
 )
-from flow_ops import FailureHandling, observe_on, on_processes, parallel
+from flow_ops import (
+    FailureHandling,
+    observe_on,
+    on_error_resume,
+    on_processes,
+    parallel,
+    retry,
+)
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +255,48 @@ def test_a_pool_that_was_shut_down_fails_the_flow() -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     observe(flow.range(3).pipe(on_processes(pool)).map(str)).assert_failure(RejectedExecutionError)
+
+
+class Locking(Played):
+    """A pool that holds its lock while it fails and cancels batches, as that of Python 3.12."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        assert self.lock.acquire(timeout=TIMEOUT_S), "deadlock"
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            self.lock.release()
+
+    def break_down(self) -> None:
+        with self.lock:
+            self.refuses = BrokenProcessPool("again")
+            self.fail(BrokenProcessPool("died"))
+
+    def cancel_all(self) -> None:
+        with self.lock:
+            self.refuses = RuntimeError("cannot schedule new futures after shutdown")
+            for future, _ in self.waiting:
+                future.cancel()
+
+
+@pytest.mark.parametrize("end", [Locking.break_down, Locking.cancel_all])
+@pytest.mark.parametrize("again", ["retry", "on_error_resume"])
+def test_a_flow_may_go_on_with_the_pool_that_fails_it(
+    end: Callable[[Locking], None], again: str
+) -> None:
+    pool, seen = Locking(), TestSubscriber[str]()
+    work = flow.range(9).pipe(on_processes(pool, batch=1, max_concurrency=4)).map(str)
+    flow_again = work.pipe(retry(1) if again == "retry" else on_error_resume(lambda _: work))
+    flow_again.subscribe(seen)
+    pool.run()
+    end(pool)
+    seen.await_terminal()
+    assert seen.items == ["0"]
+    assert isinstance(seen.error, (BrokenProcessPool, RejectedExecutionError))
 
 
 def test_batches_that_the_pool_drops_fail_the_flow(played: Played) -> None:

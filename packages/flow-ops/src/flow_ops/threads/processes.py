@@ -9,6 +9,7 @@ import traceback
 from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import lru_cache
+from threading import Thread
 from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar, final
 
@@ -66,6 +67,7 @@ def on_processes(
     wait; what `flat_map_iterable` makes of an item crosses as a whole.
     Thread: results come on the thread on which the pool hears of its workers, or on that of the
     upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes long.
+    That the pool has failed comes on a thread of its own.
     A flow that is cancelled cancels the batches that have not begun.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
     Errors: what a stage raises comes after the results before it, with the worker's traceback as a
@@ -348,7 +350,7 @@ class OnProcesses(Coordinator[R]):
         last: Future[_Outcome] = Future()
         last.set_exception(error)
         self._under_way.append(last)
-        last.add_done_callback(self._heard)
+        self.signal()  # looks at it after this
 
     def _submitted(self, batch: bytes) -> Future[_Outcome]:
         try:
@@ -361,7 +363,26 @@ class OnProcesses(Coordinator[R]):
                 "pool before it is shut down"
             ) from error
 
-    def _heard(self, _: object) -> None:
+    def _heard(self, future: Future[_Outcome]) -> None:
+        """A batch has results, has failed, or was dropped by the pool."""
+        try:
+            if self.over or self._under_way[0] is not future:
+                return  # it is looked at with the one before it
+        except IndexError:  # by another thread, just now
+            return
+        if not future.cancelled() and future.exception() is None:
+            self._look()
+            return
+        # From Python 3.12 on, a pool holds its lock while it fails or cancels batches, and what is
+        # signalled now may submit to that pool: a retry does. A thread of its own may wait for that
+        # lock, and for whatever else a retry does; the clock's may not, and others serve a loop.
+        # It takes one thread, once in the life of a flow.
+        try:
+            Thread(target=self._look, name="flow-on-processes", daemon=True).start()
+        except RuntimeError:  # no thread can start any more: the process ends
+            self._look()
+
+    def _look(self) -> None:
         try:
             self.signal()
         except BaseException as error:
