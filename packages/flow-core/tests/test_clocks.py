@@ -307,7 +307,7 @@ def test_even_a_hook_that_raises_does_not_end_the_thread(
 
     reported: list[object] = []
     monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_value))
-    error, last = ValueError("of the hook"), Task()
+    error, last = MemoryError("of the hook"), Task()
 
     def hook(_: BaseException) -> None:
         raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from threading import Event, Thread
@@ -162,21 +163,53 @@ def test_each_function_of_a_chain_gets_what_the_one_before_has_made() -> None:
     assert chain.call is None
 
 
-def test_an_error_of_one_function_leaves_the_hook_as_it_was() -> None:
+def test_what_a_function_of_a_hook_raises_is_logged_and_the_next_one_is_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     hook: Hook[int] = Hook("test")
     seen: list[int] = []
+    error = ValueError("mine")
 
     def fail(_: int) -> None:
-        raise ValueError("mine")
+        raise error
 
     hook.add("fail", fail)
     hook.add("note", seen.append)
     assert hook.call is not None
-    with pytest.raises(ValueError, match="mine"):
-        hook.call(1)
+    hook.call(1)
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("flow", logging.ERROR)
+    assert record.getMessage() == "a function of the hook test raised: mine"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
     hook.remove("fail")
     hook.call(2)
-    assert seen == [2]
+    assert seen == [1, 2]
+
+
+def test_what_is_fatal_comes_out_of_a_hook() -> None:
+    hook: Hook[BaseException] = Hook("test")
+
+    def fail(error: BaseException) -> None:
+        raise error
+
+    hook.add("fail", fail)
+    assert hook.call is not None
+    for error in (KeyboardInterrupt(), SystemExit(), MemoryError()):
+        with pytest.raises(type(error)):
+            hook.call(error)
+
+
+def test_a_hook_that_raises_for_an_item_that_waits_is_called_for_the_others() -> None:
+    seen: list[int] = []
+
+    def fail(item: int) -> None:
+        seen.append(item)
+        raise OSError("cannot close")
+
+    with hooks.dropped_items.scoped("test", fail):
+        hooks.drop_waiting(deque([1, 2, 3]))
+    assert seen == [1, 2, 3]
 
 
 # -- on_assembly

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
+from flow_core.errors import throw_if_fatal
+
 if TYPE_CHECKING:
     from flow_core.flow import Flow
     from flow_core.protocols import CoreSubscriber
@@ -124,10 +126,7 @@ class _Keyed(Generic[T, R]):
 
     def _refold(self) -> None:
         functions = tuple(self._functions.values())
-        if len(functions) < 2:
-            self.call = functions[0] if functions else None
-        else:
-            self.call = self._folded(functions)
+        self.call = self._folded(functions) if functions else None
 
     @abstractmethod
     def _folded(self, functions: tuple[Callable[[T], R], ...]) -> Callable[[T], R]:
@@ -137,6 +136,9 @@ class _Keyed(Generic[T, R]):
 @final
 class Hook(_Keyed[T, object]):
     """Functions that are all called, in the order of their keys' insertion, with each value.
+
+    What one of them raises is logged, with its traceback, and the next one is called: whoever drops
+    something has other things to do. What is fatal propagates.
 
     Args:
         name: what it is called in messages.
@@ -151,9 +153,17 @@ class Hook(_Keyed[T, object]):
     __slots__ = ()
 
     def _folded(self, functions: tuple[Callable[[T], object], ...]) -> Callable[[T], object]:
+        name = self.name
+
         def call_all(value: T) -> None:
             for function in functions:
-                function(value)
+                try:
+                    function(value)
+                except BaseException as raised:
+                    throw_if_fatal(raised)
+                    _log.error(
+                        "a function of the hook %s raised: %s", name, raised, exc_info=raised
+                    )
 
         return call_all
 
@@ -178,6 +188,9 @@ class Chain(_Keyed[T, T]):
     __slots__ = ()
 
     def _folded(self, functions: tuple[Callable[[T], T], ...]) -> Callable[[T], T]:
+        if len(functions) == 1:
+            return functions[0]
+
         def call_each(value: T) -> T:
             for function in functions:
                 value = function(value)
@@ -241,7 +254,11 @@ dropped_items: Final[Hook[object]] = Hook("dropped_items")
 
 
 def drop_error(error: BaseException) -> None:
-    """Hand `error` to the `dropped_errors` hook; without one it is logged, never lost."""
+    """Hand `error` to the `dropped_errors` hook; without one it is logged, never lost.
+
+    Raises:
+        BaseException: what a function of the hook raises, if it is fatal; `drop_item` does so, too.
+    """
     call = dropped_errors.call
     if call is not None:
         call(error)
