@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, as_completed, wait
+from functools import partial
 from itertools import count
 from threading import Event, Thread
 from typing import Any
@@ -31,6 +32,7 @@ from flow_core.testing import (
     TestSubscriber,
     Violation,
     assert_result,
+    race,
 )
 
 
@@ -395,6 +397,31 @@ def test_an_asynchronous_generator_can_be_fed_by_a_flow() -> None:
 
 
 # -- futures
+
+
+def test_a_cancelled_future_wakes_those_who_wait_for_several() -> None:
+    before, after = flow.never().to_future(), flow.never().to_future()
+    assert before.cancel()
+    assert wait([before], timeout=TIMEOUT_S).not_done == set()
+    thread = Thread(target=after.cancel)
+    thread.start()
+    assert {*as_completed([before, after], timeout=TIMEOUT_S)} == {before, after}
+    thread.join(TIMEOUT_S)
+
+
+def test_a_future_is_cancelled_while_its_flow_ends(drops: Drops) -> None:
+    for error in (None, FailureError()):
+        for _ in range(50):
+            source = TestPublisher[int]()
+            future = Flow(source).to_future()
+            source.next(1)
+            race(future.cancel, source.complete if error is None else partial(source.error, error))
+            assert wait([future], timeout=TIMEOUT_S).done == {future}
+            if error is None:
+                assert future.cancelled() or future.result() == 1
+            else:
+                assert future.cancelled() or future.exception() is error
+    assert set(drops.take_errors()) <= {error}
 
 
 def test_to_future_gives_the_only_item() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
@@ -34,8 +34,10 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
 
     def _resolved(self, future: Future[T]) -> None:
         subscription, self._subscription = self._subscription, None
-        if future.cancelled() and subscription is not None:
-            subscription.cancel()
+        if future.cancelled():
+            future.set_running_or_notify_cancel()  # those who wait() for several of them hear of it
+            if subscription is not None:
+                subscription.cancel()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if self._subscription is not None or self._future.done():
@@ -59,16 +61,19 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
         self.on_error(TooManyItemsError("the flow has more than the one item of its future"))
 
     def on_error(self, error: BaseException, /) -> None:
-        if not self._future.done() and self._future.set_running_or_notify_cancel():
+        try:
             self._future.set_exception(error)
-        else:
+        except InvalidStateError:  # it is done, or was cancelled just now
             hooks.drop_error(error)
 
     def on_complete(self) -> None:
         if self._item is None:
             self.on_error(NoItemError("the flow completed without an item for its future"))
-        elif not self._future.done() and self._future.set_running_or_notify_cancel():
-            self._future.set_result(self._item)
+        else:
+            try:
+                self._future.set_result(self._item)
+            except InvalidStateError:
+                hooks.drop_item(self._item)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
