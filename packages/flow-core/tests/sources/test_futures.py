@@ -204,6 +204,61 @@ def test_a_future_does_not_keep_a_subscriber_that_is_done() -> None:
     assert not future.done()
 
 
+def test_subscriptions_that_were_cancelled_leave_nothing_in_the_future() -> None:
+    future: Future[int] = Future()
+    kept = TestSubscriber[int]()
+    flow.from_future(future).subscribe(kept)
+    callbacks = len(future._done_callbacks)  # type: ignore[attr-defined]
+    made, alive = flow.from_future(future), list[weakref.ref[TestSubscriber[int]]]()
+    for n in range(100):
+        subscriber = TestSubscriber[int]()
+        (made if n % 2 else flow.from_future(future)).subscribe(subscriber)
+        subscriber.cancel()
+        alive.append(weakref.ref(subscriber))
+    del subscriber
+    gc.collect()
+    assert [each() for each in alive] == [None] * 100
+    assert len(future._done_callbacks) == callbacks  # type: ignore[attr-defined]
+    future.set_result(1)
+    kept.assert_result(1)
+
+
+def test_a_subscriber_that_raises_does_not_keep_the_result_from_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    future: Future[int] = Future()
+    made = flow.from_future(future)
+
+    def fail(_: int) -> None:
+        raise MemoryError
+
+    before, after = TestSubscriber[int](), TestSubscriber[int]()
+    made.subscribe(before)
+    made.subscribe(fail)
+    made.subscribe(after)
+    future.set_result(1)
+    before.assert_result(1)
+    after.assert_result(1)
+    assert "MemoryError" in caplog.text
+
+
+def test_a_future_without_attributes_can_be_waited_for() -> None:
+    class Slotted:
+        __slots__ = ("future",)
+
+        def __init__(self) -> None:
+            self.future: Future[int] = Future()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.future, name)
+
+    future, seen = Slotted(), TestSubscriber[int]()
+    given: Any = future
+    flow.from_future(given).subscribe(seen)
+    future.future.set_result(1)
+    seen.assert_result(1)
+
+
 def test_what_is_no_future_is_refused() -> None:
     for wrong in (5, None, len, [1]):
         with pytest.raises(TypeError, match="takes a future, a task or an awaitable"):

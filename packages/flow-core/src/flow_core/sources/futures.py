@@ -6,9 +6,10 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
-from threading import Lock
+from contextlib import suppress
+from threading import RLock
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final, overload
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
 
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
@@ -43,6 +44,55 @@ class _AnyFuture(Protocol):
     ) -> object: ...
 
 
+_WAITING: Final = "__flow_waiting__"
+"""The attribute of a future with its `_Waiting`."""
+
+
+@final
+class _Waiting:
+    """Who waits for a future of `concurrent.futures`, which cannot be told to forget a callback.
+
+    So it gets one, for all. Nobody is forgotten: who waits is added, and then looks whether the
+    future is done; the callback comes when it is done, and looks who was added.
+    """
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[object, Callable[[object], object]] = {}
+
+    def add(self, key: object, resolved: Callable[[object], object], future: _AnyFuture) -> None:
+        """Call `resolved` when `future` is done; at once if it is."""
+        self._waiting[key] = resolved
+        if future.done():
+            self.tell(future)
+
+    def remove(self, key: object) -> None:
+        """Forget who was added by that key, if it was not called."""
+        self._waiting.pop(key, None)
+
+    def tell(self, future: object) -> None:
+        """The future is done."""
+        for key in list(self._waiting):
+            resolved = self._waiting.pop(key, None)
+            if resolved is not None:
+                try:
+                    resolved(future)
+                except BaseException:
+                    self.tell(future)  # it is not the others' affair
+                    raise
+
+
+def _waiting_for(future: _AnyFuture) -> _Waiting:
+    """The one of `future`, or one of its own if that takes no attributes."""
+    waiting = made = _Waiting()
+    with suppress(TypeError):
+        waiting = vars(future).setdefault(_WAITING, made)  # an atomic step: one of several wins
+    if waiting is made:
+        future.add_done_callback(made.tell)
+    return waiting
+
+
 @final
 class FutureSource(Generic[T]):
     """The result of a future, for each subscriber.
@@ -60,7 +110,9 @@ class FutureSource(Generic[T]):
     ) -> None:
         self._name = type(future).__name__
         self._cancel = cancel
-        self._lock = Lock()
+        self._lock = RLock()
+        """Held while the awaitable is started. A finaliser that subscribes within, at the one
+        moment when the awaitable is taken and the future is not there, is told that it failed."""
         self._trace: TracebackType | None = None
         self._loop = loop
         self._future: _AnyFuture | None = None
@@ -117,7 +169,11 @@ class FutureSource(Generic[T]):
             return
         if waited is not None:
             emitter.on_cancel(lambda: in_loop(home, lambda: waited.remove_done_callback(resolved)))
-        in_loop(home, lambda: future.add_done_callback(resolved))
+            in_loop(home, lambda: waited.add_done_callback(resolved))
+        else:
+            waiting = _waiting_for(future)
+            waiting.add(emitter, resolved, future)
+            emitter.on_cancel(lambda: waiting.remove(emitter))
 
     def _started(self) -> tuple[_AnyFuture, _Loop | None]:
         """The future, and the loop in which it is waited for, if there is one.
@@ -138,9 +194,9 @@ class FutureSource(Generic[T]):
                 )
             if loop.is_closed():
                 raise closed_loop(repr(self))
+            self._awaitable, self._loop = None, loop
             # The future of another thread's loop, in this thread's loop, too: any thread may wait.
             self._future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
-            self._awaitable, self._loop = None, loop
             return self._future, loop
 
     def _resolve(self, emitter: EmitterSubscription[T], future: _AnyFuture) -> None:
