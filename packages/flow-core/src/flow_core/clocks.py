@@ -22,7 +22,15 @@ from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
 from flow_core.executors import Task
 from flow_core.protocols import Disposable
 
-__all__ = ["AsyncioClock", "Clock", "SystemClock", "check_delay", "check_period", "system_clock"]
+__all__ = [
+    "AsyncioClock",
+    "Clock",
+    "SystemClock",
+    "check_delay",
+    "check_period",
+    "on_clock_thread",
+    "system_clock",
+]
 
 _KEEP_ALIVE_S: Final = 10.0
 _LONGEST_WAIT_S: Final = 3600.0
@@ -197,6 +205,9 @@ class SystemClock(Clock):
     they are as many as the tasks (or 64). A process that is forked starts without tasks; those of
     its parent run there only.
 
+    A task must not block its thread: what blocks for a flow there (``first()``, ``for item in
+    flow``) is refused with BlockingInEventLoopError.
+
     Args:
         keep_alive_s: seconds without a task after which the thread ends.
     """
@@ -222,7 +233,7 @@ class SystemClock(Clock):
         self._changed = threading.Condition()
         self._heap: list[tuple[float, int, _Timed]] = []
         self._room = _FEW
-        self._thread: threading.Thread | None = None
+        self._thread: _ClockThread | None = None
 
     def now(self) -> float:
         """See `Clock.now`."""
@@ -249,7 +260,7 @@ class SystemClock(Clock):
     def _add(self, timed: _Timed) -> _Timed:
         with self._changed:
             if self._thread is None:
-                thread = threading.Thread(target=self._work, name="flow-clock", daemon=True)
+                thread = _ClockThread(self)
                 try:
                     thread.start()
                 except RuntimeError as error:  # the interpreter ends, or there are too many
@@ -276,10 +287,6 @@ class SystemClock(Clock):
         heappush(heap, (due, next(self._numbers), timed))
         if heap[0][2] is timed:
             self._changed.notify()
-
-    def _work(self) -> None:
-        while self._run_next():
-            pass
 
     def _run_next(self) -> bool:
         """Wait for the next task and run it; False if the thread is to end."""
@@ -311,6 +318,26 @@ class SystemClock(Clock):
                 elif not self._changed.wait(self._keep_alive_s) and not self._heap:
                     self._thread = None
         return None
+
+
+@final
+class _ClockThread(threading.Thread):
+    """Runs the tasks of a clock, until there was none for a while."""
+
+    def __init__(self, clock: SystemClock) -> None:
+        super().__init__(name="flow-clock", daemon=True)
+        self.clock = clock
+
+    def run(self) -> None:
+        while self.clock._run_next():
+            pass
+
+
+def on_clock_thread() -> bool:
+    """Whether this thread runs the tasks of a `SystemClock`, which would all wait if it did."""
+    thread = threading.current_thread()
+    # In a process that a task has forked, the clock has no thread, or another one.
+    return isinstance(thread, _ClockThread) and thread.clock._thread is thread
 
 
 _clocks: Final[WeakSet[SystemClock]] = WeakSet()

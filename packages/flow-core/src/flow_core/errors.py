@@ -70,7 +70,7 @@ class ProtocolViolationError(FlowError):
 
 
 class BlockingInEventLoopError(FlowError, RuntimeError):
-    """A blocking call in the thread of a running event loop, which it would stop."""
+    """A blocking call in the thread of an event loop or of all timers, which it would stop."""
 
 
 class NoItemError(FlowError, LookupError):

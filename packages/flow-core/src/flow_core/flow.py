@@ -487,7 +487,7 @@ class Flow(
             prefetch: items requested ahead, refilled at 75 %.
 
         Raises:
-            BlockingInEventLoopError: in the thread of a running event loop.
+            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
         """
         check_prefetch(prefetch)
         if isinstance(self._source, DeferredSource):

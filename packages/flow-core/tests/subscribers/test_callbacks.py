@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
+from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 import flow_core as flow
-from flow_core import UNBOUNDED, BlockingInEventLoopError, Flow, OnErrorNotImplementedError
+from flow_core import (
+    UNBOUNDED,
+    BlockingInEventLoopError,
+    Flow,
+    OnErrorNotImplementedError,
+    system_clock,
+)
 from flow_core.testing import TIMEOUT_S, Drops, TestPublisher, Violation, race
 
 
@@ -142,6 +149,47 @@ def test_waiting_in_a_running_event_loop_is_refused() -> None:
         assert handle.wait(1)
 
     asyncio.run(main())
+
+
+def on_the_clocks_thread(function: Callable[[], object]) -> object:
+    """What `function` raises there, or returns."""
+    result: SimpleQueue[object] = SimpleQueue()
+
+    def task() -> None:
+        try:
+            result.put(function())
+        except Exception as error:
+            result.put(error)
+
+    system_clock().schedule(0, task)
+    return result.get(timeout=TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Flow.first,
+        Flow.last,
+        Flow.single,
+        list,
+        lambda made: next(iter(made)),
+        lambda made: made.subscribe().wait(),
+    ],
+    ids=["first", "last", "single", "list", "for", "wait"],
+)
+def test_blocking_on_the_clocks_thread_is_refused(block: Callable[[Flow[int]], object]) -> None:
+    """Else it would hang for ever, and all timers with it."""
+    refused = on_the_clocks_thread(lambda: block(flow.never()))
+    assert isinstance(refused, BlockingInEventLoopError)
+    assert "all timers" in str(refused)
+    assert "observe_on" in str(refused)
+
+
+def test_what_does_not_have_to_wait_is_allowed_on_the_clocks_thread() -> None:
+    assert on_the_clocks_thread(flow.range(1, 3).first) == 1
+    assert on_the_clocks_thread(lambda: list(flow.range(3))) == [0, 1, 2]
+    assert on_the_clocks_thread(lambda: flow.just(1).subscribe().wait(1)) is True
+    assert on_the_clocks_thread(lambda: flow.never().subscribe().wait(0)) is False
 
 
 def test_all_who_wait_are_woken() -> None:

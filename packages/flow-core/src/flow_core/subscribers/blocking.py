@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from threading import Condition
 from typing import Generic, TypeVar, final
 
+from flow_core.clocks import on_clock_thread
 from flow_core.errors import BlockingInEventLoopError
 from flow_core.protocols import Publisher
 from flow_core.subscribers.queued import QueuedSubscriber
@@ -17,15 +18,21 @@ T = TypeVar("T")
 
 
 def check_may_block(what: str) -> None:
-    """Refuse to block the thread of a running event loop.
+    """Refuse to block the thread of a running event loop, or of a clock.
 
     Raises:
-        BlockingInEventLoopError: if this thread runs an asyncio loop.
+        BlockingInEventLoopError: if this thread runs an asyncio loop, or timers.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return
+        if not on_clock_thread():
+            return
+        raise BlockingInEventLoopError(
+            f"{what} would block the thread that runs all timers, and hang if it waits for one of "
+            "them; use flat_map() or another operator instead of blocking, or run this function "
+            "elsewhere, by observe_on(executor) before it"
+        ) from None
     raise BlockingInEventLoopError(
         f"{what} would block the running event loop; use `async for item in flow`, or await the "
         "only item: `await flow.to_list()`"

@@ -171,7 +171,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             False if `timeout_s` seconds passed before.
 
         Raises:
-            BlockingInEventLoopError: if it had to wait in the thread of a running event loop.
+            BlockingInEventLoopError: if it had to wait in the thread of a running event loop, or
+                of a clock.
         """
         if not self._ended and timeout_s != 0:
             check_may_block("waiting for the end of this flow")
