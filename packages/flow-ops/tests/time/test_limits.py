@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flow_core as flow
+from flow_core.clocks import Clock
 from flow_core.testing import (
     ConditionalTestSubscriber,
     TestPublisher,
@@ -52,6 +53,30 @@ def test_items_up_to_a_time(clock):
     made = cold(SOURCE, clock=clock).flow.pipe(take_until_with_time(14, clock=clock))
     assert_marbles(made, "-a-b|", clock=clock)  # which ends at 14
     assert_marbles(made, "|", clock=clock)
+
+
+class Stopped(Clock):
+    """A clock that does not know the time, and says so by raising."""
+
+    def __init__(self):
+        self.error = OSError("no time")
+
+    def now(self):
+        raise self.error
+
+    def schedule(self, delay_s, task, /):
+        raise AssertionError
+
+    def schedule_periodically(self, delay_s, period_s, task, /):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("operator", [take_until_with_time, skip_until_with_time])
+def test_a_clock_that_fails_is_an_error_of_the_flow(operator):
+    clock, source, seen = Stopped(), TestPublisher(), TestSubscriber()
+    flow.Flow(source).pipe(operator(1, clock=clock)).subscribe(seen)
+    seen.assert_failure(clock.error)
+    assert not source.subscribed or source.cancelled
 
 
 def test_items_from_a_time_on(clock):

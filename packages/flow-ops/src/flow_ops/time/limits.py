@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from typing import TypeVar, final
 
-from flow_core import hooks
+from flow_core import defer, hooks
 from flow_core.clocks import Clock
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.flow import Flow
@@ -107,13 +107,11 @@ def take_until_with_time(time_s: float, *, clock: Clock | None = None) -> Operat
         ValueError: if `time_s` is less than 0, or NaN.
     """
     end_s = checked_delay(time_s, "the time")
-    telling = checked_clock(clock)
+    end = _at(end_s, checked_clock(clock))
     return coordinated(
         "take_until_with_time",
         seconds(end_s),
-        lambda flow, downstream, label: TakeUntil(
-            flow, timer(max(0.0, end_s - telling.now()), clock=telling), downstream, label
-        ),
+        lambda flow, downstream, label: TakeUntil(flow, end, downstream, label),
     )
 
 
@@ -129,14 +127,17 @@ def skip_until_with_time(time_s: float, *, clock: Clock | None = None) -> Operat
         ValueError: if `time_s` is less than 0, or NaN.
     """
     start_s = checked_delay(time_s, "the time")
-    telling = checked_clock(clock)
+    start = _at(start_s, checked_clock(clock))
     return coordinated(
         "skip_until_with_time",
         seconds(start_s),
-        lambda flow, downstream, label: SkipUntil(
-            flow, timer(max(0.0, start_s - telling.now()), clock=telling), downstream, label
-        ),
+        lambda flow, downstream, label: SkipUntil(flow, start, downstream, label),
     )
+
+
+def _at(time_s: float, clock: Clock) -> Flow[int]:
+    """One item when `clock` shows that time. It is asked by each subscriber, and may fail then."""
+    return defer(lambda: timer(max(0.0, time_s - clock.now()), clock=clock))
 
 
 def take_last_with_time(
