@@ -113,8 +113,20 @@ def test_who_finds_no_room_leaves_those_after_it() -> None:
 
 @pytest.mark.checklist("X10")
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
-def test_what_is_fatal_anywhere_is_told_to_nobody(kind: type[BaseException]) -> None:
+def test_what_is_fatal_anywhere_is_told_of_but_not_told(kind: type[BaseException]) -> None:
     error, subscriber = kind(), Owned()
     leave(error, subscriber, object())
+    tell_left(error)
+    (told,) = subscriber.errors
+    assert isinstance(told, FlowError)
+    assert told.__cause__ is error
+    assert kind.__name__ in str(told)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
+def test_nobody_is_told_of_what_is_heard_elsewhere(kind: type[BaseException]) -> None:
+    error, subscriber = kind(), Owned()
+    leave(error, subscriber, object())
+    tell_left(error, heard=True)
     tell_left(error)
     assert subscriber.errors == []

@@ -220,26 +220,35 @@ def _belongs(subscriber: object, owner: object) -> bool:
     return subscriber is owner or getattr(subscriber, "owner", None) is owner
 
 
-def tell_left(error: BaseException) -> None:
-    """Signal that the stack was full to the subscribers that this has left without an end.
+def tell_left(error: BaseException, *, heard: bool = False) -> None:
+    """Signal a fatal `error` to the subscribers that it has left without an end.
 
-    For the bottom of a thread of an executor or a clock, before `error` is raised on. A subscriber
-    that finds the stack too short for its signal leaves those after it, which are told from here.
-    A KeyboardInterrupt and its like are never signalled (X10).
+    For the bottom of a thread of an executor or a clock, before `error` is raised on: those who
+    wait elsewhere would wait for ever. A subscriber that finds the stack too short for its signal
+    leaves those after it, which are told from here. What ends a thread or the program is never
+    signalled itself (X10): it is the cause of a FlowError.
+
+    Args:
+        error: what has come to the bottom.
+        heard: whether it goes on to who has caused it, so that what ends a program needs no signal.
     """
     if _is_deep():
         return  # whoever is at the bottom does so
     left = _left_by(error)
-    if isinstance(error, _FATAL):
-        if left is not None:
-            left.waiting, left.owners = [], []  # a future may keep the error, but no flow by it
-        return
-    while left is not None and left.waiting:
+    told = error
+    if left is not None and left.waiting and isinstance(error, _FATAL):
+        if heard:
+            left.waiting, left.owners = [], []
+            return
+        told = FlowError(f"the task that ran this flow was ended by {type(error).__name__}")
+        told.__cause__ = error
+    while left is not None:
+        # A future may keep the error, but no flow by it.
         waiting, left.waiting, left.owners = left.waiting, [], []
         again: BaseException | None = None
         for one in waiting:
             try:
-                one.on_error(error)
+                one.on_error(told)
             except BaseException as raised:
                 again = raised
         left = None if again is None else _left_by(again)

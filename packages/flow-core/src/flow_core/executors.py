@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from threading import Thread
+from threading import Thread, get_ident
 from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
 
 from flow_core import hooks
@@ -101,13 +101,15 @@ class ScheduledTask:
         on_dropped: told if the executor will never run it; not if it was cancelled.
     """
 
-    __slots__ = ("_cancelled", "_executor", "_future", "_pending")
+    __slots__ = ("_cancelled", "_executor", "_future", "_pending", "giver")
 
     def __init__(self, task: Task, on_dropped: OnDropped | None = None) -> None:
         self._pending = [(task, on_dropped)]
         self._future: TaskFuture | None = None
         self._executor = ""
         self._cancelled = False
+        self.giver = get_ident()
+        """The thread that gives it to an executor just now, in which it may run inline."""
 
     def __call__(self) -> None:
         """Run the task, unless it has run or was cancelled."""
@@ -118,7 +120,7 @@ class ScheduledTask:
         try:
             task()
         except BaseException as error:
-            tell_left(error)  # nobody else hears of it here
+            tell_left(error, heard=self.giver == get_ident())
             raise
 
     def cancel(self) -> bool:
@@ -255,6 +257,7 @@ class _SubmitRunner:
                 raise  # it has run, inline: this is what the task itself raised
             throw_if_fatal(error)
             raise _refusal(self._name, error) from error
+        scheduled.giver = 0
         scheduled.attach(future, self._name)
         return scheduled
 
@@ -290,6 +293,7 @@ class _CallRunner:
                 raise  # it has run, inline: this is what the task itself raised
             throw_if_fatal(error)
             raise _refusal(self._name, error) from error
+        scheduled.giver = 0
         return scheduled
 
     def __repr__(self) -> str:

@@ -12,7 +12,12 @@ import pytest
 
 import flow_core as flow
 from flow_core import EMPTY, UNBOUNDED, CoreSubscriber, Emitter, Flow, Fusion, Subscription
-from flow_core.errors import MissingBackpressureError, NoneItemError, ProtocolViolationError
+from flow_core.errors import (
+    FlowError,
+    MissingBackpressureError,
+    NoneItemError,
+    ProtocolViolationError,
+)
 from flow_core.protocols import QueueSubscription
 from flow_core.sources.emitter import OVERFLOWS, Overflow
 from flow_core.testing import (
@@ -103,11 +108,15 @@ def test_a_fatal_error_of_the_function_propagates(overflow: Overflow) -> None:
     assert closed == ["closed"]
 
 
-def test_a_fatal_error_is_not_emitted_but_raised() -> None:
+def test_a_fatal_error_is_told_of_and_raised() -> None:
     emitter, subscriber, _ = kept()
+    error = SystemExit()
     with pytest.raises(SystemExit):
-        emitter.error(SystemExit())
-    subscriber.assert_not_terminated()
+        emitter.error(error)
+    subscriber.assert_failure(FlowError)
+    assert subscriber.error is not None
+    assert subscriber.error.__cause__ is error
+    assert "was ended by SystemExit" in str(subscriber.error)
 
 
 @each_policy

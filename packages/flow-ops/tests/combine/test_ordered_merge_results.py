@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.errors import MissingBackpressureError, RejectedExecutionError
+from flow_core.errors import FlowError, MissingBackpressureError, RejectedExecutionError
 from flow_core.testing import (
     TestPublisher,
     TestSubscriber,
@@ -514,7 +514,9 @@ def test_a_fatal_error_goes_to_who_runs_the_task(steps, record, source, fatal):
     source.send(1)
     with pytest.raises(fatal):
         steps.run()
-    assert recorder.ends == []
+    (told,) = recorder.ends
+    assert isinstance(told, FlowError)
+    assert isinstance(told.__cause__, fatal)
     assert source.cancels == 1
     assert recorder.subscription._permit, "the permit is lost"
 

@@ -12,9 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 import flow_core as flow
-from flow_core import RejectedExecutionError
+from flow_core import FlowError, RejectedExecutionError
 from flow_core.executors import as_runner
-from flow_ops import observe_on
+from flow_core.testing import TIMEOUT_S
+from flow_ops import interval, merge, observe_on, parallel, subscribe_on
 from flow_ops.threads.observe_on import ObserveOnSource
 
 
@@ -224,8 +225,10 @@ def test_a_fatal_error_propagates_and_ends_the_flow(steps, record, source, dropp
     with pytest.raises(fatal):
         steps.run()
     assert source.cancels == 1
-    assert (seen.items, seen.ends, dropped.errors) == ([1], [], [])
-    assert dropped.items == [2]
+    assert (seen.items, dropped.errors, dropped.items) == ([1], [], [2])
+    (told,) = seen.ends
+    assert isinstance(told, FlowError)
+    assert isinstance(told.__cause__, fatal)
     source.send(3)
     assert steps.run() == 0
 
@@ -251,8 +254,37 @@ def test_a_fatal_error_that_a_future_would_swallow_is_reported(pool, record, sou
     source.send(1)
     assert source.cancelled.wait(20)
     pool.submit(int).result(20)
-    assert [type(error) for error in dropped.errors] == [SystemExit]
-    assert seen.ends == []
+    (fatal,) = dropped.errors
+    assert isinstance(fatal, SystemExit)
+    (told,) = seen.ends
+    assert isinstance(told, FlowError)
+    assert told.__cause__ is fatal
+
+
+@pytest.mark.parametrize("fatal", [MemoryError, SystemExit])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda pool, fail: flow.range(3).pipe(observe_on(pool)).map(fail),
+        lambda pool, fail: flow.range(3).pipe(subscribe_on(pool)).map(fail),
+        lambda pool, fail: flow.range(3).pipe(parallel(2)).run_on(pool).map(fail).sequential(),
+        lambda pool, fail: merge(flow.never(), flow.range(3).pipe(observe_on(pool)).map(fail)),
+        lambda _, fail: interval(0.001).map(fail),
+    ],
+    ids=["observe_on", "subscribe_on", "parallel", "merge", "interval"],
+)
+def test_who_waits_elsewhere_is_told_what_ended_the_task(made, fatal, dropped):
+    error = fatal("too much")
+
+    def fail(_: int) -> int:
+        raise error
+
+    with ThreadPoolExecutor(2) as pool:
+        failure = made(pool, fail).to_future().exception(TIMEOUT_S)
+    assert isinstance(failure, FlowError)
+    assert failure.__cause__ is error
+    assert fatal.__name__ in str(failure)
+    assert error in dropped.errors
 
 
 def test_a_downstream_that_raises_in_on_subscribe_cancels_the_upstream(steps, record, source):

@@ -108,8 +108,9 @@ def test_a_fatal_poll_propagates(steps, record, fused):
     upstream.flow.pipe(observe_on(steps)).subscribe(seen := record())
     with pytest.raises(KeyboardInterrupt):
         steps.run()
-    assert (seen.items, seen.ends) == ([1], [])
-    assert (upstream.cancels, upstream.clears) == (1, 1)
+    (told,) = seen.ends
+    assert isinstance(told.__cause__, KeyboardInterrupt)
+    assert (seen.items, upstream.cancels, upstream.clears) == ([1], 1, 1)
 
 
 @pytest.mark.checklist("F43", "O17")

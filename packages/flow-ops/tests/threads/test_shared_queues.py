@@ -259,8 +259,9 @@ def test_a_fatal_poll_of_a_shared_queue_propagates(steps, record):
     upstream.flow.pipe(observe_on(steps)).subscribe(seen := record())
     with pytest.raises(KeyboardInterrupt):
         steps.run()
-    assert (seen.items, seen.ends) == ([], [])
-    assert (upstream.cancels, upstream.clears) == (1, 1)
+    (told,) = seen.ends
+    assert isinstance(told.__cause__, KeyboardInterrupt)
+    assert (seen.items, upstream.cancels, upstream.clears) == ([], 1, 1)
 
 
 @pytest.mark.checklist("F12", "F14", "F43")

@@ -10,7 +10,14 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import MissingBackpressureError, NoneItemError, late_fusion, throw_if_fatal
+from flow_core.errors import (
+    FlowError,
+    MissingBackpressureError,
+    NoneItemError,
+    is_fatal,
+    late_fusion,
+    throw_if_fatal,
+)
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -55,6 +62,7 @@ class Emitter(Generic[T_contra]):
 
         Raises:
             TypeError: if `error` is no exception.
+            BaseException: `error`, if it is fatal; the flow fails with a FlowError that it caused.
         """
 
     @abstractmethod
@@ -271,7 +279,11 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         """See `Emitter.error`."""
         if not isinstance(error, BaseException):
             raise TypeError(f"{self._label}: error() takes an exception, not {error!r}")
-        throw_if_fatal(error)
+        if is_fatal(error):
+            failure = FlowError(f"{self._label} was ended by {type(error).__name__}")
+            failure.__cause__ = error
+            self._end(failure)  # those who wait elsewhere are told, too
+            raise error
         if not self._end(error):
             hooks.drop_error(error)
 
