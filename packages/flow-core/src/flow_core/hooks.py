@@ -19,11 +19,12 @@ from flow_core.errors import throw_if_fatal
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
-    from flow_core.protocols import CoreSubscriber
+    from flow_core.protocols import CoreSubscriber, Subscription
 
 __all__ = [
     "Chain",
     "Hook",
+    "cancel",
     "debug",
     "debugging",
     "drop_error",
@@ -273,6 +274,18 @@ def drop_item(item: object) -> None:
         call(item)
     else:
         _log.debug("an item that no subscriber will receive: %r", item)
+
+
+def cancel(subscription: Subscription) -> None:
+    """Cancel `subscription`. What that raises goes to `dropped_errors`, unless it is fatal.
+
+    Whoever lets go of an upstream has others to let go of, and a downstream to tell.
+    """
+    try:
+        subscription.cancel()
+    except BaseException as error:
+        throw_if_fatal(error)
+        drop_error(error)
 
 
 def drop_waiting(queue: deque[Any]) -> None:

@@ -117,7 +117,7 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         """See `Subscription.cancel`."""
         self._release()
         if self._upstream is not None:
-            self._upstream.cancel()
+            hooks.cancel(self._upstream)
 
     def _release(self) -> CoreSubscriber[Any] | None:
         """Let go of the subscriber (§3.13), and return it."""

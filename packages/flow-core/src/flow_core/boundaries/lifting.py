@@ -240,7 +240,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
             )
             self._done = True
             if self._upstream is not None:
-                self._upstream.cancel()
+                hooks.cancel(self._upstream)
         self.signal()
 
     def on_error(self, error: BaseException, /) -> None:
@@ -284,7 +284,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         if bad is not None:
             self._close()
             self._bad = bad
-            upstream.cancel()
+            hooks.cancel(upstream)
         elif self._requested == UNBOUNDED:
             return
         else:
@@ -299,7 +299,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         self._downstream = None
         self._close()
         if self._upstream is not None:
-            self._upstream.cancel()
+            hooks.cancel(self._upstream)
         self.signal()
 
     def _close(self) -> None:
@@ -356,7 +356,7 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         over = self._downstream is None
         self._downstream = None
         if not self._done and self._upstream is not None:
-            self._upstream.cancel()
+            hooks.cancel(self._upstream)
         self._close()
         self._discard()
         throw_if_fatal(error)

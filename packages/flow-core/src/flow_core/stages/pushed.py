@@ -268,7 +268,7 @@ class StageSubscriber(
             # A stage has ended the flow, and a later one waits for demand to emit its result.
             self._paused = self._done = self._again = True
             if self._upstream is not None:
-                self._upstream.cancel()
+                hooks.cancel(self._upstream)
         elif not self._gate.cancelled:
             self._left = loop.send(GRANT)
 
@@ -303,7 +303,7 @@ class StageSubscriber(
             self._bad = bad
             self._gate.cancelled = True
             if upstream is not None:
-                upstream.cancel()
+                hooks.cancel(upstream)
             self.signal()
             return
         with self._lock:
@@ -352,7 +352,7 @@ class StageSubscriber(
         if not self._gate.cancelled:
             self._gate.cancelled = True
             if upstream is not None:
-                upstream.cancel()
+                hooks.cancel(upstream)
         self._downstream = None
         self.signal()
 
@@ -448,7 +448,7 @@ class StageSubscriber(
         """A stage has ended the flow, and a later one waits for demand to emit its rest."""
         self._done = True
         if self._upstream is not None:
-            self._upstream.cancel()
+            hooks.cancel(self._upstream)
         hooks.drop_waiting(self._inbox)
 
     def _taken_error(self) -> BaseException:
@@ -504,7 +504,7 @@ class StageSubscriber(
         upstream = self._upstream
         downstream = self._release()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         if downstream is not None:
             downstream.on_error(
                 MissingBackpressureError(
@@ -521,7 +521,7 @@ class StageSubscriber(
             self._cancelled()
             return
         if self._upstream is not None and not self._done:
-            self._upstream.cancel()
+            hooks.cancel(self._upstream)
         downstream = self._release()
         try:
             if downstream is not None:
@@ -535,7 +535,7 @@ class StageSubscriber(
 
     def _raised(self, error: BaseException) -> None:
         if self._upstream is not None and not self._done:
-            self._upstream.cancel()
+            hooks.cancel(self._upstream)
         thrown, self._thrown = self._thrown, None
         downstream = self._release()
         try:
@@ -642,7 +642,7 @@ class StageSubscriber(
         self._downstream = self._loop = self._fused = None
         self._gate.cancelled = True
         if self._upstream is not None:
-            self._upstream.cancel()  # a stage may have ended the flow before its upstream does
+            hooks.cancel(self._upstream)  # a stage may have ended the flow before its upstream does
         self._gate.close()
 
     def _poll_shared(self, out: list[R]) -> R | Empty:
@@ -686,7 +686,7 @@ class StageSubscriber(
     def _give_up(self, upstream: QueueSubscription[Any]) -> None:  # Any: see subscribe_stages
         """The poll fails: who polls will signal that, and cancel, too (F46)."""
         self._release()
-        upstream.cancel()
+        hooks.cancel(upstream)
 
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`."""

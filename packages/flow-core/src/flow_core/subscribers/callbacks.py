@@ -162,7 +162,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         self._end()
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
-            subscription.cancel()
+            hooks.cancel(subscription)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Block until the flow has ended or was disposed.

@@ -57,7 +57,7 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
             self._item = item
             return
         if self._subscription is not None:
-            self._subscription.cancel()
+            hooks.cancel(self._subscription)
         self.on_error(TooManyItemsError("the flow has more than the one item of its future"))
 
     def on_error(self, error: BaseException, /) -> None:

@@ -93,7 +93,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         if len(queue) >= self._prefetch:
             hooks.drop_item(item)
             if self._subscription is not None:
-                self._subscription.cancel()
+                hooks.cancel(self._subscription)
             self.on_error(  # what waits still comes before it
                 MissingBackpressureError(
                     f"the flow sent more than the {self._prefetch} items that were requested"
@@ -158,7 +158,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         """Cancel the flow and forget what waits."""
         self._cancelled = True
         if self._subscription is not None:
-            self._subscription.cancel()
+            hooks.cancel(self._subscription)
         hooks.drop_waiting(self.queue)
         self._drop_errors()
 

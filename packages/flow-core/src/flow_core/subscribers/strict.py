@@ -77,7 +77,7 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
         except BaseException as error:
             self._done = True
             if self._subscription is not None:
-                self._subscription.cancel()
+                hooks.cancel(self._subscription)
             self._drop(error)
 
     def on_error(self, error: BaseException, /) -> None:

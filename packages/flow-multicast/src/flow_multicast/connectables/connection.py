@@ -268,7 +268,7 @@ class Seat(CoreSubscriber[R], Generic[R]):
             self.connection = None
         self._leave()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     # -- from the processor
 
@@ -515,7 +515,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             upstream, self.upstream = self.upstream, None
         self._processor = None
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self._owner.ended(self._connection, None)
 
     # -- from the connection
@@ -534,7 +534,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             if isinstance(processor, Plug):
                 processor.pull()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self.signal()
 
     def drain(self) -> None:

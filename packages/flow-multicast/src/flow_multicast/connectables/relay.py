@@ -54,7 +54,7 @@ class Relay(CoreSubscriber[T], Generic[T]):
         """Tell the downstream of an error that is not the upstream's."""
         upstream = self._upstream
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self.on_error(error)
 
     def statistics(self) -> Statistics:
@@ -113,7 +113,7 @@ class Relay(CoreSubscriber[T], Generic[T]):
         """See `Subscription.cancel`."""
         upstream = self._upstream
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self._release(cancelled=True)
 
     def _release(self, *, cancelled: bool) -> CoreSubscriber[T] | None:

@@ -172,7 +172,7 @@ class _Feed(CoreSubscriber[T], Generic[T]):
             self._processor = None
             upstream, self._upstream = self._upstream, None
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
@@ -189,7 +189,7 @@ class _Feed(CoreSubscriber[T], Generic[T]):
             processor, self._processor = self._processor, None
             upstream, self._upstream = self._upstream, None
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         if processor is not None:
             processor.on_error(DisconnectedError(f"{self._label}: its selected flow is over"))
 

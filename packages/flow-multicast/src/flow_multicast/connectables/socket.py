@@ -81,7 +81,7 @@ class Socket(SerialDrain, Generic[T, R]):
                 self._current, self._upstream = plug, upstream
                 owed = self._outstanding
         if owed < 0:
-            upstream.cancel()
+            hooks.cancel(upstream)
         elif first:
             self._processor.on_subscribe(_Wire(self))
         elif owed:
@@ -138,7 +138,7 @@ class Socket(SerialDrain, Generic[T, R]):
             self._current = None
             upstream, self._upstream = self._upstream, None
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
@@ -188,7 +188,7 @@ class _Wire(Subscription):
         """See `Subscription.cancel`."""
         socket = self._socket()
         if socket is not None:
-            socket.cancel()
+            hooks.cancel(socket)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""

@@ -663,7 +663,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             )
         )
         if ended and upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     def _end(self, error: BaseException | None) -> bool:
         """Accept no more, and tell all subscribers; False if that was done before."""

@@ -642,7 +642,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             "a back-pressure operator before it, or feed it by offer(), which says when it is full"
         )
         if self._end(error) and self._upstream is not None:
-            self._upstream.cancel()
+            hooks.cancel(self._upstream)
 
     # -- the drain
 
@@ -863,7 +863,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._done = True
         upstream, fused = self._upstream, self._fused
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         if fused is not None:
             fused.clear()
         self._terminate()
@@ -890,7 +890,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._upstream = self._fused = None
         self._discard()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     def _abandon(self) -> None:
         """All have left, and `ref_count` says that this is the end (M40, M42)."""
@@ -904,7 +904,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._upstream = self._fused = None
         self._discard()
         if not ended:
-            upstream.cancel()
+            hooks.cancel(upstream)
         if fused is not None:
             fused.clear()
 

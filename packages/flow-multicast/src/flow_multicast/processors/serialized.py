@@ -194,7 +194,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
             )
         )
         if ended and upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     def _end(self, error: BaseException | None) -> bool:
         with self._lock:

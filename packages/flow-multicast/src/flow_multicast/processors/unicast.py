@@ -373,7 +373,7 @@ class UnicastProcessor(
         )
         if self._finish(error):
             if upstream is not None:
-                upstream.cancel()
+                hooks.cancel(upstream)
             self.signal()
 
     def _finish(self, error: BaseException | None, *, failed: bool = False) -> bool:
@@ -393,7 +393,7 @@ class UnicastProcessor(
             self._done = True
             on_terminate, self._on_terminate = self._on_terminate, None
         if failed and upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         if on_terminate is not None:
             try:
                 on_terminate()

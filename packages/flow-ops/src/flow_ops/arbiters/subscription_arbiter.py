@@ -154,7 +154,7 @@ class SubscriptionArbiter(Subscription):
                 replaced, self._current = self._current, subscription
             outstanding = self._outstanding
         if replaced is not None and self._cancel_on_replace:
-            replaced.cancel()
+            hooks.cancel(replaced)
         if subscription is None:
             return
         if cancelled:
@@ -168,4 +168,4 @@ class SubscriptionArbiter(Subscription):
             self._cancelled = True
             current, self._current = self._current, None
         if current is not None:
-            current.cancel()
+            hooks.cancel(current)

@@ -93,7 +93,7 @@ class BufferedInput(PolledInput[T]):
             hooks.drop_item(item)
             upstream = self.upstream  # read once: a cancel takes it away
             if upstream is not None:
-                upstream.cancel()
+                hooks.cancel(upstream)
             self.on_error(overflow(owner.label, self.prefetch))
 
     def poll(self) -> T | Empty:
@@ -162,4 +162,4 @@ class BufferedInput(PolledInput[T]):
         upstream = self.owner.forget(self)
         self._queue = None
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)

@@ -242,7 +242,7 @@ class Coordinator(SerialDrain, Generic[R]):
             gone.gone = True
             gone.cut()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     def post(self, handler: Callable[[T], object], argument: T, drop: _Drop = None) -> None:
         """Have `handler(argument)` run with the permit, after what was posted before.
@@ -468,7 +468,7 @@ class Coordinator(SerialDrain, Generic[R]):
             self._inputs = {}  # not before: to have no input left is to be complete
             self._missed = True  # whoever has the permit cleans up
         for upstream in upstreams:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     # -- for inputs
 

@@ -127,7 +127,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         try:
             downstream.on_subscribe(rail)
         except BaseException:
-            rail.cancel()
+            hooks.cancel(rail)
             raise
         rail.opened()
         with self._lock:
@@ -158,7 +158,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             if not refused:
                 self.upstream = upstream
         if refused:
-            upstream.cancel()  # §2.5, or no rail is left
+            hooks.cancel(upstream)  # §2.5, or no rail is left
             return
         if isinstance(subscription, QueueSubscription):
             # A subscription says nothing about the type of its items: the source's.
@@ -190,7 +190,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             self.signal()
         else:
             hooks.drop_item(item)
-            upstream.cancel()
+            hooks.cancel(upstream)
             self.on_error(overflow(self.label, self._prefetch))
 
     @property
@@ -283,7 +283,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
     def _cancel_upstream(self) -> None:
         upstream = self.upstream  # read once: a cancel takes it away
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
 
     def _finish(self) -> None:
         """Give all rails the end."""
@@ -303,7 +303,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             self._source = None
             upstream, self.upstream = self.upstream, None
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         items = self._items
         if items is not None:
             items.close()

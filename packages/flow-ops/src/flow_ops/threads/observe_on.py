@@ -334,7 +334,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             return
         upstream = self._upstream
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self.on_error(overflow(self._label, self._prefetch, who="the upstream"))
 
     def on_error(self, error: BaseException, /) -> None:
@@ -379,7 +379,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             self._bad = bad
             self._halt = True
             self._room = 0
-            upstream.cancel()
+            hooks.cancel(upstream)
         elif self._shared or self._requested == UNBOUNDED:
             return  # who polls has its demand in its own hands
         else:
@@ -397,7 +397,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             return
         self._over()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         with self._lock:
             handle, self._handle = self._handle, None
         if handle is not None and handle.cancel():
@@ -452,7 +452,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         lost = self._error
         self._over()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self.run_entered()
         if lost is not None:
             hooks.drop_error(lost)
@@ -468,7 +468,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             leave(error, self._downstream, self)
         self._over()
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self.run_entered()
 
     def _over(self) -> None:
@@ -619,7 +619,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         if fatal:
             leave(error, before, self)
         self._over()
-        upstream.cancel()
+        hooks.cancel(upstream)
         self._discard()
         if fatal:
             raise error
@@ -630,7 +630,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         fused, self._fused = self._fused, None
         if fused is not None:
             if self._shared:
-                fused.cancel()  # the downstream may be polling, and only who polls may clear
+                hooks.cancel(fused)  # the downstream may be polling, and only who polls may clear
             else:
                 fused.clear()
         hooks.drop_waiting(self._queue)

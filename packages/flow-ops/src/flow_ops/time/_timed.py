@@ -173,7 +173,7 @@ class NewestInput(PolledInput[T], Generic[T, V]):
             blamed = owner.blame(error)
             upstream = self.upstream
             if upstream is not None:
-                upstream.cancel()
+                hooks.cancel(upstream)
             self.on_error(blamed)
             return
         self._newest.append((item, made))

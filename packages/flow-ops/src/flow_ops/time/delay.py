@@ -254,7 +254,7 @@ class _Arriving(Input[T], Generic[T]):
         given = owner._emitted  # read first: it only grows, while fewer wait
         if len(owner.waiting) >= owner._requested - given:
             hooks.drop_item(item)
-            upstream.cancel()
+            hooks.cancel(upstream)
             self.on_error(overflow(owner.label))
             return
         owner.waiting.append((owner.due_s(), item))

@@ -260,7 +260,7 @@ class _Selecting(Input[T]):
             failed = mapper.failed(error)
             upstream = self.upstream
             if upstream is not None:
-                upstream.cancel()
+                hooks.cancel(upstream)
             self.on_error(failed)
             return
         owner.post(self._take, (item, made), _drop_taken)

@@ -175,7 +175,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         else:
             hooks.drop_item(item)
             if self._upstream is not None:
-                self._upstream.cancel()
+                hooks.cancel(self._upstream)
             self.on_error(overflow(self._mapper.label, self._prefetch, who="the upstream"))
 
     @property
@@ -233,9 +233,9 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
             self.gate.cancelled = True
         upstream = self._upstream
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         if running is not None:
-            running.cancel()
+            hooks.cancel(running)
 
     # -- signals from the inner flow
 

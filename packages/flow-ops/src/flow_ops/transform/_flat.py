@@ -237,7 +237,7 @@ class MergedInput(Input[R]):
         hooks.drop_item(item)
         upstream = self.upstream
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self.on_error(overflow(owner.label, owner.prefetch))
 
     def _end(self, error: BaseException | None) -> None:

@@ -325,7 +325,7 @@ class Outer(Input[T], Generic[T, R]):
     def _stop(self, error: BaseException) -> None:
         upstream = self.upstream
         if upstream is not None:
-            upstream.cancel()
+            hooks.cancel(upstream)
         self.on_error(error)
 
     def _end(self, error: BaseException | None) -> None:

@@ -255,7 +255,7 @@ class Rest(SerialDrain, Generic[T]):
         if head is not None and not self._is_over:
             upstream = head.upstream  # read once: a cancel takes it away
             if upstream is not None:
-                upstream.cancel()
+                hooks.cancel(upstream)
             head.on_error(overflow(head.owner.label, who="the upstream"))
 
     def end(self, error: BaseException | None) -> None:
