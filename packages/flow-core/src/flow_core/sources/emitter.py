@@ -135,6 +135,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         "_heeds",
         "_label",
         "_lock",
+        "_negotiable",
         "_overflow",
         "_queue",
         "_requested",
@@ -168,6 +169,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._fused = False
+        self._negotiable = False
+        """Nobody has asked for fusion, and on_subscribe runs."""
         self._actions: list[Callable[[], object]] | None = []
         self._cancel_actions: list[Callable[[], object]] | None = []
         self._teller: _Teller | None = None
@@ -180,6 +183,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         downstream = self._downstream
         # The permit is held, so that nothing is signalled before on_subscribe has returned.
         if downstream is not None and self.try_enter():
+            self._negotiable = True
             try:
                 downstream.on_subscribe(self)
             except BaseException:
@@ -187,6 +191,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
                 self._downstream = None
                 self.leave()
                 raise
+            self._negotiable = False
             self.run_entered()
 
     # -- the emitter's end
@@ -514,8 +519,9 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: ASYNC, when asked, if there is a buffer."""
-        if self._fused or self._requested:
+        if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
+        self._negotiable = False
         if not mode & Fusion.ASYNC or self._overflow != "buffer":
             return Fusion.NONE
         self._fused = True

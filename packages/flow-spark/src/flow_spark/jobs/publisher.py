@@ -316,7 +316,7 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: SYNC, for whoever polls on an executor."""
-        if self._fused is not None or self._requested:
+        if self._open or self._fused is not None or self._requested:
             raise late_fusion()
         if self._exact or not (mode & Fusion.SYNC and mode & Fusion.THREAD_BOUNDARY):
             return Fusion.NONE
