@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
-from threading import Lock
+from math import inf
+from threading import Lock, get_ident
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
@@ -43,6 +45,13 @@ T = TypeVar("T")
 _BATCH: Final = 1 << 29
 """Items to poll at a time when nothing has to be requested after so many."""
 
+_FEW: Final = 4
+_MANY: Final = 1 << 10
+"""After so many items, first and later, a task looks how long it has run."""
+
+_TURN_S: Final = 0.1
+"""After so many seconds it gives its thread back, and another one follows."""
+
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 _NO_QUEUE: Final[deque[Any]] = deque(maxlen=0)  # Any: it never holds an item
@@ -63,15 +72,16 @@ def observe_on(
     >>> pool.shutdown()
 
     The order of items is kept, and they come one at a time, however many threads the executor has.
-    A task is submitted when there is work and none is pending; it goes on while there are items and
-    demand for them.
+    A task is submitted when there is work and none is pending. It goes on while there are items and
+    demand for them, for a tenth of a second, after which it submits the next one: so other tasks of
+    the executor have their turn, and a pool can be shut down.
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
     were delivered; what the downstream requests decides only when they are delivered (O04).
     Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
     when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
-    further item follows (O26). With unbounded demand a task may go on as long as the flow, and an
-    event loop does nothing else meanwhile: there, subscribe with a prefetch, or use ``async for``.
+    further item follows (O26). An event loop does nothing else for the tenth of a second that a
+    task may take: there, subscribe with a prefetch, or use ``async for``.
     An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
     thread that signalled, the upstream's or the requester's; if the executor took the task and
     drops it later, on a thread of its own (O30).
@@ -187,6 +197,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         "_emitted",
         "_error",
         "_fused",
+        "_giver",
         "_halt",
         "_handle",
         "_label",
@@ -203,7 +214,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         "_runner",
         "_shared",
         "_started",
+        "_turn_ends",
         "_upstream",
+        "_yields",
     )
 
     def __init__(
@@ -253,6 +266,12 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         """The last run that has begun on the executor."""
         self._handle: ScheduledTask | None = None
         """The task of run `_run`, as long as it has not begun."""
+        self._giver = 0
+        """The thread that gives this to the executor just now, in which it may run inline."""
+        self._turn_ends = inf
+        """When the task that runs gives its thread back, though items wait."""
+        self._yields = False
+        """It has done so; another task goes on."""
 
     # -- signals from the upstream
 
@@ -418,6 +437,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             self.run_entered()  # nothing to deliver any more, only to empty (O28)
             return
         self._run = run = self._run + 1  # no other thread does this: the permit is held
+        self._giver = get_ident()
         try:
             handle = self._runner.execute(self, self._reject)
         except RejectedExecutionError as error:
@@ -427,6 +447,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             # Fatal, or out of a drain that has run inline.
             self._abandon(error)
             raise
+        finally:
+            self._giver = 0
         if self._started >= run:
             return  # it has begun, so that there is nothing to cancel
         # The task may begin right now, end, and give the permit back, and a later run may be
@@ -444,7 +466,13 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         with self._lock:
             self._started = self._run
             self._handle = None
+        # What runs inline has no thread to give back, and would be ever deeper in the stack.
+        inline = self._giver == get_ident()
+        self._turn_ends = inf if inline else time.monotonic() + _TURN_S
         self.run_entered()
+        if self._yields:
+            self._yields = False
+            self._schedule()
 
     def _reject(self, error: RejectedExecutionError) -> None:
         """The executor refuses or drops the task, which holds the permit: end the flow (O30)."""
@@ -485,6 +513,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         if downstream is None or upstream is None:
             if self._cancelled or not self._left:
                 self._discard()
+        elif self._yields:
+            return  # in the task that follows
         elif self._shared:
             self._wake(downstream, upstream)
         else:
@@ -518,10 +548,11 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         emitted, consumed = self._emitted, self._consumed
         ended = empty = False
         failure: BaseException | None = None
-        while not (self._halt or empty or failure):
+        few = _FEW
+        while not (self._halt or empty or failure or self._yields):
             done = self._done  # read before the items: what came before the end waits by then
             requested = self._requested
-            batch = limit - consumed
+            batch = min(limit - consumed, few)
             if requested != UNBOUNDED:
                 batch = min(batch, requested - emitted)
                 if not batch:
@@ -563,6 +594,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
                         upstream.request(limit)
                     except BaseException as error:
                         failure = error
+            few = min(few + few, _MANY)
+            if not (empty or failure or self._halt):
+                self._yields = time.monotonic() >= self._turn_ends
         self._emitted, self._consumed = emitted, consumed
         if failure is not None:
             try:
