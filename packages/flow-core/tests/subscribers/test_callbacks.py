@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -16,10 +17,12 @@ import flow_core as flow
 from flow_core import (
     UNBOUNDED,
     BlockingInEventLoopError,
+    Emitter,
     Flow,
     OnErrorNotImplementedError,
     system_clock,
 )
+from flow_core.subscribers import blocking, callbacks, queued
 from flow_core.testing import TIMEOUT_S, Drops, TestPublisher, Violation, race
 
 
@@ -190,6 +193,52 @@ def test_what_does_not_have_to_wait_is_allowed_on_the_clocks_thread() -> None:
     assert on_the_clocks_thread(lambda: list(flow.range(3))) == [0, 1, 2]
     assert on_the_clocks_thread(lambda: flow.just(1).subscribe().wait(1)) is True
     assert on_the_clocks_thread(lambda: flow.never().subscribe().wait(0)) is False
+
+
+def waits_by_handle() -> tuple[Callable[[], object], Callable[[], object]]:
+    emitters: list[Emitter[int]] = []
+    handle = flow.create(emitters.append).subscribe()
+    return handle.wait, emitters[0].complete
+
+
+def waits_in_a_loop() -> tuple[Callable[[], object], Callable[[], object]]:
+    emitters: list[Emitter[int]] = []
+
+    def push(emitter: Emitter[int]) -> None:
+        emitters.append(emitter)
+        emitter.next(1)
+
+    items = iter(flow.create(push))
+    assert next(items) == 1
+    return lambda: list(items), emitters[0].complete
+
+
+@pytest.mark.parametrize("made", [waits_by_handle, waits_in_a_loop])
+def test_a_signal_handler_may_end_the_flow_at_any_bytecode_of_waiting(
+    interruption: Callable[..., Any],
+    made: Callable[[], tuple[Callable[[], object], Callable[[], object]]],
+) -> None:
+    files = {callbacks.__file__, blocking.__file__, queued.__file__, threading.__file__}
+    number, woken = 0, True
+    while woken:
+        number += 1
+        wait, end = made()
+        ending = interruption(files, number, end)
+
+        def run(wait: Any = wait, ending: Any = ending) -> None:
+            with ending:
+                wait()
+
+        thread = Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(1)
+        woken = not thread.is_alive()
+        if not woken:  # it blocks before it comes to as many bytecodes
+            assert not ending.happened, f"it hangs when the flow ends before {number}"
+            end()
+            thread.join(TIMEOUT_S)
+            assert not thread.is_alive()
+    assert number > 10
 
 
 def test_all_who_wait_are_woken() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from threading import Condition
+from queue import SimpleQueue
 from typing import Generic, TypeVar, final
 
 from flow_core.clocks import on_clock_thread
@@ -60,28 +60,32 @@ def iterate_blocking(source: Publisher[T], prefetch: int) -> Iterator[T]:
 
 @final
 class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
-    """Takes items from any thread and wakes one that blocks."""
+    """Takes items from any thread and wakes one that blocks.
+
+    The bell may ring before it is waited for: in a finaliser or a signal handler of the thread that
+    is about to wait, too. `SimpleQueue.put` may be called there at any point, and takes no lock.
+    """
 
     operator = "for"
 
-    __slots__ = ("_ready",)
+    __slots__ = ("_bell",)
 
     def __init__(self, prefetch: int) -> None:
         super().__init__(prefetch)
-        self._ready = Condition()
+        self._bell: SimpleQueue[None] = SimpleQueue()
 
     def _wake(self) -> None:
-        with self._ready:
-            self._ready.notify()
+        self._bell.put(None)
 
     def _drop(self, error: BaseException) -> None:
         """Forget it. Who leaves a loop does not hear what lay ahead, as with any iterator."""
 
     def wait(self) -> None:
         """Block until an item waits, or the flow has ended."""
-        queue = self.queue
-        with self._ready:
-            self._waits = True
-            while not queue and not self._done:
-                self._ready.wait()
-            self._waits = False
+        queue, bell = self.queue, self._bell
+        while not bell.empty():
+            bell.get()  # it rang for what was taken meanwhile
+        self._waits = True
+        while not queue and not self._done:
+            bell.get()
+        self._waits = False

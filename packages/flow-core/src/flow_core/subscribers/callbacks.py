@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Lock
+from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Final, Generic, TypeVar, final
+from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
@@ -17,10 +17,6 @@ from flow_core.subscribers.blocking import check_may_block
 __all__ = ["CallbackSubscriber"]
 
 T = TypeVar("T")
-
-
-_waiting: Final = Lock()
-"""Held while a subscriber gets its event, so that all who wait get the same."""
 
 
 def _ignore(_: object) -> None:
@@ -41,9 +37,9 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
     __slots__ = (
         "__weakref__",
+        "_bells",
         "_consumed",
         "_ended",
-        "_event",
         "_limit",
         "_on_complete",
         "_on_error",
@@ -70,7 +66,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             self._prefetch = check_prefetch(prefetch)
             self._limit = replenish_limit(prefetch)
         self._ended = False
-        self._event: Event | None = None
+        self._bells: list[SimpleQueue[None]] = []
+        """The first one rings at the end for who waits, who has it ring again for the next one."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""
@@ -144,8 +141,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             hooks.drop_error(raised)
         finally:
             self._ended = True  # as _end, which would cost a call
-            if self._event is not None:
-                self._event.set()
+            for bell in self._bells:
+                bell.put(None)
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`: the user's function failed, so the flow has."""
@@ -176,10 +173,18 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         """
         if not self._ended and timeout_s != 0:
             check_may_block("waiting for the end of this flow")
-        with _waiting:
-            event = self._event = self._event or Event()
-        # The flag is set before the event is looked for, and looked at after the event is there.
-        return self._ended or event.wait(timeout_s)
+        bells = self._bells
+        if not bells:
+            bells.append(SimpleQueue())  # another thread may do so, too: the first one counts
+        # The flag is set before the bells are looked for, and looked at after the bell is there.
+        # To ring takes no lock: a signal handler may dispose of this at any point of the waiting.
+        if not self._ended:
+            try:
+                bells[0].get(timeout=None if timeout_s is None else max(0, timeout_s))
+            except Empty:
+                return self._ended
+            bells[0].put(None)
+        return True
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
@@ -198,8 +203,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
     def _end(self) -> None:
         self._ended = True
-        if self._event is not None:
-            self._event.set()
+        for bell in self._bells:
+            bell.put(None)
 
     def __enter__(self) -> CallbackSubscriber[T]:
         return self
