@@ -10,8 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+import flow_core as flow
 from flow_core import RejectedExecutionError, hooks
 from flow_core.executors import as_runner
+from flow_ops import observe_on
 
 
 @pytest.mark.checklist("O02", "O23")
@@ -266,3 +268,29 @@ def test_an_event_loop_is_no_executor_but_its_method_is():
 def test_is_shown_by_the_name_of_the_executor(pool):
     assert repr(as_runner(pool)) == "ThreadPoolExecutor"
     assert "call_soon" in repr(as_runner(asyncio.BaseEventLoop.call_soon_threadsafe))
+
+
+class Bare:
+    """An executor whose ``submit`` returns nothing."""
+
+    def __init__(self) -> None:
+        self.tasks = []
+
+    def submit(self, task, /):
+        self.tasks.append(task)
+
+
+def test_an_executor_that_returns_no_future_runs_tasks_all_the_same(record):
+    executor, seen = Bare(), record()
+    flow.range(10).hide().pipe(observe_on(executor, prefetch=2)).subscribe(seen)
+    while executor.tasks:
+        executor.tasks.pop()()
+    assert (seen.items, seen.ends, seen.wrong) == (list(range(10)), [None], [])
+
+
+def test_a_task_without_a_future_can_be_cancelled():
+    executor, ran = Bare(), []
+    handle = as_runner(executor).execute(lambda: ran.append(1))
+    assert handle.cancel() is True
+    executor.tasks.pop()()
+    assert ran == []

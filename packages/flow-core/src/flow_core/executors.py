@@ -258,7 +258,8 @@ class _SubmitRunner:
             throw_if_fatal(error)
             raise _refusal(self._name, error) from error
         scheduled.giver = 0
-        scheduled.attach(future, self._name)
+        if hasattr(future, "add_done_callback"):  # else nothing tells when it drops a task
+            scheduled.attach(future, self._name)
         return scheduled
 
     def __repr__(self) -> str:
