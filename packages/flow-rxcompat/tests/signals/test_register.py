@@ -9,7 +9,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import NoneItemError
-from flow_core.protocols import Subscriber, Subscription
+from flow_core.protocols import Disposable, Subscriber, Subscription
 from flow_core.testing import Drops, TestSubscriber
 from flow_rxcompat.agera import TestLoop, observables
 from flow_rxcompat.signals import (
@@ -297,6 +297,47 @@ def test_many_handles_as_one() -> None:
     assert (removed, handles.disposed) == ([0, 1], True)
     handles.add(Removable(lambda: removed.append(2)))
     assert removed == [0, 1, 2]
+
+
+class Looked(Disposable):
+    """A handle that counts how often it is asked whether it has ended."""
+
+    looks = 0
+
+    def __init__(self, handles: Removables | None = None) -> None:
+        self.handles = handles
+        self.ended = False
+
+    @property
+    def disposed(self) -> bool:
+        Looked.looks += 1
+        if self.handles is not None:  # no lock is held: another one may be added
+            handles, self.handles = self.handles, None
+            handles.add(Looked())
+        return self.ended
+
+    def dispose(self) -> None:
+        self.ended = True
+
+
+def test_handles_are_looked_at_now_and_then_and_those_that_have_ended_are_not_kept() -> None:
+    handles, made = Removables(), [Looked() for _ in range(1000)]
+    Looked.looks = 0
+    for each in made:
+        handles.add(each)
+    assert Looked.looks < 3 * len(made)
+    for each in made:
+        each.ended = True
+    for _ in range(3000):
+        ended = Looked()
+        ended.ended = True
+        handles.add(ended)
+    assert len(handles._handles) < 3000
+    handles.add(Looked(handles))
+    for _ in range(3000):
+        handles.add(Looked())
+    handles.remove()
+    assert len(handles._handles) == 0
 
 
 def test_all_of_many_handles_are_removed_though_some_of_them_raise() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import final
+from typing import Final, final
 
 from flow_core.protocols import Disposable
 from flow_rxcompat.agera.loops import current_loop, loop_needed
@@ -12,6 +13,9 @@ from flow_rxcompat.agera.protocols import Observable as AgeraObservable
 from flow_rxcompat.agera.protocols import UpdatableLike
 
 __all__ = ["Removable", "Removables", "register_with"]
+
+_FEW: Final = 16
+"""So many handles are kept without a look whether they have ended."""
 
 
 @final
@@ -97,27 +101,39 @@ class Removables(Disposable):
     two
     """
 
-    __slots__ = ("__weakref__", "_handles", "_lock")
+    __slots__ = ("__weakref__", "_handles", "_removed", "_room")
 
     def __init__(self, *handles: Disposable) -> None:
-        self._lock = Lock()
-        self._handles: list[Disposable] | None = [*handles]
+        self._handles = deque(handles)
+        self._room = _FEW
+        self._removed = False
 
     def add(self, handle: Disposable, /) -> None:
         """Remove `handle`, too; at once if the others were removed already."""
-        with self._lock:
-            handles = self._handles
-            if handles is not None:
-                # Those that have ended need not be kept.
-                handles[:] = [each for each in handles if not each.disposed]
-                handles.append(handle)
-                return
-        handle.dispose()
+        handles = self._handles
+        handles.append(handle)
+        if len(handles) > self._room:
+            self._clear_away()
+        # `remove` sets the flag before it takes the handles: one of both sees the other.
+        if self._removed:
+            self.remove()
+
+    def _clear_away(self) -> None:
+        """Those that have ended need not be kept."""
+        handles = self._handles
+        for _ in range(len(handles)):
+            try:
+                each = handles.popleft()
+            except IndexError:  # another thread removes them
+                break
+            if not each.disposed:
+                handles.append(each)
+        self._room = max(_FEW, 2 * len(handles))
 
     @property
     def disposed(self) -> bool:
         """See `Disposable.disposed`."""
-        return self._handles is None
+        return self._removed
 
     def remove(self) -> None:
         """End all registrations. Idempotent.
@@ -126,10 +142,14 @@ class Removables(Disposable):
             BaseException: what a handle raises, when all are removed.
             BaseExceptionGroup: if several do.
         """
-        with self._lock:
-            handles, self._handles = self._handles, None
+        self._removed = True
+        handles = self._handles
         errors: list[BaseException] = []
-        for handle in handles or ():
+        while handles:
+            try:
+                handle = handles.popleft()
+            except IndexError:  # another thread was faster
+                break
             try:
                 handle.dispose()
             except BaseException as error:
