@@ -47,6 +47,11 @@ BROKEN = (  # what Spark stands on
     "packages/flow-spark/tests/cluster/test_kafka.py",
     "tests/faults/test_jvm.py",
 )
+STREAMS = (  # of Spark, on clusters
+    *(f"packages/flow-spark/tests/cluster/test_{name}.py" for name in ("keys", "soak", "spool")),
+    "packages/flow-spark/tests/cluster/test_streams.py",
+    "packages/flow-spark/tests/out",
+)
 
 ELSEWHERE = ("cli", "interleave", "testing")
 """Tests of a package that the quick tier runs on the newest Python only: commands and kits."""
@@ -396,12 +401,14 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session(tags=["nightly"], **COMMON)
-def spark(session: nox.Session) -> None:
-    """Run flows on clusters, Spark Connect and Kafka, all started here, and break them."""
-    options = ("-m", "cluster", "--timeout=600", *session.posargs)
-    folders = ("packages/flow-spark/tests", "tests/faults/test_jvm.py")
+@nox.parametrize("part", [nox.param(part, id=part) for part in ("flows", "streams")])
+def spark(session: nox.Session, part: str) -> None:
+    """Run flows on clusters, Spark Connect and Kafka, all started here; `faults` breaks them."""
+    elsewhere = (f"--ignore={path}" for path in (*STREAMS, *BROKEN))
+    selected = STREAMS if part == "streams" else ("packages/flow-spark/tests", *elsewhere)
     env = {name: os.environ.get(name, value) for name, value in SPARK.items()}
-    in_common(session, "pytest", *folders, *options, env=env)
+    options = ("-m", "cluster", "--timeout=600", *session.posargs)
+    in_common(session, "pytest", *selected, *options, env=env)
 
 
 @nox.session(**COMMON)
