@@ -482,11 +482,16 @@ def test_partitions_take_turns() -> None:
     receiver = BatchReceiver(capacity=8)
     target = receiver.target
     payload = bytes(64 * 1024)
+    connected, waiting = threading.Barrier(4), [threading.Event() for _ in range(4)]
 
     def run(partition: int) -> tuple[int, int]:
         with closing(Push(target, partition, partition)) as push:
-            for _ in range(40):
+            for number in range(40):
                 push.send(Kind.PICKLE, 1, payload)
+                if number == 0:
+                    connected.wait(TIMEOUT_S)
+                else:
+                    waiting[partition].set()
             return push.end(0)
 
     futures = [background(lambda number=number: run(number)) for number in range(4)]
@@ -494,11 +499,12 @@ def test_partitions_take_turns() -> None:
     order: list[int] = []
     while (batch := receiver.next_batch(TIMEOUT_S)) is not None:
         order.append(batch.partition)
+        if len(order) == 4:  # the first one of each
+            assert all(each.wait(TIMEOUT_S) for each in waiting)
 
     assert len(order) == 160
-    # Once all are connected, none is served twice while another one has been waiting for long.
-    middle = order[40:120]
-    assert all(partition in middle for partition in range(4))
+    # All had something to give: none is left aside for long.
+    assert {*order[4:44]} == {0, 1, 2, 3}
 
 
 def test_cancel_wakes_the_reader_and_fails_the_tasks(receiver: BatchReceiver) -> None:
