@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import Flow, RejectedExecutionError
+from flow_core import Flow, FlowError, RejectedExecutionError
 from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
 from flow_ops import flat_map, map_async, observe_on, subscribe_on
 
@@ -177,7 +177,8 @@ def test_a_thread_that_a_fatal_error_kills_ends_its_flow_and_says_so(
     assert [type(error) for error in worker.died_of] == [fatal]
     source.assert_cancelled()
     subscriber.assert_items(1, 2)
-    assert not subscriber.terminated  # it has raised: it gets nothing more
+    assert isinstance(subscriber.error, FlowError)  # it may be waited for
+    assert subscriber.error.__cause__ is worker.died_of[0]
     worker.died_of[0].__traceback__ = None
 
     # Another flow finds out with its first task.

@@ -487,10 +487,18 @@ def test_what_a_conditional_subscriber_drops_costs_no_demand_where_items_take_ef
 
 
 def test_whoever_polls_looks_ahead_and_gets_no_fusion_where_items_take_effect() -> None:
-    recorder = Recorder()
-    subscription = run(FakeJob(Effects(1).batches), recorder, exact=True)
+    answers: list[Fusion] = []
 
-    assert subscription.request_fusion(ON_EXECUTOR) == Fusion.NONE
+    class Polls(Recorder):
+        def on_subscribe(self, subscription: Subscription, /) -> None:
+            super().on_subscribe(subscription)
+            assert isinstance(subscription, QueueSubscription)
+            answers.append(subscription.request_fusion(ON_EXECUTOR))
+
+    recorder = Polls()
+    run(FakeJob(Effects(1).batches), recorder, exact=True)
+
+    assert answers == [Fusion.NONE]
     recorder.link.request(1)
     assert recorder.ended.wait(TIMEOUT_S)
     assert recorder.items == [0]
