@@ -72,9 +72,10 @@ class SerialDrain:
                 except KeyError:
                     return
                 held = True
-        finally:
+        except BaseException:
             if held:
                 permit[0] = True
+            raise
 
     def try_enter(self) -> bool:
         """Take the permit without draining, to hand the drain to an executor.
@@ -109,6 +110,7 @@ class SerialDrain:
                 except KeyError:
                     return
                 held = True
-        finally:
+        except BaseException:
             if held:
                 permit[0] = True
+            raise

@@ -62,7 +62,6 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         "_granted",
         "_lock",
         "_loop",
-        "_negotiable",
         "_pinned",
         "_polls",
         "_program",
@@ -82,8 +81,6 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         self._missed = False
         # Made with the permit taken: nothing is signalled before on_subscribe has returned (§1.9).
         self._permit: dict[int, bool] = {}
-        self._negotiable = True
-        """Nobody has asked for fusion, and on_subscribe runs."""
         self._pinned = pinned
         self._polls = False
         """Fused SYNC, also when the polled loop has ended."""
@@ -116,7 +113,6 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             self.leave()
             self._gate.close()
             raise
-        self._negotiable = False
         self.run_entered()
 
     def request(self, n: int, /) -> None:
@@ -250,9 +246,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: SYNC, when asked."""
-        if not self._negotiable or self._requested or self._bad is not None:
+        # The permit is given back for the first time when on_subscribe has returned.
+        if self._permit or self._polls or self._requested or self._bad is not None:
             raise late_fusion()
-        self._negotiable = False
         if not mode & Fusion.SYNC or self._gate.cancelled:
             return Fusion.NONE
         if mode & Fusion.THREAD_BOUNDARY and self._stays:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from threading import RLock
 from types import TracebackType
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
@@ -17,6 +18,10 @@ from flow_core.subscribers.blocking import check_may_block
 __all__ = ["CallbackSubscriber"]
 
 T = TypeVar("T")
+
+_waiting: Final = RLock()
+"""Held while a subscriber gets its bell, so that all who wait hear the same; also by a signal
+handler of the thread that holds it."""
 
 
 def _ignore(_: object) -> None:
@@ -37,7 +42,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
     __slots__ = (
         "__weakref__",
-        "_bells",
+        "_bell",
         "_consumed",
         "_ended",
         "_limit",
@@ -66,8 +71,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             self._prefetch = check_prefetch(prefetch)
             self._limit = replenish_limit(prefetch)
         self._ended = False
-        self._bells: list[SimpleQueue[None]] = []
-        """The first one rings at the end for who waits, who has it ring again for the next one."""
+        self._bell: SimpleQueue[None] | None = None
+        """It rings at the end for who waits, who has it ring again for the next one."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""
@@ -141,8 +146,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             hooks.drop_error(raised)
         finally:
             self._ended = True  # as _end, which would cost a call
-            for bell in self._bells:
-                bell.put(None)
+            if self._bell is not None:
+                self._bell.put(None)
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """See `CoreSubscriber.on_next_raised`: the user's function failed, so the flow has."""
@@ -173,17 +178,18 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         """
         if not self._ended and timeout_s != 0:
             check_may_block("waiting for the end of this flow")
-        bells = self._bells
-        if not bells:
-            bells.append(SimpleQueue())  # another thread may do so, too: the first one counts
-        # The flag is set before the bells are looked for, and looked at after the bell is there.
-        # To ring takes no lock: a signal handler may dispose of this at any point of the waiting.
+        with _waiting:
+            if self._bell is None:
+                self._bell = SimpleQueue()
+        # The flag is set before the bell is looked for, and looked at after the bell is there. To
+        # ring takes no lock: a signal handler may dispose of this at any point of the waiting.
+        bell = self._bell
         if not self._ended:
             try:
-                bells[0].get(timeout=None if timeout_s is None else max(0, timeout_s))
+                bell.get(timeout=None if timeout_s is None else max(0, timeout_s))
             except Empty:
                 return self._ended
-            bells[0].put(None)
+            bell.put(None)
         return True
 
     def statistics(self) -> Statistics:
@@ -203,8 +209,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
     def _end(self) -> None:
         self._ended = True
-        for bell in self._bells:
-            bell.put(None)
+        if self._bell is not None:
+            self._bell.put(None)
 
     def __enter__(self) -> CallbackSubscriber[T]:
         return self

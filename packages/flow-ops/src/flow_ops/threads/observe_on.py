@@ -45,7 +45,7 @@ T = TypeVar("T")
 _BATCH: Final = 1 << 29
 """Items to poll at a time when nothing has to be requested after so many."""
 
-_FEW: Final = 4
+_FEW: Final = 16
 _MANY: Final = 1 << 10
 """After so many items, first and later, a task looks how long it has run."""
 
@@ -466,9 +466,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         with self._lock:
             self._started = self._run
             self._handle = None
-        # What runs inline has no thread to give back, and would be ever deeper in the stack.
-        inline = self._giver == get_ident()
-        self._turn_ends = inf if inline else time.monotonic() + _TURN_S
+        self._turn_ends = time.monotonic() + _TURN_S
         self.run_entered()
         if self._yields:
             self._yields = False
@@ -548,11 +546,13 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         emitted, consumed = self._emitted, self._consumed
         ended = empty = False
         failure: BaseException | None = None
-        few = _FEW
+        few = left = _FEW
         while not (self._halt or empty or failure or self._yields):
             done = self._done  # read before the items: what came before the end waits by then
             requested = self._requested
-            batch = min(limit - consumed, few)
+            batch = limit - consumed
+            if batch > few:  # noqa: PLR1730 - min() would cost a call
+                batch = few
             if requested != UNBOUNDED:
                 batch = min(batch, requested - emitted)
                 if not batch:
@@ -594,9 +594,14 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
                         upstream.request(limit)
                     except BaseException as error:
                         failure = error
-            few = min(few + few, _MANY)
-            if not (empty or failure or self._halt):
-                self._yields = time.monotonic() >= self._turn_ends
+            left -= taken
+            if left <= 0:
+                if few < _MANY:
+                    few += few
+                left = few
+                # What runs inline has no thread to give back: it would be ever deeper in the stack.
+                if time.monotonic() >= self._turn_ends and self._giver != get_ident():
+                    self._yields = not (failure or self._halt)
         self._emitted, self._consumed = emitted, consumed
         if failure is not None:
             try:
