@@ -58,6 +58,7 @@ class SerialDrain:
             del permit[0]
         except KeyError:
             return
+        # As `run_entered`, which is no call here: Python looks for signals when a call begins, too.
         held = True
         try:
             while True:
