@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, TypeVar, final
 
-from flow_core import Flow
+from flow_core import Flow, hooks
 from flow_core.clocks import Clock, check_delay, system_clock
 from flow_core.demand import check_prefetch
 from flow_core.errors import throw_if_fatal
@@ -263,7 +263,14 @@ class RefCounted(Publisher[T]):
                 stop = self._connectable.detach(connection)
             stop()
 
-        grace.set(self._clock.schedule(self._grace_s, expired))
+        try:
+            timer = self._clock.schedule(self._grace_s, expired)
+        except BaseException as error:
+            throw_if_fatal(error)
+            hooks.drop_error(error)
+            expired()  # or nobody would ever stop it
+        else:
+            grace.set(timer)
 
     @property
     def name(self) -> str:

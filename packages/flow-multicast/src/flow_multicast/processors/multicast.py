@@ -25,6 +25,7 @@ from flow_core.errors import (
     MissingBackpressureError,
     NoneItemError,
     ProtocolViolationError,
+    leave,
     throw_if_fatal,
 )
 from flow_core.introspection import Statistics
@@ -305,6 +306,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         "_ref_count",
         "_refill",
         "_sent",
+        "_stopped",
         "_sync",
         "_terminated",
         "_trace",
@@ -336,6 +338,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
         # What follows belongs to the drain.
         self._terminated = self._abandoned = False
+        self._stopped = False
+        """Something fatal went through, and the members are still to be told."""
         self._trace: TracebackType | None = None
         self._members: dict[_MulticastSubscription[T], None] = {}
         self._conditionals = 0
@@ -616,6 +620,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             raise _none("on_error")
         if self._end(error):
             self.signal()
+        elif self._stopped:  # by what has caused this one; see `leave`
+            self._stopped = False
+            self._error = error
+            self.signal()
         else:
             hooks.drop_error(error)
 
@@ -878,9 +886,14 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             return False
 
     def _stop(self, escaped: BaseException) -> None:
-        """Something fatal passes through: call nobody now, the next drain tells the members."""
+        """Something fatal passes through: call nobody now, the next drain tells the members.
+
+        If it ends a task of an executor or a clock, that drain comes by our `on_error`.
+        """
         if self._terminated:
             return
+        leave(escaped, self, self)
+        self._stopped = True
         error = FlowError(f"{self!r} was stopped in the midst of its work by {escaped!r}")
         with self._lock:
             self._error = self._error or error
@@ -912,6 +925,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """Tell everybody that it has ended; whoever comes later is told by `_reconcile` (M37)."""
         first = not self._terminated
         self._terminated = True
+        self._stopped = False
         self._direct = -1
         self._upstream = self._fused = None
         for line in tuple(self._members):
