@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import CancelledError, as_completed, wait
 from functools import partial
@@ -490,3 +492,26 @@ def test_a_generator_of_the_user_drives_a_flow_lazily() -> None:
     assert made == 0
     assert next(iterator) == "0"
     assert made == 1
+
+
+@pytest.mark.parametrize("wait", ["list(never)", "never.subscribe(print).wait()"])
+def test_who_would_wait_while_the_interpreter_ends_is_told(wait: str) -> None:
+    script = f"""
+import sys
+import flow_core as flow
+
+never = flow.never()
+
+class Late:
+    def __del__(self):
+        try:
+            {wait}
+        except flow.FlowError as error:
+            print(error)
+
+sys.modules["late"] = Late()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], timeout=60, check=True, capture_output=True, text=True
+    )
+    assert ended.stdout.startswith("the interpreter is ending")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Generic, TypeVar, final
 
 from flow_core.clocks import on_clock_thread
-from flow_core.errors import BlockingInEventLoopError
+from flow_core.errors import BlockingInEventLoopError, FlowError
 from flow_core.protocols import Publisher
 from flow_core.subscribers.queued import QueuedSubscriber
 
-__all__ = ["BlockingSubscriber", "check_may_block", "iterate_blocking"]
+__all__ = ["BlockingSubscriber", "check_may_block", "check_others_run", "iterate_blocking"]
 
 T = TypeVar("T")
 
@@ -37,6 +38,19 @@ def check_may_block(what: str) -> None:
         f"{what} would block the running event loop; use `async for item in flow`, or await the "
         "only item: `await flow.to_list()`"
     )
+
+
+def check_others_run() -> None:
+    """Refuse to wait, in a finaliser at the end of the interpreter, for what nothing can send.
+
+    Raises:
+        FlowError: if the interpreter is so far that the other threads stand still.
+    """
+    if sys.is_finalizing():
+        raise FlowError(
+            "the interpreter is ending, and no other thread runs that could go on with this flow; "
+            "end what uses it before, by a context manager or atexit.register()"
+        )
 
 
 def iterate_blocking(source: Publisher[T], prefetch: int) -> Iterator[T]:
@@ -87,5 +101,6 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
             bell.get()  # it rang for what was taken meanwhile
         self._waits = True
         while not queue and not self._done:
+            check_others_run()
             bell.get()
         self._waits = False

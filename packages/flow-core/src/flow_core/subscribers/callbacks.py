@@ -13,7 +13,7 @@ from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import OnErrorNotImplementedError, none_given, throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_core.subscribers.blocking import check_may_block
+from flow_core.subscribers.blocking import check_may_block, check_others_run
 
 __all__ = ["CallbackSubscriber"]
 
@@ -175,6 +175,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         Raises:
             BlockingInEventLoopError: if it had to wait in the thread of a running event loop, or
                 of a clock.
+            FlowError: if it had to wait in a finaliser while the interpreter ends.
         """
         if not self._ended and timeout_s != 0:
             check_may_block("waiting for the end of this flow")
@@ -185,6 +186,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         # ring takes no lock: a signal handler may dispose of this at any point of the waiting.
         bell = self._bell
         if not self._ended:
+            check_others_run()
             try:
                 bell.get(timeout=None if timeout_s is None else max(0, timeout_s))
             except Empty:
