@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, final, overload
 
@@ -14,10 +14,10 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
 from flow_spark._sources import SparkSource, is_on_spark
-from flow_spark.errors import UnsupportedTypeError
+from flow_spark.errors import CheckpointConflictError, UnsupportedTypeError
 from flow_spark.jobs.publisher import JobSource
 from flow_spark.jobs.stream_origin import BatchItems, Deal, EachBatch, MicroBatch, StreamOrigin
-from flow_spark.jobs.streaming import StreamSettings
+from flow_spark.jobs.streaming import StreamJob, StreamSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -162,7 +162,7 @@ def for_each_batch(
         UnsupportedTypeError: when applied to anything else.
     """
 
-    def deal(_: str, batch_id: int, items: BatchItems) -> bool:
+    def deal(_: StreamJob, batch_id: int, items: BatchItems) -> bool:
         action(batch_id, iter(items))
         items.check()
         return True
@@ -175,7 +175,7 @@ class BatchStore(Protocol[C_co]):
 
     @abstractmethod
     def begin(
-        self, subscriber: str, query_id: str, batch_id: int
+        self, subscriber: str, query_id: str, batch_id: int, digest: str
     ) -> AbstractContextManager[C_co | None]:
         """A transaction for one micro-batch.
 
@@ -183,11 +183,17 @@ class BatchStore(Protocol[C_co]):
             subscriber: who deals with it.
             query_id: Spark's id of the query; it goes with the checkpoint.
             batch_id: the number of the micro-batch.
+            digest: what tells its rows from those of another one with the same number.
 
         Returns:
-            A context manager. It gives None if the micro-batch was dealt with before. Otherwise it
-            gives what the subscriber works with; and when its block ends without an error, it
-            commits that work and the number at once, and with an error neither.
+            A context manager. It gives None if this very micro-batch was the last that was dealt
+            with. Otherwise it gives what the subscriber works with; and when its block ends without
+            an error, it commits that work, the number and the digest at once, and with an error
+            nothing.
+
+        Raises:
+            CheckpointConflictError: on entering, if the number is that of the last one and the
+                digest is not, or if the number is smaller.
         """
 
 
@@ -196,9 +202,9 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
     """Keeps the numbers in a SQLite database, in one transaction with what is written there.
 
     >>> store = SqliteBatchStore(":memory:")
-    >>> with store.begin("totals", "query", 7) as db:
+    >>> with store.begin("totals", "query", 7, "digest") as db:
     ...     _ = db.execute("CREATE TABLE totals (amount INTEGER)")
-    >>> with store.begin("totals", "query", 7) as db:
+    >>> with store.begin("totals", "query", 7, "digest") as db:
     ...     print(db)
     None
     >>> store.close()
@@ -207,43 +213,55 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
         path: the database file.
     """
 
-    __slots__ = ("_connection", "_lock")
+    __slots__ = ("_connection", "_lock", "_path")
 
     def __init__(self, path: str | Path) -> None:
+        self._path: Final = str(path)
         # Subscriptions have threads of their own; the lock keeps it to one of them at a time.
         self._connection: Final = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False
         )
         self._connection.execute(
             "CREATE TABLE IF NOT EXISTS flow_batches (subscriber TEXT, query_id TEXT, "
-            "batch_id INTEGER NOT NULL, PRIMARY KEY (subscriber, query_id))"
+            "batch_id INTEGER NOT NULL, digest TEXT, PRIMARY KEY (subscriber, query_id))"
         )
+        with suppress(sqlite3.OperationalError):  # it has this column, but for old ones
+            self._connection.execute("ALTER TABLE flow_batches ADD COLUMN digest TEXT")
         self._lock: Final = threading.Lock()
 
     @contextmanager
     def begin(
-        self, subscriber: str, query_id: str, batch_id: int
+        self, subscriber: str, query_id: str, batch_id: int, digest: str
     ) -> Generator[sqlite3.Connection | None, None, None]:
         """See `BatchStore.begin`; gives the connection, with a transaction begun."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                done = self._connection.execute(
-                    "SELECT 1 FROM flow_batches "
-                    "WHERE subscriber = ? AND query_id = ? AND batch_id >= ?",
-                    (subscriber, query_id, batch_id),
-                ).fetchone()
+                last: tuple[int, str | None] = self._connection.execute(
+                    "SELECT batch_id, digest FROM flow_batches "
+                    "WHERE subscriber = ? AND query_id = ?",
+                    (subscriber, query_id),
+                ).fetchone() or (-1, None)
+                if batch_id < last[0] or (batch_id == last[0] and last[1] not in (None, digest)):
+                    raise CheckpointConflictError(
+                        f"{self!r} has dealt with micro-batch {last[0]} of this query already, and "
+                        f"micro-batch {batch_id} has other rows or comes before it"
+                    )
+                done = batch_id == last[0]
                 yield None if done else self._connection
                 if not done:
                     self._connection.execute(
-                        "INSERT OR REPLACE INTO flow_batches VALUES (?, ?, ?)",
-                        (subscriber, query_id, batch_id),
+                        "INSERT OR REPLACE INTO flow_batches VALUES (?, ?, ?, ?)",
+                        (subscriber, query_id, batch_id, digest),
                     )
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:  # a full disk has rolled it back already
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def __repr__(self) -> str:
+        return f"SqliteBatchStore({self._path!r})"
 
     def close(self) -> None:
         """Close the database."""
@@ -260,6 +278,11 @@ def for_each_batch_once(
 
     The store remembers the last number in one transaction with what the action does. A micro-batch
     that Spark gives again after a crash is recognised by it, and not given to the action.
+
+    A checkpoint and a store belong together. When one of them is restored from a backup, Spark may
+    give other rows under a number that the store knows: the flow fails with
+    `CheckpointConflictError`, and nothing is done. To find that out costs a few small jobs of Spark
+    for each micro-batch, which read the checkpoint.
 
     >>> store = SqliteBatchStore("totals.db")  # doctest: +SKIP
     >>> def add(batch_id: int, amounts, db) -> None:
@@ -284,8 +307,20 @@ def for_each_batch_once(
             one without a checkpoint.
     """
 
-    def deal(query_id: str, batch_id: int, items: BatchItems) -> bool:
-        with store.begin(subscriber, query_id, batch_id) as given:
+    def deal(job: StreamJob, batch_id: int, items: BatchItems) -> bool:
+        digest = job.fingerprint(batch_id)
+        with ExitStack() as transaction:
+            try:
+                given = transaction.enter_context(
+                    store.begin(subscriber, job.query_id(), batch_id, digest)
+                )
+            except CheckpointConflictError as error:
+                raise CheckpointConflictError(
+                    f"the checkpoint {job.checkpoint!r} is older than the store: {error}. So it is "
+                    "when one of them comes from a backup. Nothing was done, and the micro-batch "
+                    "is not committed. Restore both from the same moment, or begin with an empty "
+                    "checkpoint where the store ends"
+                ) from error
             if given is None:
                 return False
             action(batch_id, iter(items), given)

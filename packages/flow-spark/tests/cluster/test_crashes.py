@@ -44,8 +44,8 @@ class Store:
         self.store = store
 
     @contextlib.contextmanager
-    def begin(self, subscriber, query_id, batch_id):
-        with self.store.begin(subscriber, query_id, batch_id) as db:
+    def begin(self, subscriber, query_id, batch_id, digest):
+        with self.store.begin(subscriber, query_id, batch_id, digest) as db:
             yield db
             here("before the store commits", batch_id)
         here("between the store and the acknowledgement", batch_id)

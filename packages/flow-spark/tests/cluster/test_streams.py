@@ -143,7 +143,7 @@ def test_a_micro_batch_whose_action_failed_comes_again_and_one_that_was_done_doe
     assert no_query(place)
     again = list(once)
 
-    with store.begin("reader", "", 0) as db:
+    with store.begin("reader", "", 0, "") as db:
         assert db is not None
         sums = [row[0] for row in db.execute("SELECT amount FROM sums")]
     store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 import flow_core as flow
 from flow_core.testing import TestSubscriber
 from flow_spark import (
+    CheckpointConflictError,
     MicroBatch,
     OrderedOperatorError,
     SqliteBatchStore,
@@ -189,6 +191,43 @@ def test_who_writes_at_the_end_refuses_a_stream_that_has_none(
     with pytest.raises(UnsupportedTypeError, match=r"no end.*write_each.*available-now"):
         endless.done.result(TIMEOUT_S)
     assert until_now.done.result(TIMEOUT_S) == 1
+    assert stopped(spark)
+
+
+def test_a_checkpoint_that_is_older_than_the_store_loses_nothing_in_silence(
+    spark: SparkSession, drop: Drop, tmp_path: Path
+) -> None:
+    state, backup = tmp_path / "state", tmp_path / "backup"
+    store = SqliteBatchStore(tmp_path / "store.db")
+    seen: list[list[int]] = []
+
+    def add(_: int, items: Iterator[int], db: object) -> None:
+        seen.append(sorted(items))
+
+    rows = from_stream(drop.stream(spark), checkpoint=state, trigger="available-now", name="sums")
+    once = rows.pipe(for_each_batch_once(store, add))
+    drop.put([1])
+    list(once)
+    shutil.copytree(state, backup)
+    drop.put([2])
+    list(once)
+
+    shutil.rmtree(state)
+    shutil.copytree(backup, state)
+    again = list(once)
+    shutil.rmtree(state)
+    shutil.copytree(backup, state)
+    (drop.folder / "0001.json").unlink()
+    drop.put([3])
+    with pytest.raises(CheckpointConflictError) as caught:
+        list(once)
+    store.close()
+
+    assert [(batch.batch_id, batch.repeated) for batch in again] == [(1, True)]
+    assert seen == [[1], [2]]
+    assert f"the checkpoint {str(state)!r} is older than the store: SqliteBatch" in str(
+        caught.value
+    )
     assert stopped(spark)
 
 

@@ -1,9 +1,11 @@
-"""Whose a checkpoint is: two flows that share one would each take the other's place in a stream."""
+"""What a checkpoint says: whose it is, and what a micro-batch holds."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING, Final, final
 
 from flow_spark.errors import CheckpointConflictError
 from flow_spark.items.arrow import ArrowSchema, pa
@@ -11,9 +13,9 @@ from flow_spark.jobs.frames import frame_of
 from flow_spark.jobs.reads import reads
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["claim"]
+__all__ = ["Fingerprints", "claim"]
 
 _FOLDER: Final = "flow"
 """Beside Spark's own folders in the checkpoint; Spark leaves it alone."""
@@ -46,18 +48,13 @@ def claim(df: DataFrame, checkpoint: str, name: str | None, stages: tuple[str, .
     Raises:
         CheckpointConflictError: if it belongs to another flow, or to one of other columns.
     """
-    from pyspark.errors import AnalysisException
-
     session = df.sparkSession
     path = f"{checkpoint.rstrip('/')}/{_FOLDER}"
     own: _Mark = {"name": name, "columns": df.schema.simpleString()}
     if name is None:
         own |= {"stages": list(stages), "reads": reads(df)}
-    try:
-        lines = session.read.text(path).collect()
-    except AnalysisException:  # the path does not exist: it is new, or Spark's alone
-        lines = []
-    known: _Mark = json.loads(lines[0][0]) if lines else own
+    lines = _lines(session, path)  # none if it is new, or Spark's alone
+    known: _Mark = json.loads(lines[0]) if lines else own
     if known["name"] is None and name is not None and "stages" in known:
         # It gets its name now, if it is the same flow.
         compared = {**own, "name": None, "stages": list(stages), "reads": reads(df)}
@@ -80,6 +77,71 @@ def claim(df: DataFrame, checkpoint: str, name: str | None, stages: tuple[str, .
         line = pa.record_batch([[json.dumps(own)]], schema=_LINES)
         mark = frame_of(session, pa.Table.from_batches([line], schema=_LINES))
         mark.coalesce(1).write.mode("overwrite").text(path)
+
+
+@final
+class Fingerprints:
+    """What tells the rows of a micro-batch from those of another one with the same number.
+
+    It is made of what Spark has written down before it runs the micro-batch: where it begins and
+    ends in each source, and for a source of files, which files these are.
+
+    Args:
+        df: the stream.
+        checkpoint: where it is, on any file system that Spark reaches.
+    """
+
+    __slots__ = ("_known", "_path", "_session")
+
+    def __init__(self, df: DataFrame, checkpoint: str) -> None:
+        self._session: Final = df.sparkSession
+        self._path: Final = checkpoint.rstrip("/")
+        self._known: tuple[int, list[str]] = (-1, [])
+        """The micro-batch that was last asked for, and its end."""
+
+    def of(self, batch_id: int) -> str:
+        """A digest, the same for a micro-batch that Spark gives again."""
+        before, begin = self._known
+        if before != batch_id - 1:
+            begin = _offsets(self._session, self._path, batch_id - 1)
+        end = _offsets(self._session, self._path, batch_id)
+        self._known = (batch_id, end)
+        told = [begin, end]
+        for source, last in enumerate(map(_log_offset, end)):
+            first = _log_offset(begin[source]) if source < len(begin) else None
+            for entry in range(0 if first is None else first + 1, 0 if last is None else last + 1):
+                log = f"{self._path}/sources/{source}/{entry}"
+                told.append(_files(self._session, log, entry))
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _offsets(session: SparkSession, path: str, batch_id: int) -> list[str]:
+    """How far each source is at the end of a micro-batch, as Spark has written it."""
+    _version, _settings, *offsets = _lines(session, f"{path}/offsets/{batch_id}") or ("", "")
+    return offsets
+
+
+def _log_offset(offset: str) -> int | None:
+    """The number of an entry in the log of a source of files; None for other offsets."""
+    match = re.fullmatch(r'\{"logOffset":(\d+)\}', offset.strip())
+    return None if match is None else int(match[1])
+
+
+def _files(session: SparkSession, path: str, entry: int) -> list[str]:
+    """The files of one entry of the log of a source; each tenth holds those before it, too."""
+    only = f"get_json_object(value, '$.batchId') = {entry}"
+    return sorted(_lines(session, path, only) or _lines(session, f"{path}.compact", only))
+
+
+def _lines(session: SparkSession, path: str, where: str = "true") -> list[str]:
+    """The lines of what Spark finds at a path; none if there is nothing."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        rows = session.read.text(re.sub(r"[][{}*?\\]", r"\\\g<0>", path)).where(where).collect()
+    except AnalysisException:
+        return []
+    return [row[0] for row in rows]
 
 
 def _said(value: str | list[str] | None) -> str:

@@ -135,8 +135,8 @@ class MicroBatch:
     repeated: bool = False
 
 
-Deal = Callable[[str, int, "BatchItems"], bool]
-"""What is done with a micro-batch: gets the query's id, its own and the items; True if it was
+Deal = Callable[[StreamJob, int, "BatchItems"], bool]
+"""What is done with a micro-batch: gets the query, its number and the items; True if it was
 done, and False if it had been before."""
 
 
@@ -221,7 +221,7 @@ class _EachBatchJob:
         """Deals with it when it is asked for the only item."""
         items = BatchItems(delivery)
         try:
-            done = self._deal(self._job.query_id(), delivery.batch_id, items)
+            done = self._deal(self._job, delivery.batch_id, items)
         except _CutError:
             return
         items.drain()

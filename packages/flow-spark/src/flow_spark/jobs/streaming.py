@@ -18,7 +18,7 @@ from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.channel.wire import Target
 from flow_spark.errors import ChannelError, SparkJobError
 from flow_spark.jobs.advice import short
-from flow_spark.jobs.checkpoint import claim
+from flow_spark.jobs.checkpoint import Fingerprints, claim
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
@@ -204,6 +204,7 @@ class StreamJob:
         "_begun",
         "_cluster",
         "_df",
+        "_fingerprints",
         "_handed",
         "_line",
         "_listener",
@@ -234,6 +235,9 @@ class StreamJob:
         self._as: Final = as_
         self._program: Final = None if program is None else dumps(program, STAGES)
         self._settings: Final = settings
+        self._fingerprints: Final = (
+            None if settings.checkpoint is None else Fingerprints(df, settings.checkpoint)
+        )
         self._cluster: Final = cluster_of(df.sparkSession)
         self._lock: Final = threading.Lock()
         self._stop: Final = Stop()
@@ -274,6 +278,16 @@ class StreamJob:
         """Spark's id of the running query: it stays the same as long as the checkpoint."""
         self._begun.wait()
         return "" if self._query is None else str(self._query.id)
+
+    @property
+    def checkpoint(self) -> str | None:
+        """Where Spark keeps how far it is."""
+        return self._settings.checkpoint
+
+    def fingerprint(self, batch_id: int) -> str:
+        """What tells the rows of a micro-batch at hand from others; "" without a checkpoint."""
+        known = self._fingerprints
+        return "" if known is None else known.of(batch_id)
 
     def cancel(self) -> None:
         """Stop the query. Idempotent, returns at once, callable from any thread."""
