@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -409,3 +410,41 @@ def test_a_stream_is_refused(spark: SparkSession) -> None:
 
     with pytest.raises(UnsupportedTypeError, match="is a stream"):
         FrameOrigin(stream)
+
+
+PROPERTIES = ("spark.scheduler.pool", "spark.jobGroup.id", "spark.job.description")
+
+
+def told_in_the_task(_: int) -> tuple[str | None, ...]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return tuple(context.getLocalProperty(name) for name in PROPERTIES)
+
+
+def subscribed(found: flow.Flow[Any]) -> set[Any]:
+    return set(found.to_list().to_future().result(TIMEOUT_S))
+
+
+@pytest.mark.parametrize("consume", [set, subscribed], ids=["for", "subscribe"])
+@pytest.mark.parametrize("shuffled", [False, True], ids=["rows", "shuffle"])
+def test_what_a_thread_has_told_spark_holds_for_the_jobs_of_its_flows(
+    spark: SparkSession, consume: Callable[[Any], set[Any]], shuffled: bool
+) -> None:
+    context, told = spark.sparkContext, ("a pool", "a group", "a description")
+
+    def asked() -> set[Any]:
+        context.setLocalProperty("spark.scheduler.pool", told[0])
+        context.setJobGroup(*told[1:])
+        spark.addTag("a_tag")
+        numbers = flow.range(8).pipe(on_spark(spark, partitions=2))
+        if shuffled:
+            return consume(numbers.count_by_key(lambda n: n % 3).map(told_in_the_task))
+        return consume(numbers.map(told_in_the_task))
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(asked).result(TIMEOUT_S)
+
+    assert found == {told}
+    assert spark.getTags() == set()

@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -229,6 +230,25 @@ def test_a_checkpoint_that_is_older_than_the_store_loses_nothing_in_silence(
         caught.value
     )
     assert stopped(spark)
+
+
+def test_the_scheduler_pool_of_a_thread_holds_for_its_stream(
+    spark: SparkSession, drop: Drop
+) -> None:
+    drop.put([1, 2])
+
+    def pool_of(_: int) -> str | None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        return None if context is None else context.getLocalProperty("spark.scheduler.pool")
+
+    def asked() -> list[str | None]:
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", "a pool")
+        return list(from_stream(drop.stream(spark), trigger="available-now").map(pool_of))
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(asked).result(TIMEOUT_S) == ["a pool"] * 2
 
 
 def test_what_makes_no_sense_on_a_stream_is_refused_at_once(

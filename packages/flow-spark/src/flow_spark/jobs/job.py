@@ -40,6 +40,9 @@ class PushedJob:
 
     Leaving the iteration early, or `cancel` from any thread, ends the job.
 
+    What the thread that makes it has told Spark of its jobs holds for it, too: scheduler pool,
+    group, description, tags.
+
     Args:
         origin: the rows.
         program: the stages to run where the rows are; None takes the rows as they are.
@@ -61,6 +64,7 @@ class PushedJob:
         "_stop",
         "_submitted",
         "_tag",
+        "_tell",
     )
 
     def __init__(self, origin: Origin, program: RemoteProgram | None, name: str = "flow") -> None:
@@ -69,6 +73,8 @@ class PushedJob:
         self._name: Final = name
         self._cluster: Final = cluster_of(origin.session)
         self._tag: Final = new_tag()
+        with self._cluster.answering(self._what()):
+            self._tell: Final = self._cluster.handed_on()
         self._lock: Final = threading.Lock()
         self._receiver: BatchReceiver | None = None
         self._stop: Final = Stop()
@@ -139,6 +145,8 @@ class PushedJob:
     def _run(self, receiver: BatchReceiver) -> None:
         """In a thread of its own: the job, from its start to its end."""
         try:
+            with self._cluster.answering(self._what()):
+                self._tell()
             with self._origin.opened(self._stop) as opened:
                 if opened is None or not self._submit():
                     return

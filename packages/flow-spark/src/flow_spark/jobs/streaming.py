@@ -216,6 +216,7 @@ class StreamJob:
         "_receiver",
         "_settings",
         "_stop",
+        "_tell",
         "_terminated",
     )
 
@@ -239,6 +240,8 @@ class StreamJob:
             None if settings.checkpoint is None else Fingerprints(df, settings.checkpoint)
         )
         self._cluster: Final = cluster_of(df.sparkSession)
+        with self._cluster.answering(_WHAT):
+            self._tell: Final = self._cluster.handed_on()
         self._lock: Final = threading.Lock()
         self._stop: Final = Stop()
         self._begun: Final = threading.Event()
@@ -330,6 +333,7 @@ class StreamJob:
         error: BaseException | None = None
         try:
             with self._cluster.answering(_WHAT):
+                self._tell()
                 query = self._started(listener)
                 if query is not None:
                     query.awaitTermination()
