@@ -265,12 +265,12 @@ def test_a_spool_that_cannot_even_be_made_says_so(tight: Disk | Quota) -> None:
 @in_either
 def test_a_micro_batch_whose_store_is_full_is_undone_and_done_later(tight: Disk | Quota) -> None:
     store = SqliteBatchStore(tight.folder / "store.db")
-    with store.begin("totals", "query", 0) as db:
+    with store.begin("totals", "query", 0, "rows") as db:
         assert db is not None
         db.execute("CREATE TABLE numbers (n INTEGER)")
 
     def insert() -> None:
-        with store.begin("totals", "query", 1) as db:
+        with store.begin("totals", "query", 1, "rows") as db:
             assert db is not None
             db.executemany("INSERT INTO numbers VALUES (?)", ((n,) for n in range(20_000)))
 
@@ -278,7 +278,7 @@ def test_a_micro_batch_whose_store_is_full_is_undone_and_done_later(tight: Disk 
     with pytest.raises(sqlite3.OperationalError, match=r"disk is full|disk I/O error"):
         insert()
     tight.free()
-    with store.begin("totals", "query", 0) as db:
+    with store.begin("totals", "query", 0, "rows") as db:
         assert db is None  # that one is known
     insert()
     with sqlite3.connect(tight.folder / "store.db") as reading:

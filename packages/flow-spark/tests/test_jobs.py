@@ -16,7 +16,7 @@ import pytest
 import flow_core as flow
 from flow_core.errors import NoneItemError
 from flow_core.stages import Program
-from flow_spark import UnsupportedTypeError, on_spark
+from flow_spark import UnsupportedTypeError, on_spark, to_dataframe
 from flow_spark.errors import PartitionChangedError, RemoteTracebackError, SparkJobError
 from flow_spark.jobs.frames import divided
 from flow_spark.jobs.job import PushedJob
@@ -448,3 +448,41 @@ def test_what_a_thread_has_told_spark_holds_for_the_jobs_of_its_flows(
 
     assert found == {told}
     assert spark.getTags() == set()
+
+
+def in_columns(numbers: flow.Flow[int], look: Callable[[int], int]) -> list[int]:
+    df = numbers.map(look).pipe(to_dataframe(schema="n long"))
+    return [row.n for row in df.collect()]
+
+
+@pytest.mark.parametrize(
+    ("build", "expected", "calls"),
+    [
+        (lambda f, look: f.map(look), {10, 11, 12, 13}, 4),
+        (lambda f, look: f.map(look).count_by_key(lambda n: n % 2), {(0, 2), (1, 2)}, 4),
+        (lambda f, look: f.count_by_key(lambda n: n % 2).map(lambda kv: look(kv[1])), {12}, 2),
+        (in_columns, {10, 11, 12, 13}, 4),
+    ],
+    ids=["rows", "before a shuffle", "behind a shuffle", "columns"],
+)
+def test_functions_use_broadcast_variables_and_accumulators(
+    spark: SparkSession, build: Any, expected: set[Any], calls: int
+) -> None:
+    known, called = spark.sparkContext.broadcast({"more": 10}), spark.sparkContext.accumulator(0)
+
+    def look(n: int) -> int:
+        called.add(1)
+        return n + known.value["more"]
+
+    found = set(build(flow.range(4).pipe(on_spark(spark, partitions=2)), look))
+
+    assert (found, called.value) == (expected, calls)
+
+
+def test_a_function_with_a_broadcast_variable_runs_here_where_spark_makes_no_task(
+    spark: SparkSession,
+) -> None:
+    known = spark.sparkContext.broadcast(7)
+    found = job(spark.range(5).limit(0), lambda f: f.default_if_empty(0).map(lambda _: known.value))
+
+    assert all_of(found) == [7]

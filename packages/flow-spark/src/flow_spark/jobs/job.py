@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, final
@@ -17,7 +16,7 @@ from flow_spark.jobs.run import cancel_until, explained, new_tag
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.failures import load_error
-from flow_spark.pickling.pickles import dumps
+from flow_spark.pickling.pickles import dumps, loads_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,7 +91,7 @@ class PushedJob:
                 yield decode(batch)
             if self._no_task_ran and self._program is not None:
                 # Spark makes no task of no rows, and stages may give items at the end all the same.
-                program: RemoteProgram = pickle.loads(self._program)
+                program: RemoteProgram = loads_here(self._program)
                 yield program.iterate(iter(()))
         finally:
             self.cancel()

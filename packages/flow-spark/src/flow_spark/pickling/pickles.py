@@ -67,6 +67,46 @@ def dumps(obj: object, what: str) -> bytes:
         raise NotPicklableError(f"{text}.\n{_WAYS_OUT}") from error
 
 
+def loads_here(pickled: bytes) -> Any:  # Any: what was pickled
+    """What `dumps` has pickled, for this process instead of a Python worker."""
+    if isinstance(pickled, _WithBroadcasts):
+        return _Here(io.BytesIO(pickled), pickled.broadcasts).load()
+    return pickle.loads(pickled)
+
+
+@final
+class _WithBroadcasts(bytes):
+    """A pickle that refers to broadcast variables of Spark.
+
+    Spark sends those with a task that it meets while it pickles the task, in the thread in which it
+    does so. This has been pickled before, perhaps elsewhere; so it has Spark meet them again.
+    """
+
+    broadcasts: tuple[Any, ...]  # Any: PySpark's Broadcast
+
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: as in pickle
+        return _without, (bytes(self), self.broadcasts)
+
+
+def _without(pickled: bytes, _: object) -> bytes:
+    """In a worker: what has come with its broadcast variables."""
+    return pickled
+
+
+@final
+class _Here(pickle.Unpickler):
+    """Finds the broadcast variables that are not sent, as in a worker, but are here."""
+
+    def __init__(self, file: io.BytesIO, broadcasts: tuple[Any, ...]) -> None:
+        super().__init__(file)
+        self._found: Final = {one._jbroadcast.id(): one for one in broadcasts}
+
+    def find_class(self, module: str, name: str, /) -> Any:  # Any: as in pickle.Unpickler
+        if name == "_from_id" and module.startswith("pyspark"):
+            return self._found.__getitem__
+        return super().find_class(module, name)
+
+
 def find_class(reference: ClassReference) -> type:
     """The class that the other side has referred to."""
     if isinstance(reference, str):
@@ -171,7 +211,11 @@ def _dump_program(obj: object) -> bytes:
             pickler.dump(obj)
         finally:
             pickler.forget()
-    return buffer.getvalue()
+    if not pickler.broadcasts:
+        return buffer.getvalue()
+    pickled = _WithBroadcasts(buffer.getvalue())
+    pickled.broadcasts = tuple(pickler.broadcasts)
+    return pickled
 
 
 @final
@@ -183,6 +227,7 @@ class _ProgramPickler(ByValuePickler):
     ) -> None:
         super().__init__(file, protocol=_PROTOCOL)
         self._registered: list[types.ModuleType] = []
+        self.broadcasts: list[Any] = []  # Any: PySpark's Broadcast
         self._sendable: Final = {} if sendable is None else sendable
 
     def reducer_override(self, obj: Any) -> Any:  # Any: as in pickle.Pickler
@@ -195,6 +240,8 @@ class _ProgramPickler(ByValuePickler):
         elif isinstance(obj, types.ModuleType) and not importable(obj) and self._can_send(obj):
             # Filled when it is there already: modules refer to each other, and to themselves.
             return types.ModuleType, (obj.__name__,), _contents(obj), None, None, _fill
+        elif type(obj).__name__ == "Broadcast" and type(obj).__module__.startswith("pyspark"):
+            self.broadcasts.append(obj)
         return super().reducer_override(obj)
 
     def _can_send(self, module: types.ModuleType) -> bool:
