@@ -21,6 +21,7 @@ __all__ = ["cancel_until", "explained", "new_tag", "run"]
 R = TypeVar("R")
 
 _CANCEL_EVERY_S: Final = 0.2
+_LOOK_EVERY_S: Final = 0.2
 _ENDS_WITHIN_S: Final = 5.0
 
 
@@ -73,7 +74,9 @@ def _ran(cluster: Cluster, name: str, action: Callable[[], R]) -> R:
 
     try:
         threading.Thread(target=work, name="flow-spark-job", daemon=True).start()
-        ended.wait()
+        # A signal that comes just before a wait does not end it, and is seen after the next one.
+        while not ended.wait(_LOOK_EVERY_S):
+            pass
     except BaseException:
         left.set()
         threading.Thread(
