@@ -59,7 +59,7 @@ ELSEWHERE = ("cli", "interleave", "testing")
 REGISTRY = "packages/flow-ops/tests/registry"
 EXPLORED = [nox.param(f"packages/{package}/tests", id=package) for package in PACKAGES]
 EXPLORED += [nox.param(REGISTRY, id="registry")]
-"""Folders whose schedules are explored, a session each: one that takes hours is not waited for."""
+"""Folders whose schedules are explored, in sessions of at most half an hour."""
 
 FAULTS = [  # how often faults are tried, and in which tiers
     nox.param(turn, id=str(turn), tags=["nightly", "release"] if turn <= 3 else ["release"])

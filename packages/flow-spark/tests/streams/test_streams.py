@@ -18,6 +18,7 @@ from flow_spark import (
     CheckpointConflictError,
     MicroBatch,
     OrderedOperatorError,
+    SparkJobError,
     SqliteBatchStore,
     UnsupportedTypeError,
     WriteSubscriber,
@@ -27,6 +28,7 @@ from flow_spark import (
     from_stream,
     to_dataframe,
 )
+from flow_spark.jobs.checkpoint import Fingerprints
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -230,6 +232,13 @@ def test_a_checkpoint_that_is_older_than_the_store_loses_nothing_in_silence(
         caught.value
     )
     assert stopped(spark)
+
+
+def test_a_micro_batch_of_which_the_checkpoint_says_nothing_is_refused(
+    spark: SparkSession, drop: Drop, tmp_path: Path
+) -> None:
+    with pytest.raises(SparkJobError, match="does not say what micro-batch 3 holds"):
+        Fingerprints(drop.stream(spark), str(tmp_path)).of(3)
 
 
 def test_the_scheduler_pool_of_a_thread_holds_for_its_stream(

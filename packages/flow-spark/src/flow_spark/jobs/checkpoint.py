@@ -7,7 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, final
 
-from flow_spark.errors import CheckpointConflictError
+from flow_spark.errors import CheckpointConflictError, SparkJobError
 from flow_spark.items.arrow import ArrowSchema, pa
 from flow_spark.jobs.frames import frame_of
 from flow_spark.jobs.reads import reads
@@ -100,11 +100,20 @@ class Fingerprints:
         """The micro-batch that was last asked for, and its end."""
 
     def of(self, batch_id: int) -> str:
-        """A digest, the same for a micro-batch that Spark gives again."""
+        """A digest, the same for a micro-batch that Spark gives again.
+
+        Raises:
+            SparkJobError: if the checkpoint does not say what the micro-batch holds.
+        """
         before, begin = self._known
         if before != batch_id - 1:
             begin = _offsets(self._session, self._path, batch_id - 1)
         end = _offsets(self._session, self._path, batch_id)
+        if not end:  # all would look alike
+            raise SparkJobError(
+                f"the checkpoint {self._path!r} does not say what micro-batch {batch_id} holds: "
+                f"{self._path}/offsets/{batch_id} is missing, or Spark writes it in another form"
+            )
         self._known = (batch_id, end)
         told = [begin, end]
         for source, last in enumerate(map(_log_offset, end)):
