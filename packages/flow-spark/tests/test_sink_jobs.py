@@ -84,7 +84,7 @@ def test_what_a_thread_has_told_spark_holds_for_the_jobs_of_its_sinks(
     context = spark.sparkContext
 
     def in_a_group() -> Any:
-        context.setJobGroup("a group", "a description")
+        context.setJobGroup("a group of sinks", "a description")
         spark.addTag("a_tag")
         flow.range(3).pipe(on_spark(spark)).pipe(sink("write", tmp_path))
         return spark.getTags(), context.getJobTags()
@@ -93,7 +93,7 @@ def test_what_a_thread_has_told_spark_holds_for_the_jobs_of_its_sinks(
         tags, job_tags = pool.submit(in_a_group).result(TIMEOUT_S)
 
     tracker = context.statusTracker()
-    assert len(tracker.getJobIdsForGroup("a group")) == 1
+    assert len(tracker.getJobIdsForGroup("a group of sinks")) == 1
     assert (tags, [tag for tag in job_tags if tag.startswith("flow-")]) == ({"a_tag"}, [])
     assert spark.getTags() == set()
 
