@@ -56,7 +56,7 @@ class Rows:
     as_ = None
 
     @contextmanager
-    def opened(self, _: object) -> Iterator[Rows]:
+    def opened(self, _: object, *, resumed: bool) -> Iterator[Rows]:
         yield self
 
     def mapped(self, *_: object) -> Rows:

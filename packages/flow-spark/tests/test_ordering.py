@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -92,3 +92,48 @@ def test_rows_keep_their_order_where_spark_joins_partitions_in_another_one(
     negated = ordered.map(lambda n: -n).pipe(to_dataframe(schema="n long"))
     assert [row.n for row in negated.collect()] == [-n for n in range(12)]
     assert ordered.pipe(to_dataframe()) is joined
+
+
+def read_twice(spark: SparkSession, shuffled: Callable[[DataFrame], DataFrame]) -> list[list[Any]]:
+    """What one task reads of rows that come to it in two orders, as blocks of a shuffle may."""
+    low, high = spark.range(0, 500, 1, 1), spark.range(500, 1000, 1, 1)
+    return [list(from_dataframe(shuffled(df))) for df in (low.union(high), high.union(low))]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["id"],
+        ["id % 3 as n", "cast(id as string) as text"],
+        ["map(id, array(id)) as numbers"],
+        ["id", "map('k', map(id, id)) as deep"],
+    ],
+    ids=["number", "text", "map", "map-of-maps"],
+)
+def test_rows_behind_a_shuffle_come_in_one_order_however_its_blocks_arrive(
+    spark: SparkSession, columns: list[str]
+) -> None:
+    first, second = read_twice(spark, lambda df: df.selectExpr(*columns).repartition(1))
+
+    assert len(first) == 1000
+    assert first == second
+
+
+@pytest.mark.spark
+def test_rows_that_are_sorted_behind_a_shuffle_come_in_the_order_of_the_user(
+    spark: SparkSession,
+) -> None:
+    first, second = read_twice(
+        spark, lambda df: df.repartition(1).sortWithinPartitions("id").filter("id % 2 = 0")
+    )
+
+    assert first == second == list(range(0, 1000, 2))
+
+
+@pytest.mark.spark
+def test_rows_of_a_plan_without_a_shuffle_are_left_as_they_come(spark: SparkSession) -> None:
+    first, second = read_twice(spark, lambda df: df.coalesce(1))
+
+    assert first == list(range(1000))
+    assert second == [*range(500, 1000), *range(500)]

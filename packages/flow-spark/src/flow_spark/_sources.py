@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final, overload
@@ -16,6 +14,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Program, Stage
 from flow_spark.errors import SessionConflictError, UnsupportedTypeError
+from flow_spark.jobs.frames import plan_of
 from flow_spark.jobs.job import lowered_all
 from flow_spark.jobs.lowering import Split, effect_in, split
 from flow_spark.jobs.origin import FlowOrigin, FrameOrigin, Origin
@@ -81,10 +80,7 @@ class SparkSource(AbsorbingSource[T]):
         if not origin.lazy:
             return "Spark plans it when the items are there: they are sent when it runs"
         df = lowered_all(origin.kept(), Program[Any, Any](parts.remote), None)
-        text = io.StringIO()
-        with contextlib.redirect_stdout(text):
-            df.explain()
-        return text.getvalue().strip()
+        return plan_of(df).strip()
 
     def lowered(self, stages: tuple[Stage[Any, Any], ...], *, stays: bool) -> tuple[Origin, Split]:
         """The rows and what runs where, with the shuffles that bring items of a key together.
@@ -157,12 +153,13 @@ def from_dataframe(
 
     Every row arrives once, also if executors are lost: a retried task reads its partition anew, and
     leaves out as many items as have arrived. So the functions of the stages have to be
-    deterministic, and so does the order of the rows in each partition. Files and ranges have one.
-    Rows behind a shuffle (``repartition``, ``groupBy``, ``join`` …) may come in another order, and
-    what a query reads from elsewhere too (JDBC without an order): the retry notices, by a checksum
-    of the rows, and the flow fails with a `PartitionChangedError`. Where that must not be, let
-    ``df.sortWithinPartitions(...)`` put them in order by columns that tell all rows apart, or
-    let ``df.persist(StorageLevel.DISK_ONLY_2)``, ``df.checkpoint()`` or files keep them.
+    deterministic, and so do the rows. Blocks of a shuffle (``repartition``, ``groupBy``, ``join``
+    …) arrive in any order, so rows behind one are sorted in each partition by a hash of their
+    values, which takes time and gives none before all are there; what ``df.sort(...)`` or
+    ``df.sortWithinPartitions(...)`` has put in order stays so, and has to tell all rows apart. A
+    retry that finds other rows (random ones, or a JDBC source without an order) notices it by a
+    checksum, and the flow fails with a `PartitionChangedError`. Where that must not be, let
+    ``df.persist(StorageLevel.DISK_ONLY_2)``, ``df.checkpoint()`` or files keep them.
 
     Args:
         df: any DataFrame, classic or of Spark Connect.

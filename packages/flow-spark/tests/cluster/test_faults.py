@@ -9,8 +9,9 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,23 +115,45 @@ def test_items_that_were_shuffled_arrive_once_although_an_executor_is_killed(
     assert any("takes over from task" in record.getMessage() for record in caplog.records)
 
 
-def test_rows_that_are_shuffled_again_arrive_once_or_it_is_said_that_they_cannot(
+def test_rows_behind_a_shuffle_arrive_once_although_an_executor_is_killed(
     place: Place, cluster: StandaloneCluster
 ) -> None:
-    """Their order is Spark's: a task resumes among them if it finds them as they were."""
-    df = place.spark.range(0, ROWS, 1, 4).repartition(7)
-    try:
-        found = half_read(from_dataframe(df), StandaloneCluster.kill_executor, cluster)
-    except PartitionChangedError as error:
-        assert "sortWithinPartitions" in str(error)
-    else:
-        assert sorted(found) == [(n, str(n)) for n in range(ROWS)]
+    """Its blocks arrive in any order; a task that resumes finds the rows in one."""
+    df = place.spark.range(0, ROWS, 1, 32).repartition(7)
+
+    found = half_read(from_dataframe(df), StandaloneCluster.kill_executor, cluster)
+
+    assert sorted(found) == [(n, str(n)) for n in range(ROWS)]
+
+
+def test_random_rows_are_refused_by_the_first_task_that_resumes(
+    place: Place, cluster: StandaloneCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    def other(batches: Iterator[Any]) -> Iterator[Any]:
+        import random
+
+        import pyarrow
+
+        for batch in batches:
+            drawn = [random.randrange(10**9) for _ in range(batch.num_rows)]
+            yield pyarrow.record_batch([drawn], names=["id"])
+
+    rows: Any = place.spark.range(0, ROWS, 1, 4)
+    df = rows.mapInArrow(other, "id long")
+    with (
+        caplog.at_level(logging.WARNING, logger="flow.spark"),
+        pytest.raises(PartitionChangedError, match="checkpoint"),
+    ):
+        half_read(from_dataframe(df), StandaloneCluster.kill_executor, cluster)
+
+    taken_over = re.findall(r"partition (\d+): task \d+ takes over", caplog.text)
+    assert len(taken_over) == len(set(taken_over))
 
 
 def test_shuffled_rows_that_are_sorted_arrive_once_although_an_executor_is_killed(
     place: Place, cluster: StandaloneCluster
 ) -> None:
-    """The first of the ways out that the error names."""
+    """The order of the user is kept."""
     df = place.spark.range(0, ROWS, 1, 4).repartition(7).sortWithinPartitions("id")
 
     found = half_read(from_dataframe(df), StandaloneCluster.kill_executor, cluster)

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from flow_spark.channel.wire import (
     COUNTS,
+    FEWER,
     FRAME,
     HELLO,
     LONGEST_FRAME,
@@ -92,7 +93,7 @@ class Push:
         """
         self._checksum = zlib.crc32(checksum.to_bytes(4), self._checksum)
         if self._read + 1 == self._known and self._checksum != self._expected:
-            raise self._changed()  # it does not count as read, so that nothing is sent any more
+            raise self._changed(b"")  # it does not count as read, so that nothing is sent any more
         self._read += 1
 
     def send(self, kind: Kind, rows: int, payload: bytes | memoryview) -> None:
@@ -141,7 +142,7 @@ class Push:
             ChannelError: if the driver is gone or has counted differently.
         """
         if self._read < self._known:
-            raise self._changed()
+            raise self._changed(FEWER)
         rows = skipped + self._rows
         self._frame(Kind.END, 0, COUNTS.pack(rows, self._batches))
         answer = self._received(1)[0]
@@ -187,9 +188,9 @@ class Push:
         except OSError as error:
             raise _closed() from error
 
-    def _changed(self) -> PartitionChangedError:
+    def _changed(self, how: bytes) -> PartitionChangedError:
         """Tell the driver, which explains it."""
-        self._frame(Kind.CHANGED, 0, b"")
+        self._frame(Kind.CHANGED, 0, how)
         self._received(1)
         return PartitionChangedError(
             f"this attempt reads other rows, or in another order, than the one before, of which "

@@ -21,6 +21,7 @@ from typing import Final, final
 
 from flow_spark.channel.wire import (
     COUNTS,
+    FEWER,
     FRAME,
     HELLO,
     LONGEST_FRAME,
@@ -499,6 +500,10 @@ class BatchReceiver:
         if kind is Kind.CHANGED:
             partition.changed = _other_rows(partition)
             connection.answer(bytes([Answer.ACCEPTED]))
+            # Nor will another attempt find them. But the one before a copy may have ended well,
+            # and an input that is cut short may be whole the next time.
+            if not self._speculation and payload != FEWER:
+                self.fail(partition.changed)
             return None
         partition.rows += rows
         partition.batches += 1
@@ -617,15 +622,16 @@ class BatchReceiver:
 
 def _other_rows(partition: _Partition) -> PartitionChangedError:
     return PartitionChangedError(
-        f"partition {partition.number} was read anew (task {partition.task}), and Spark gave its "
-        f"rows in another order, or other rows, than to the attempt before, of which "
-        f"{partition.rows} items were taken. A retry resumes where that one stopped, so items "
-        "would be lost and others come twice. Rows behind a shuffle (repartition, groupBy, join) "
-        "come in any order. Ways out:\n"
-        "  - df.sortWithinPartitions(...) by columns that tell all rows apart\n"
-        "  - df.persist(StorageLevel.DISK_ONLY_2), df.checkpoint() or df.write, so that no shuffle "
-        "runs again\n"
-        "  - from_dataframe(df.sort(...), ordered=True), by columns that tell all rows apart"
+        f"partition {partition.number} was read anew (task {partition.task}), and Spark gave "
+        "other rows than to the attempt before, or the same in another order. Of that one "
+        f"{partition.rows} items were taken, and a retry goes on behind them, so items would be "
+        "lost and others come twice. What the DataFrame computes differs from run to run (random "
+        "numbers, the time, a function with a memory, limit() without an order), or its sort() "
+        "does not tell all rows apart. Ways out:\n"
+        "  - df.persist(StorageLevel.DISK_ONLY_2), df.checkpoint() or df.write, so that nothing is "
+        "computed again\n"
+        "  - functions that give the same each time (a random generator seeded by the row)\n"
+        "  - df.sort(...) or df.sortWithinPartitions(...) by columns that tell all rows apart"
     )
 
 

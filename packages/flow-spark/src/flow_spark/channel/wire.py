@@ -62,6 +62,9 @@ have been read, and their checksum."""
 COUNTS: Final = struct.Struct(">QQ")
 """The body of ``END``: all items of the partition, and the batches this attempt sent."""
 
+FEWER: Final = b"fewer"
+"""The body of ``CHANGED`` if what was read is as it was, but the rest is missing; else empty."""
+
 LONGEST_FRAME: Final = 2**31
 """Bytes that may follow a frame's head; what claims to be longer is not of this protocol."""
 

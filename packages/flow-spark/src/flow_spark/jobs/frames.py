@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["arrow_schema", "divided", "frame_of", "is_connect", "map_in_arrow", "spark_schema"]
+__all__ = [
+    "arrow_schema",
+    "divided",
+    "frame_of",
+    "is_connect",
+    "map_in_arrow",
+    "plan_of",
+    "spark_schema",
+]
 
 _NUMBER: Final = "__flow_number"
 
@@ -47,6 +55,15 @@ def map_in_arrow(
     """What `task` makes of the batches of each partition of `df`; lazy."""
     made: DataFrame = cast("Any", df).mapInArrow(task, schema)
     return made
+
+
+def plan_of(df: DataFrame, *, extended: bool = False) -> str:
+    """Spark's plan of `df`, as ``df.explain()`` prints it; `extended` adds the logical plans."""
+    frame = cast("Any", df)
+    if is_connect(df.sparkSession):
+        return str(frame._explain_string(extended=extended))
+    execution = frame._jdf.queryExecution()
+    return str(execution.toString() if extended else execution.simpleString())
 
 
 def divided(df: DataFrame, by: int | str) -> DataFrame:

@@ -146,7 +146,7 @@ class PushedJob:
         try:
             with self._cluster.answering(self._what()):
                 self._tell()
-            with self._origin.opened(self._stop) as opened:
+            with self._origin.opened(self._stop, resumed=True) as opened:
                 if opened is None or not self._submit():
                     return
                 with self._cluster.answering(self._what()):

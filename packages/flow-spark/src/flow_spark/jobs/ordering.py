@@ -1,22 +1,96 @@
-"""The rows of a DataFrame in their order, read by one task."""
+"""The order in which tasks read the rows of a DataFrame."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Final, final
 
 from flow_spark.errors import SparkJobError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
+from flow_spark.jobs.frames import plan_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
-__all__ = ["in_one_partition", "in_partition_order"]
+__all__ = ["in_one_partition", "in_partition_order", "in_repeatable_order"]
 
 _NUMBER: Final = "__flow_partition"
+_HASH: Final = "__flow_hash"
+
+_SHUFFLE: Final = re.compile(r"^[^\w\n]*(?:\d+\) *)?(?!\w*Broadcast)\w*Exchange", re.MULTILINE)
+"""A line of a physical plan that moves rows from task to task."""
+
+_STEP: Final = re.compile(r"\s*(?:\+- )?['!]?(\w+)")
+"""A line of a logical plan with one child, or none; its name."""
+
+_KEEP_ORDER: Final = frozenset(
+    {
+        "CollectMetrics",
+        "Filter",
+        "GlobalLimit",
+        "LocalLimit",
+        "MapInArrow",
+        "MapInPandas",
+        "Offset",
+        "Project",
+        "ResolvedHint",
+        "SubqueryAlias",
+        "View",
+    }
+)
+"""Logical steps that give rows in the order of those that they read."""
+
+
+def in_repeatable_order(df: DataFrame) -> DataFrame:
+    """`df`, with the rows of each partition in an order that a retried task finds again.
+
+    Blocks of a shuffle arrive in any order. So where the plan has one, the rows are sorted by a
+    hash of their values: of equal rows, one is as good as another. Rows that `df` itself sorts stay
+    in its order.
+    """
+    plan = plan_of(df, extended=True)
+    physical = plan.rpartition("== Physical Plan ==")[2]
+    if _SHUFFLE.search(physical) is None or _is_sorted(plan):
+        return df
+    fields = [_hashable(field.name, field.dataType) for field in df.schema]
+    values = [value for value in fields if value is not None]
+    if not values:
+        return df
+    from pyspark.sql import functions as sql
+
+    hashed = df.withColumn(_HASH, sql.xxhash64(*values))
+    return hashed.sortWithinPartitions(_HASH).drop(_HASH)
+
+
+def _is_sorted(plan: str) -> bool:
+    """Whether the rows come in an order that the user has asked for."""
+    analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("\n==")[0]
+    for line in analyzed.strip().splitlines()[1:]:  # the first one names the columns
+        step = _STEP.match(line)
+        if step is None or step[1] not in _KEEP_ORDER:
+            return step is not None and step[1] == "Sort"
+    return False
+
+
+def _hashable(name: str, kind: DataType) -> Column | None:
+    """What Spark can hash of a column; None if it hashes nothing of this type."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import MapType
+
+    column = sql.col(f"`{name.replace('`', '``')}`")
+    if isinstance(kind, MapType):
+        parts = _is_hashable(kind.keyType) and _is_hashable(kind.valueType)
+        return sql.map_entries(column) if parts else None
+    return column if _is_hashable(kind) else None
+
+
+def _is_hashable(kind: DataType) -> bool:
+    return not re.search("map<|variant|geo", kind.simpleString())
 
 
 def in_one_partition(df: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
@@ -27,10 +27,11 @@ from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowBatch
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
+from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import divided, map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
-from flow_spark.jobs.ordering import in_one_partition
+from flow_spark.jobs.ordering import in_one_partition, in_repeatable_order
 from flow_spark.jobs.task import (
     CHUNK_DDL,
     CHUNK_SCHEMA,
@@ -161,11 +162,13 @@ class Origin(Runs, Protocol):
         """Whether `kept` runs nothing of the user's."""
 
     @abstractmethod
-    def opened(self, stop: Stop) -> AbstractContextManager[Opened | None]:
+    def opened(self, stop: Stop, *, resumed: bool = False) -> AbstractContextManager[Opened | None]:
         """A context manager that makes the rows, and removes afterwards what it had to make.
 
         Args:
             stop: when it is set, the rest is left out, and None given.
+            resumed: whether a retried task is to go on where the one before it stopped, so that
+                it has to find the rows in the same order.
         """
 
     @abstractmethod
@@ -218,9 +221,16 @@ class FrameRows:
         return True
 
     @contextmanager
-    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
+    def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
         """See `Origin.opened`."""
-        yield None if stop() else self.kept()
+        if stop():
+            yield None
+            return
+        opened = self.kept()
+        if resumed and not opened.ordered:
+            with cluster_of(self.session).answering(f"what is made of {self!r}"):
+                opened = replace(opened, df=in_repeatable_order(opened.df))
+        yield opened
 
     def kept(self) -> Opened:
         """See `Origin.kept`."""
@@ -347,8 +357,8 @@ class FlowOrigin:
         return "on_spark(session, partitions=1) keeps the order, in one partition and one task"
 
     @contextmanager
-    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
-        """See `Origin.opened`."""
+    def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
+        """See `Origin.opened`; the rows have one order."""
         ints = self._ints()
         if ints is not None:
             yield None if stop() else self._ranged(ints)

@@ -143,9 +143,9 @@ class ShuffledOrigin:
         return self._origin.lazy
 
     @contextmanager
-    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
+    def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
         """See `Origin.opened`."""
-        with self._origin.opened(stop) as opened:
+        with self._origin.opened(stop, resumed=resumed) as opened:
             yield None if opened is None else self._shuffled(opened)
 
     def kept(self) -> Opened:

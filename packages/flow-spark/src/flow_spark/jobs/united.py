@@ -139,12 +139,12 @@ class UnitedOrigin:
         return all(origin.lazy for origin, _ in self._branches)
 
     @contextmanager
-    def opened(self, stop: Stop) -> Generator[Opened | None, None, None]:
+    def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
         """See `Origin.opened`."""
         with ExitStack() as stack:
             found: list[Opened] = []
             for origin, parts in self._branches:
-                opened = stack.enter_context(origin.opened(stop))
+                opened = stack.enter_context(origin.opened(stop, resumed=resumed))
                 if opened is None:
                     yield None
                     return
