@@ -15,8 +15,10 @@ from zoneinfo import ZoneInfo
 
 import numpy
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
-from flow_spark.items.hashing import stable_hash
+from flow_spark.items.hashing import partition_values, stable_hash
 
 
 @dataclass(frozen=True)
@@ -132,3 +134,16 @@ def test_it_does_not_depend_on_the_process() -> None:
     ]
     assert said[0][:-1] == said[1][:-1]
     assert said[0][-1] != said[1][-1]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("partitions", [1, 8, 32, 200])
+def test_spark_puts_each_value_into_the_partition_it_is_for(
+    spark: SparkSession, partitions: int
+) -> None:
+    values = partition_values(partitions)
+    df = spark.createDataFrame([(value,) for value in values], "value int")
+
+    placed = df.repartition(partitions, "value").select("value", sql.spark_partition_id())
+
+    assert dict(map(tuple, placed.collect())) == {value: n for n, value in enumerate(values)}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as sql
 
 import flow_core as flow
 from flow_core.flow import Flow
@@ -92,6 +94,66 @@ def test_what_stays_on_the_cluster_stays_divided(
     df = there.pipe(to_dataframe(schema=schema))
 
     assert sorted(tuple(row) for row in df.collect()) == expected
+
+
+@contextmanager
+def conf(spark: SparkSession, **settings: str) -> Iterator[None]:
+    """Set what begins with ``spark.sql.`` for a moment; ``__`` stands for a dot."""
+    names = {f"spark.sql.{name.replace('__', '.')}": value for name, value in settings.items()}
+    before = {name: spark.conf.get(name, None) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+def sizes_behind_distinct(spark: SparkSession, items: int, key: Callable[[int], object]) -> Any:
+    """Return how many of `items` numbers the partitions behind ``distinct(key)`` hold."""
+    there = flow.range(items).pipe(on_spark(spark, partitions=2)).distinct(key)
+    df = there.pipe(to_dataframe(schema="n int"))
+    return [row["count"] for row in df.groupBy(sql.spark_partition_id()).count().collect()]
+
+
+KEYS: dict[str, Callable[[int], object]] = {
+    "one after the other": lambda n: n,
+    "multiples of the partitions": lambda n: n * 200,
+    "text": str,
+}
+
+
+@pytest.mark.parametrize("partitions", [8, 32, 200])
+@pytest.mark.parametrize("name", KEYS)
+def test_the_fullest_partition_behind_a_shuffle_holds_little_more_than_its_share(
+    spark: SparkSession, partitions: int, name: str
+) -> None:
+    joined = {"adaptive__coalescePartitions__enabled": "false"}
+    with conf(spark, shuffle__partitions=str(partitions), **joined):
+        sizes = sizes_behind_distinct(spark, 500 * partitions, KEYS[name])
+
+    assert len(sizes) == partitions
+    assert max(sizes) <= 1.2 * 500
+
+
+def test_shares_are_even_where_adaptive_execution_begins_with_a_number_of_its_own(
+    spark: SparkSession,
+) -> None:
+    begins = {
+        "adaptive__coalescePartitions__initialPartitionNum": "32",
+        "adaptive__coalescePartitions__parallelismFirst": "false",
+        "adaptive__coalescePartitions__minPartitionSize": "1b",
+        "adaptive__advisoryPartitionSizeInBytes": "1b",
+    }
+    with conf(spark, shuffle__partitions="3", **begins):
+        sizes = sizes_behind_distinct(spark, 500 * 32, str)
+
+    assert len(sizes) == 32
+    assert max(sizes) <= 1.2 * 500
 
 
 def test_distinct_items_come_before_the_end_of_all(spark: SparkSession) -> None:

@@ -14,11 +14,13 @@ from decimal import Decimal
 from typing import Any, Final, cast
 from uuid import UUID
 
-__all__ = ["stable_hash"]
+__all__ = ["partition_values", "stable_hash"]
 
 _MASK: Final = 2**31 - 1
 _NUMBERS: Final = (int, float, complex, Decimal, fractions.Fraction, UUID)
 _DAY: Final = datetime.date(1970, 1, 1).toordinal()
+_SEED: Final = 42
+"""That of the hash by which Spark divides rows."""
 
 
 def stable_hash(key: Any) -> int:  # Any: a key of whatever type, looked into
@@ -38,6 +40,39 @@ def stable_hash(key: Any) -> int:  # Any: a key of whatever type, looked into
     if isinstance(key, tuple):
         return _combined(cast("tuple[object, ...]", key))  # whatever is in it
     return _other(key)
+
+
+@functools.lru_cache(maxsize=16)
+def partition_values(partitions: int) -> tuple[int, ...]:
+    """Return, for each of `partitions`, the integer that Spark puts there by ``repartition(column)``.
+
+    Spark hashes the values of the column. Numbers of partitions in it would meet in a few.
+
+    Args:
+        partitions: how many there are, at least 1.
+
+    >>> partition_values(2)
+    (1, 0)
+    """
+    found: dict[int, int] = {}
+    value = 0
+    while len(found) < partitions:
+        found.setdefault(_hash_of_spark(value) % partitions, value)
+        value += 1
+    return tuple(found[partition] for partition in range(partitions))
+
+
+def _hash_of_spark(value: int) -> int:
+    """The signed 32-bit hash that Spark gives the `value` of an int column: MurmurHash3."""
+    mixed = value * 0xCC9E2D51 & 0xFFFFFFFF
+    mixed = (mixed << 15 | mixed >> 17) * 0x1B873593 & 0xFFFFFFFF
+    total = _SEED ^ mixed
+    total = (total << 13 | total >> 19) * 5 + 0xE6546B64 & 0xFFFFFFFF
+    total ^= 4  # the bytes of an int
+    total = (total ^ total >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    total = (total ^ total >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    total ^= total >> 16
+    return total - 2**32 if total >= 2**31 else total
 
 
 def _other(key: Any) -> int:  # Any: as in stable_hash

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_core.stages import Program
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
-from flow_spark.items.hashing import stable_hash
+from flow_spark.items.hashing import partition_values, stable_hash
 from flow_spark.jobs.frames import divided
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, PushedJob
@@ -39,8 +39,12 @@ _SCHEMA: Final[ArrowSchema] = pa.schema([("bucket", pa.int32()), *CHUNK_SCHEMA])
 _MOST_WAITING: Final = 1024
 """Items that wait for others of their bucket, so that pickles are not too small."""
 
-_FEWEST: Final = 8
 _MOST: Final = 4096
+"""Buckets; each holds items that wait, in each task."""
+
+_SPREAD: Final = 0x9E3779B1
+"""2**32 divided by the golden ratio: hashes times this are spread evenly over 32 bits, be they
+one after the other or all multiples of a number."""
 
 
 @final
@@ -51,12 +55,12 @@ class ShuffleTask:
     Attributes:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`, and the function that gives the key of an item.
-        buckets: how many there are.
+        buckets: for each of them, the integer by which Spark brings it to a partition of its own.
     """
 
     reader: bytes
     program: bytes
-    buckets: int
+    buckets: tuple[int, ...]
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
@@ -81,8 +85,11 @@ class ShuffleTask:
         self, items: Iterable[Any], by: Callable[[Any], object]
     ) -> Iterator[tuple[int, list[Any]]]:
         waiting: dict[int, list[Any]] = {}
+        buckets = self.buckets
+        many = len(buckets)
         for item in items:
-            bucket = stable_hash(by(item)) % self.buckets
+            spread = stable_hash(by(item)) * _SPREAD & 0xFFFFFFFF
+            bucket = buckets[spread * many >> 32]
             found = waiting.setdefault(bucket, [])
             found.append(item)
             if len(found) == _MOST_WAITING:
@@ -157,8 +164,7 @@ class ShuffledOrigin:
         return PushedJob(self, program, name)
 
     def _shuffled(self, opened: Opened) -> Opened:
-        parts = int(str(self.session.conf.get("spark.sql.shuffle.partitions", "200")))
-        buckets = min(max(parts, _FEWEST), _MOST)
+        buckets = partition_values(_partitions_behind_a_shuffle(self.session))[:_MOST]
 
         def task(reader: Reader, _branch: int, _branches: int) -> ShuffleTask:
             pickled = dumps(reader, "the class that rows are made into")
@@ -172,3 +178,16 @@ class ShuffledOrigin:
 
     def __repr__(self) -> str:
         return f"what a shuffle by key gives of {self._origin!r}"
+
+
+def _partitions_behind_a_shuffle(session: SparkSession) -> int:
+    """How many Spark makes, before it joins small ones."""
+
+    def setting(name: str, default: str) -> str:
+        return str(session.conf.get(f"spark.sql.{name}", default)).lower()
+
+    many = setting("shuffle.partitions", "200")
+    joins = ("adaptive.enabled", "adaptive.coalescePartitions.enabled")
+    if all(setting(name, "true") == "true" for name in joins):
+        many = setting("adaptive.coalescePartitions.initialPartitionNum", many)
+    return int(many)
