@@ -28,7 +28,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "stream_to_sinks.py"
 def spark() -> Iterator[SparkSession]:
     from flow_spark import session
 
-    with session("local[2]") as opened:
+    with session("local[2]", fast_start=True) as opened:
         yield opened
 
 

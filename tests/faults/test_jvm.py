@@ -98,7 +98,7 @@ before = set(threading.enumerate())
 with hooks.dropped_errors.scoped("test", dropped.append):
     failed = None
     try:
-        with session("local[2]") as spark:
+        with session("local[2]", fast_start=True) as spark:
             globals()[told["how"]](spark)
     except Exception as error:
         failed = error
@@ -109,7 +109,7 @@ with hooks.dropped_errors.scoped("test", dropped.append):
         return [one for one in new if one.name.startswith("flow") or not one.daemon]
     while left() and time.monotonic() < deadline:
         time.sleep(0.05)
-    with session("local[2]") as spark:
+    with session("local[2]", fast_start=True) as spark:
         again = sorted(flow.range(5).pipe(on_spark(spark, partitions=1)).map(abs))
 print(json.dumps({
     "error": None if failed is None else f"{type(failed).__name__}: {failed}",

@@ -47,7 +47,9 @@ def collections() -> Iterator[Callable[[], int]]:
 @pytest.fixture(scope="session")
 def spark(sessions: Sessions) -> SparkSession:
     """A session on two threads that retries lost Python workers, as a cluster does."""
-    return sessions.switch(flow_spark.session("local[2,4]", app_name="flow-spark-tests"))
+    return sessions.switch(
+        flow_spark.session("local[2,4]", app_name="flow-spark-tests", fast_start=True)
+    )
 
 
 @pytest.hookimpl(wrapper=True)

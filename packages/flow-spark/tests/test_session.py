@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 
 from flow_spark import SessionConflictError, session
+from flow_spark.driver import existing
+from flow_spark.driver.existing import check_existing
 from flow_spark.driver.session import cores_of
 
 if TYPE_CHECKING:
@@ -95,7 +98,40 @@ def test_another_session_with_other_settings_is_refused(
         pytest.fail("two sessions in one process")
 
 
-def test_a_session_that_was_made_elsewhere_is_passed_through(spark: SparkSession) -> None:
+def test_a_session_that_was_made_elsewhere_is_looked_at_once_and_passed_through(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flow_spark.driver.session._current", None)  # as if it was made elsewhere
+
+    with session(existing=spark) as same:
+        assert same is spark
+
+    assert spark.range(3).count() == 3
+
+
+def test_a_session_made_elsewhere_with_another_spark_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "3.5.1")
+
+    with pytest.raises(
+        SessionConflictError, match=r"runs Spark .*has PySpark 3\.5\.1.*pip install"
+    ):
+        check_existing(spark)
+
+
+def test_a_session_made_elsewhere_with_other_packages_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(existing, "_version", lambda name: "77.0")
+
+    with pytest.raises(
+        SessionConflictError, match=r"flow-core 77\.0 here, .* there.*PYSPARK_PYTHON"
+    ):
+        check_existing(spark)
+
+
+def test_a_session_of_this_package_is_passed_through(spark: SparkSession) -> None:
     with session(existing=spark) as same:
         assert same is spark
 
@@ -153,20 +189,33 @@ needs_proc = pytest.mark.skipif(
 
 
 @needs_proc
-def test_nothing_is_left_of_a_session_and_another_one_can_follow(tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_session_and_one_as_spark_makes_it_can_follow(tmp_path: Path) -> None:
     process, _ = run(
         """
+import logging
+import sys
 import threading
 from pyspark.errors import AnalysisException
 from flow_spark import session
 
+log = logging.getLogger("flow.spark")
+log.setLevel(logging.INFO)
+log.addHandler(logging.StreamHandler(sys.stdout))
+
+def own_options(spark):
+    bean = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
+    return [option for option in bean.getInputArguments() if option.startswith("-XX:+Use")
+            or option.startswith("-XX:TieredStopAtLevel")]
+
 try:
-    with session("local[1]") as spark:
+    with session("local[1]", fast_start=True) as spark:
         spark.range(3).mapInArrow(lambda batches: batches, "id bigint").collect()
+        print(own_options(spark))
         spark.table("missing")
 except AnalysisException as error:
     print("still readable:", "missing" in str(error))
 with session("local[2]") as spark:
+    print(own_options(spark))
     print("another one:", spark.sparkContext.master, spark.range(3).count())
 print("threads:", [thread.name for thread in threading.enumerate() if not thread.daemon])
 """,
@@ -175,8 +224,13 @@ print("threads:", [thread.name for thread in threading.enumerate() if not thread
     said, complained = process.communicate()
 
     assert process.returncode == 0, complained
-    assert said.splitlines() == [
+    spark, lines = f"Spark {pyspark.__version__} on", said.splitlines()
+    assert lines.pop(0).startswith(f"{spark} local[1]: fast start")
+    assert lines.pop(2).startswith(f"{spark} local[2]: its JVM compiles as Spark's does")
+    assert lines == [
+        "['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']",
         "still readable: True",
+        "[]",
         "another one: local[2] 3",
         "threads: ['MainThread']",
     ]
@@ -194,7 +248,7 @@ def slow(n):
     time.sleep(0.001)
     return n
 
-with session("local[2]") as spark:
+with session("local[2]", fast_start=True) as spark:
     for n in flow.range(10**9).pipe(on_spark(spark)).map(slow):
         if n == 100:
             print("running", flush=True)
@@ -245,7 +299,7 @@ def test_a_jvm_that_does_not_start_is_told_with_what_it_said(tmp_path: Path) -> 
         """
 from flow_spark import SessionStartError, session
 try:
-    with session("local[1]"):
+    with session("local[1]", fast_start=True):
         pass
 except SessionStartError as error:
     print(error)
@@ -274,7 +328,7 @@ from flow_spark import session
 secret = "hu" + "sh"  # this script is in the list of processes itself
 conf = {"spark.flow.password": f"{secret}=\\ #ä\U0001f600: x", "spark.sql.ansi.enabled": False}
 seen = ""
-with session("local[1]", conf=conf) as spark:
+with session("local[1]", conf=conf, fast_start=True) as spark:
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             seen += entry.read_bytes().decode(errors="replace")
@@ -299,7 +353,7 @@ def test_ctrl_c_while_the_jvm_starts_leaves_nothing(tmp_path: Path) -> None:
         """
 from flow_spark import session
 print("starting", flush=True)
-with session("local[1]"):
+with session("local[1]", fast_start=True):
     print("started", flush=True)
 """,
         tmp_path,

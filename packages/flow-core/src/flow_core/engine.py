@@ -15,7 +15,7 @@ __all__ = ["OPTIONS", "Engine", "EngineOptions", "LocalEngine", "local_engine"]
 T = TypeVar("T")
 
 OPTIONS: Final = ("master", "remote", "spool")
-"""What an engine may heed of `EngineOptions`; all of them have the name."""
+"""What an engine may heed of `EngineOptions`; all of them have the name and `brief`."""
 
 
 @final
@@ -28,12 +28,14 @@ class EngineOptions:
         remote: the address of a server that keeps the session, for example ``sc://host:15002``.
         spool: a folder or address that this process and the cluster reach, for what is sent there.
         name: what the job is called in the cluster's own tools.
+        brief: whether little is to run, so that starting soon counts more than running fast.
     """
 
     master: str | None = None
     remote: str | None = None
     spool: str | None = None
     name: str = "flow"
+    brief: bool = False
 
 
 class Engine(Protocol):

@@ -582,7 +582,7 @@ ENGINE_PLUGIN = """
 
     @contextlib.contextmanager
     def open_engine(options):
-        print("open", options.master, options.name)
+        print("open", options.master, options.name, *["brief"] * options.brief)
         try:
             yield Tenfold()
         finally:
@@ -617,6 +617,15 @@ def test_a_flow_is_placed_on_the_engine_and_its_session_closed(flow, write) -> N
     write("jobs.py", "import flow_core\nnumbers = flow_core.range(3).map(lambda n: n + 1)")
     done = flow("run", "jobs.py:numbers", "--on", "tenfold", "--master", "m")
     assert done.out == "open m flow run jobs.py:numbers\n1\n11\n21\nclose\n"
+
+
+@pytest.mark.usefixtures("tenfold")
+@pytest.mark.parametrize("command", ["run --brief", "run --limit 9", "explain"])
+def test_an_engine_is_told_that_little_is_to_run(flow, write, command: str) -> None:
+    write("jobs.py", "import flow_core\nnumbers = flow_core.range(3)")
+    verb, *options = command.split()
+    done = flow(verb, "jobs.py:numbers", *options, "--on", "tenfold")
+    assert done.out.splitlines()[0].endswith(" brief")
 
 
 @pytest.mark.usefixtures("tenfold")

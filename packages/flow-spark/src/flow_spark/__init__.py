@@ -2,7 +2,7 @@
 
 >>> import flow_core as flow
 >>> from flow_spark import on_spark, session
->>> with session("local[2]") as spark:  # doctest: +SKIP
+>>> with session("local[2]", fast_start=True) as spark:  # doctest: +SKIP
 ...     sum(flow.range(10).pipe(on_spark(spark)).map(lambda n: n * n))
 285
 """

@@ -36,7 +36,7 @@ class CheckpointConflictError(FlowError, RuntimeError):
 
 
 class SessionConflictError(FlowError, RuntimeError):
-    """A session with other settings runs in this process, which can hold only one."""
+    """A session does not fit: one with other settings runs here, or one given lacks something."""
 
 
 class NotPicklableError(FlowError, TypeError):

@@ -91,7 +91,7 @@ def _record(made: Path) -> None:
     from flow_spark.driver import session as driver
 
     recording = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
-    with driver.session("local[2]", conf=recording) as spark:
+    with driver.session("local[2]", conf=recording, fast_start=True) as spark:
         driver.be_patient(_TIMEOUT_S)
         there = flow.from_iterable(range(1000)).pipe(on_spark(spark)).map(str)
         there.count().single()

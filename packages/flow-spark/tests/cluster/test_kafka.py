@@ -56,7 +56,9 @@ def reading(number: int) -> Reading:
 @pytest.fixture(scope="module")
 def spark(sessions: Sessions, kafka_source: str) -> Iterator[SparkSession]:
     """A session that can read from Kafka."""
-    yield sessions.switch(flow_spark.session("local[2]", conf={"spark.jars": kafka_source}))
+    yield sessions.switch(
+        flow_spark.session("local[2]", conf={"spark.jars": kafka_source}, fast_start=True)
+    )
     sessions.close()
 
 
@@ -234,7 +236,7 @@ def insert(batch_id, items, db):
     db.executemany("INSERT INTO numbers VALUES (?)", ((item,) for item in items))
     here(batch_id)
 
-with session("local[2]", conf={"spark.jars": told["jars"]}) as spark:
+with session("local[2]", conf={"spark.jars": told["jars"]}, fast_start=True) as spark:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", told["servers"])
     reader = reader.option("maxOffsetsPerTrigger", 400).option("startingOffsets", "earliest")
     rows = reader.option("subscribe", told["topic"]).load()

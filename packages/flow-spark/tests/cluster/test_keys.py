@@ -25,7 +25,7 @@ class City:
     number: int
 
 folder, states = sys.argv[1:]
-with session("local[2]", conf={"spark.sql.shuffle.partitions": 1}) as spark:
+with session("local[2]", conf={"spark.sql.shuffle.partitions": 1}, fast_start=True) as spark:
     def totals(key, checkpoint):
         stream = spark.readStream.schema("n long").json(folder)
         rows = from_stream(stream, checkpoint=f"{states}/{checkpoint}", trigger="available-now")

@@ -101,7 +101,7 @@ def test_missing_packages_of_a_client_are_named_with_the_extra(
 PORT = """
 from flow_spark import SessionStartError, session
 try:
-    with session("local[1]", conf={settings!r}):
+    with session("local[1]", conf={settings!r}, fast_start=True):
         print("started")
 except SessionStartError as error:
     print(error)
@@ -124,7 +124,7 @@ def test_a_port_that_is_taken_is_named_with_its_setting(taken: int) -> None:
 WHEEL = """
 import flow_core as flow
 from flow_spark import on_spark, session
-with session("local[1]") as spark:
+with session("local[1]", fast_start=True) as spark:
     print(spark._jvm.java.lang.System.getProperty("java.home"))
     print(sorted(flow.range(3).pipe(on_spark(spark)).map(str)))
 """
@@ -305,6 +305,44 @@ def test_executors_without_the_packages_are_told_of_in_a_session_made_elsewhere(
     assert "the executors' Python has no flow_" in said
     assert "flow_spark.session(" in said
     assert "PYSPARK_PYTHON" in said
+
+
+EXISTING = """
+from flow_spark import SessionConflictError, session
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master({master!r})
+for key, value in {conf!r}.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+try:
+    with session(existing=spark):
+        print("nothing was looked at")
+except SessionConflictError as error:
+    print(error)
+finally:
+    spark.stop()
+"""
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("python", "says"),
+    [
+        ("bare_python", "flow-core 0.1.0 here, none there; flow-spark 0.1.0 here, none there"),
+        ("other_python", "and the executors run Python"),
+    ],
+)
+def test_what_is_missing_in_a_session_made_elsewhere_is_told_before_its_first_job(
+    standalone: StandaloneCluster, request: pytest.FixtureRequest, python: str, says: str
+) -> None:
+    script = EXISTING.format(master=standalone.url, conf=EXECUTORS)
+
+    said = said_by(script, {"PYSPARK_PYTHON": request.getfixturevalue(python)})
+
+    assert says in said
+    assert "PYSPARK_PYTHON" in said
+    assert "nothing was looked at" not in said
+    assert "\tat " not in said
 
 
 @pytest.mark.cluster

@@ -59,7 +59,7 @@ FORGETFUL: dict[str, str | int] = {
 @pytest.fixture(scope="module")
 def spark(sessions: Sessions) -> Iterator[SparkSession]:
     """A session that remembers little of what it has done."""
-    yield sessions.switch(flow_spark.session("local[2]", conf=FORGETFUL))
+    yield sessions.switch(flow_spark.session("local[2]", conf=FORGETFUL, fast_start=True))
     sessions.close()
 
 

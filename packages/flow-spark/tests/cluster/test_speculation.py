@@ -38,7 +38,9 @@ EAGER = {
 @pytest.fixture
 def spark(sessions: Sessions, standalone: StandaloneCluster) -> Iterator[SparkSession]:
     standalone.repair()
-    yield sessions.switch(flow_spark.session(standalone.url, conf={**EXECUTORS, **EAGER}))
+    yield sessions.switch(
+        flow_spark.session(standalone.url, conf={**EXECUTORS, **EAGER}, fast_start=True)
+    )
     sessions.close()
 
 

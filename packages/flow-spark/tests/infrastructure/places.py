@@ -69,9 +69,9 @@ def opened(
             stack.callback(server.stop)
             session = flow_spark.session(remote=server.url)
         elif name == "standalone":
-            session = flow_spark.session(url, conf={**EXECUTORS, **AT_ONCE})
+            session = flow_spark.session(url, conf={**EXECUTORS, **AT_ONCE}, fast_start=True)
         elif name == "local-cluster":
-            session = flow_spark.session("local-cluster[2,1,1024]", conf=AT_ONCE)
+            session = flow_spark.session("local-cluster[2,1,1024]", conf=AT_ONCE, fast_start=True)
         else:
-            session = flow_spark.session("local[2]", conf=AT_ONCE)
+            session = flow_spark.session("local[2]", conf=AT_ONCE, fast_start=True)
         yield Place(name, stack.enter_context(session), cluster, server)

@@ -351,7 +351,7 @@ import flow_core as flow
 from flow_spark import SqliteBatchStore, for_each_batch_once, from_stream, session, stream_source
 
 home, kill_at = Path(sys.argv[1]), int(sys.argv[2])
-with session("local[2]") as spark:
+with session("local[2]", fast_start=True) as spark:
     df = stream_source(
         flow.range(2000), spark, schema=int, spool=home / "spool", segment_rows=50,
         batch_segments=4,

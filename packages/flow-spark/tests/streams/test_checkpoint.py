@@ -151,7 +151,7 @@ AGAIN = """
 import sys
 from flow_spark import from_stream, session
 folder, state = sys.argv[1:]
-with session("local[1]") as spark:
+with session("local[1]", fast_start=True) as spark:
     stream = spark.readStream.schema("n long").json(folder)
     rows = from_stream(stream, checkpoint=state, trigger="available-now")
     print(list(rows.map(lambda number: 100 * number).filter(lambda number: number > 0)))

@@ -118,14 +118,19 @@ def _parser() -> Parser:
         parents=[common, placed],
         help="run a flow and print its items",
         usage="flow run TARGET [--on ENGINE] [--master URL] [--remote URL] [--spool FOLDER] "
-        "[--limit N] [-- --name value ...]",
+        "[--limit N] [--brief] [-- --name value ...]",
         description="Run a Flow and print its items, or call a function. A function whose first "
         "parameter is annotated Engine gets the engine; what follows `--` are its other "
         "parameters. A flow that it returns is run and printed. A pipeline in TOML is run into its "
         "sink, or printed; what follows `--` are its parameters.",
         allow_abbrev=False,
     )
-    run.add_argument("--limit", metavar="N", type=_count, help="stop after N items")
+    run.add_argument(
+        "--limit", metavar="N", type=_count, help="stop after N items; implies --brief"
+    )
+    run.add_argument(
+        "--brief", action="store_true", help="little is to run: start sooner, and run slower"
+    )
     explain = commands.add_parser(
         "explain",
         parents=[common, placed],

@@ -138,7 +138,8 @@ def _check_engine(options: argparse.Namespace) -> None:
 
 def _settings(options: argparse.Namespace, text: str, name: str = "") -> EngineOptions:
     given = {option: getattr(options, option) for option in OPTIONS}
-    return EngineOptions(**given, name=name or f"flow run {text}")
+    brief = options.command == "explain" or options.brief or options.limit is not None
+    return EngineOptions(**given, name=name or f"flow run {text}", brief=brief)
 
 
 @contextlib.contextmanager

@@ -237,7 +237,8 @@ class _Loader:
                 if key in texts and key not in heeded
             ]
         name = texts.get("name", f"flow run {self._document.file}")
-        return on, EngineOptions(**{key: texts.get(key) for key in OPTIONS}, name=name)
+        master, remote, spool = map(texts.get, OPTIONS)
+        return on, EngineOptions(master, remote, spool, name)
 
     def limit(self) -> int | None:
         value = self._document.options.get("limit")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -32,7 +33,14 @@ __all__ = ["cores_of", "session"]
 
 Setting = str | int | float | bool
 
-_FAST_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+_FAST_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_NO_FILES: Final = "-XX:-UsePerfData"
+_WAYS: Final = {
+    False: "its JVM compiles as Spark's does; fast_start=True starts sooner, for a small job",
+    True: "fast start, so that its JVM runs slower; fast_start=False is for large jobs",
+}
+"""What the log says, by whether the start is fast."""
+
 _STOP_TIMEOUT_S: Final = 10.0
 _FEWEST_PARTITIONS: Final = 8
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -47,6 +55,7 @@ _PORT_SETTINGS: Final = {
     "org.apache.spark.network.netty.NettyBlockTransferService": "spark.driver.blockManager.port",
 }
 
+_log: Final = logging.getLogger("flow.spark")
 _lock: Final = threading.RLock()
 
 
@@ -60,6 +69,7 @@ def session(
     log_level: str = "ERROR",
     conf: Mapping[str, Setting] | None = None,
     progress: bool = False,
+    fast_start: bool = False,
 ) -> Generator[SparkSession, None, None]:
     """A Spark session for the time of a ``with`` block.
 
@@ -75,9 +85,12 @@ def session(
     make 200: a streaming query with state has a store for each of them. Another number is given by
     ``spark.sql.shuffle.partitions``.
 
-    The JVM of such a session compiles fast rather than well, which halves its start. Jobs that take
-    minutes are faster by a third with ``"spark.driver.extraJavaOptions":
-    "-XX:TieredStopAtLevel=4"`` in `conf`.
+    With `fast_start` the JVM on this machine compiles soon rather than well. A first
+    item came after 7.8 s instead of 8.9, and jobs of Spark's own took 1.6 times as long. Which of
+    the two it is, the log says: ``flow.spark``, level INFO.
+
+    A session that was made elsewhere is asked, by a small job, whether its executors have the
+    Python, the packages and the versions of this process.
 
     Args:
         master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` …
@@ -88,6 +101,7 @@ def session(
         conf: Spark settings, over the ones chosen here: ``conf={"spark.driver.memory": "2g"}``.
         progress: whether jobs that begin in the block are shown as bars on stderr, if that is a
             terminal: tasks that are done, of all that Spark has planned. ``flow run`` shows them.
+        fast_start: whether to start sooner and run slower: for tests, and for a first look.
 
     Yields:
         The session.
@@ -95,15 +109,21 @@ def session(
     Raises:
         NoJavaError: if there is no Java runtime for a local driver.
         SessionStartError: if the JVM or Spark does not start; the text has what they printed.
-        SessionConflictError: if another session, with other settings, runs in this process.
+        SessionConflictError: if another session, with other settings, runs in this process, or if
+            `existing` has not what a flow needs.
     """
     with contextlib.ExitStack() as stack:
         if existing is not None:
             spark = existing
+            if _current is None or _current.spark is not spark:
+                from flow_spark.driver.existing import check_existing
+
+                check_existing(spark)
         elif remote is not None:
             spark = stack.enter_context(_connect(remote, app_name, conf or {}))
         else:
-            spark = stack.enter_context(_classic(master, app_name, log_level, conf or {}))
+            started = _classic(master, app_name, log_level, conf or {}, fast_start)
+            spark = stack.enter_context(started)
         if progress:
             stack.enter_context(showing(spark))
         yield spark
@@ -111,11 +131,11 @@ def session(
 
 @contextlib.contextmanager
 def _classic(
-    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]
+    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting], fast_start: bool
 ) -> Generator[SparkSession, None, None]:
     """The one session of this process with a JVM of its own."""
     with _lock:
-        shared = _acquire(master, app_name, log_level, conf)
+        shared = _acquire(master, app_name, log_level, conf, fast_start)
     try:
         yield shared.spark
     except BaseException as error:
@@ -205,7 +225,9 @@ class _Shared:
 _current: _Shared | None = None
 
 
-def _acquire(master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]) -> _Shared:
+def _acquire(
+    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting], fast_start: bool
+) -> _Shared:
     global _current
     if _current is not None:
         _check_compatible(_current, master, conf)
@@ -218,7 +240,7 @@ def _acquire(master: str, app_name: str, log_level: str, conf: Mapping[str, Sett
             "a Spark session runs in this process already, and it was not made by "
             "flow_spark.session(). Pass it: session(existing=spark), or stop it first."
         )
-    _current = _start(master, app_name, log_level, conf)
+    _current = _start(master, app_name, log_level, conf, fast_start)
     return _current
 
 
@@ -260,22 +282,29 @@ def _stop_at_exit() -> None:
             shared.stop()
 
 
-def _start(master: str, app_name: str, log_level: str, conf: Mapping[str, Setting]) -> _Shared:
+def _start(
+    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting], fast_start: bool
+) -> _Shared:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit runs us: the JVM is its own
         return _open(None, master, app_name, _settings(master, None, "", conf), conf)
     java = find_java()
     check_master(master)
     jvm = DriverJvm()
     try:
-        settings = _settings(master, jvm.workspace, options_for(java), conf)
+        options = f"{_NO_FILES} {options_for(java)}"
+        if fast_start:
+            options = f"{_FAST_START} {options}"
+        settings = _settings(master, jvm.workspace, options, conf)
         settings["spark.master"] = master
         settings["spark.app.name"] = app_name
         jvm.start(java, settings, _variables(master), log_level)
-        return _open(jvm, master, app_name, settings, conf)
+        shared = _open(jvm, master, app_name, settings, conf)
     except BaseException:
         jvm.stop()
         _forget_gateway()
         raise
+    _log.info("Spark %s on %s: %s", shared.spark.version, master, _WAYS[fast_start])
+    return shared
 
 
 def _open(
@@ -318,7 +347,7 @@ def _open(
 
 
 def _settings(
-    master: str, workspace: Path | None, archive: str, conf: Mapping[str, Setting]
+    master: str, workspace: Path | None, java_options: str, conf: Mapping[str, Setting]
 ) -> dict[str, str]:
     given = {key: _text(value) for key, value in conf.items()}
     settings = {
@@ -343,7 +372,7 @@ def _settings(
         settings["spark.sql.warehouse.dir"] = (workspace / "warehouse").as_uri()
         if _same_machine(master):
             settings["spark.local.dir"] = str(workspace)
-            options = f"{_FAST_START} {archive} {options}"
+            options = f"{java_options} {options}"
     settings.update(given)
     if options:
         settings[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
@@ -351,9 +380,10 @@ def _settings(
 
 
 def _variables(master: str) -> dict[str, str]:
+    given = os.environ.get("SPARK_LAUNCHER_OPTS", "")
     variables = {
         "PYSPARK_PYTHON": _worker_python(master),
-        "SPARK_LAUNCHER_OPTS": f"{_FAST_START} {os.environ.get('SPARK_LAUNCHER_OPTS', '')}",
+        "SPARK_LAUNCHER_OPTS": f"{_FAST_START} {_NO_FILES} {given}",
     }
     if _same_machine(master):
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"

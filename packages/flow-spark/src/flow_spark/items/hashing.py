@@ -44,7 +44,7 @@ def stable_hash(key: Any) -> int:  # Any: a key of whatever type, looked into
 
 @functools.lru_cache(maxsize=16)
 def partition_values(partitions: int) -> tuple[int, ...]:
-    """Return, for each of `partitions`, the integer that Spark puts there by ``repartition(column)``.
+    """Return, for each of `partitions`, the integer that Spark's ``repartition`` puts there.
 
     Spark hashes the values of the column. Numbers of partitions in it would meet in a few.
 

@@ -46,6 +46,10 @@ _KEEP_ORDER: Final = frozenset(
 """Logical steps that give rows in the order of those that they read."""
 
 
+_NOT_HASHED: Final = frozenset({"geography", "geometry", "map", "variant"})
+"""Types of which Spark hashes nothing."""
+
+
 def in_repeatable_order(df: DataFrame) -> DataFrame:
     """`df`, with the rows of each partition in an order that a retried task finds again.
 
@@ -90,7 +94,15 @@ def _hashable(name: str, kind: DataType) -> Column | None:
 
 
 def _is_hashable(kind: DataType) -> bool:
-    return not re.search("map<|variant|geo", kind.simpleString())
+    from pyspark.sql.types import ArrayType, StructType, UserDefinedType
+
+    if isinstance(kind, StructType):
+        return all(_is_hashable(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _is_hashable(kind.elementType)
+    if isinstance(kind, UserDefinedType):
+        return _is_hashable(kind.sqlType())
+    return kind.typeName() not in _NOT_HASHED
 
 
 def in_one_partition(df: DataFrame) -> DataFrame:

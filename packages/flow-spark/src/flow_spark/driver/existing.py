@@ -1,0 +1,101 @@
+"""Whether a session that was made elsewhere has what a flow needs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
+
+from flow_spark.errors import SessionConflictError
+from flow_spark.items.arrow import ArrowBatch
+from flow_spark.jobs.advice import short
+from flow_spark.jobs.frames import is_connect, map_in_arrow
+from flow_spark.pickling.modules import SHIPPED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_existing"]
+
+_PACKAGES: Final = tuple(name for name in SHIPPED if name.startswith("flow_"))
+_NEEDED: Final = ("flow_core", "flow_spark")
+
+_UNKNOWN: Final = "?"
+"""The version of a package that is there and was not installed: a folder, or a file sent along."""
+
+
+def check_existing(spark: SparkSession) -> None:
+    """Run a small job that looks at the Python of an executor, and at the packages in it.
+
+    Raises:
+        SessionConflictError: if a flow could not run there, with the way out.
+    """
+    import pyspark
+
+    mine = pyspark.__version__
+    client, server = _release(mine), _release(spark.version)
+    if server < client or (server != client and not is_connect(spark)):
+        raise SessionConflictError(
+            f"the session given runs Spark {spark.version}, and this process has PySpark {mine}. "
+            f"Install the same here: pip install 'pyspark=={spark.version}'"
+        )
+    looking = map_in_arrow(spark.range(1), _look(_PACKAGES), "told string")
+    try:
+        rows = looking.collect()
+    except Exception as error:
+        raise SessionConflictError(
+            f"the session given cannot run functions of this process: {short(error)}"
+        ) from error
+    there: dict[str, str | None] = json.loads(str(rows[0][0]))
+    wrong = [
+        f"{name.replace('_', '-')} {_version(name)} here, {found or 'none'} there"
+        for name, found in there.items()
+        if _differs(name, found)
+    ]
+    if wrong:
+        raise SessionConflictError(
+            "the executors of the session given have other packages than this process: "
+            f"{'; '.join(wrong)}. Install the same in the Python of the executors, which the "
+            "environment variable PYSPARK_PYTHON names when the session is made; or let "
+            "flow_spark.session(master) make the session, which brings them along."
+        )
+
+
+def _look(names: Iterable[str]) -> Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]:
+    """Return a function that is sent as a whole: the executors may not have this module."""
+    unknown = _UNKNOWN
+
+    def look(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        import json
+        from importlib import import_module, metadata, util
+
+        arrow: Any = import_module("pyarrow")  # has no types
+        told: dict[str, str | None] = {}
+        for name in names:
+            try:
+                told[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                told[name] = unknown if util.find_spec(name) else None
+        for _ in batches:
+            yield arrow.record_batch([[json.dumps(told)]], names=["told"])
+
+    return look
+
+
+def _differs(name: str, there: str | None) -> bool:
+    if there is None:
+        return name in _NEEDED  # of the others a flow may use nothing
+    return _UNKNOWN != there != (_version(name) or there)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
