@@ -283,7 +283,7 @@ def shuffled(batches: list[ArrowBatch]) -> list[ArrowBatch]:
     """What two partitions give to a bucket, in the order in which it is sorted."""
     stages = pickle.loads(program(mapped))
     task = ShuffleTask(
-        dumps(RowReader(SCHEMA), "a reader"), dumps((stages, lambda _: 0), "stages"), 1
+        dumps(RowReader(SCHEMA), "a reader"), dumps((stages, lambda _: 0), "stages"), (0,)
     )
     return [row for part in (batches[:5], batches[5:]) for row in task(iter(part))]
 
