@@ -546,7 +546,8 @@ def test_who_reads_while_another_thread_closes_is_told_that_there_is_no_more() -
             found.append(background(receiver.next_batch).result(TIMEOUT_S))
             self._listener.close()
 
-    receiver._listener = Listener(receiver._listener)  # type: ignore[assignment, misc]  # a spy
+    reception = receiver._reception
+    reception._listener = Listener(reception._listener)  # type: ignore[assignment, misc]  # a spy
 
     receiver.cancel()
 

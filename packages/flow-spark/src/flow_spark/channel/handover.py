@@ -10,16 +10,15 @@ does not commit the micro-batch and gives it again after a restart.
 from __future__ import annotations
 
 import contextlib
-import hmac
-import secrets
 import socket
 import struct
 import threading
 from collections.abc import Iterable
-from typing import Final, final
+from typing import Final, Never, final
 
-from flow_spark.channel.receiver import PartitionResult, listen
-from flow_spark.channel.wire import HELLO, MAC_SIZE, MAGIC, NONCE_SIZE, Target, dial, sign, tune
+from flow_spark.channel.receiver import PartitionResult
+from flow_spark.channel.reception import Reception
+from flow_spark.channel.wire import HELLO, MAGIC, NONCE_SIZE, Target, dial, sign
 from flow_spark.errors import ChannelError
 
 __all__ = ["BatchLine", "BatchListener", "Handover", "label_of"]
@@ -32,7 +31,6 @@ _OUTCOME: Final = struct.Struct(">BQ")
 
 _RESULT: Final = struct.Struct(">iqqq")
 _ACKNOWLEDGED: Final = b"\1"
-_HELLO_WITHIN_S: Final = 10.0
 
 
 def label_of(batch_id: int) -> bytes:
@@ -164,59 +162,48 @@ class BatchListener:
         target: what the query is told.
     """
 
-    __slots__ = ("_closed", "_closing", "_listener", "_waiting", "target")
+    __slots__ = ("_closed", "_reception", "_waiting", "target")
 
     def __init__(self, host: str, advertised: str) -> None:
-        self._listener: Final = listen(host)
-        self._listener.setblocking(True)
-        self._closing: Final = threading.Lock()
+        self._reception: Final[Reception[Never]] = Reception(host)
+        self.target: Final = Target(advertised, self._reception.port)
+        self._reception.target = self.target
         self._waiting: Final = threading.Lock()
         """Held by the thread that waits for a micro-batch; it also closes what it waits at."""
         self._closed = False
-        self.target: Final = Target(advertised, int(self._listener.getsockname()[1]))
 
     def next_line(self) -> BatchLine | None:
         """Wait for the next micro-batch; None once this is closed. One thread at a time."""
-        with self._waiting:
-            while not self._closed:
-                connection, _ = self._listener.accept()
-                batch_id = None if self._closed else self._greeted(connection)
-                if batch_id is not None:
-                    return BatchLine(connection, batch_id)
-                connection.close()
-            self._listener.close()
-            return None
+        try:
+            with self._waiting:
+                return self._next()
+        finally:
+            # `close` may have found the lock taken a moment ago; then it is up to this thread.
+            if self._closed:
+                self._try_close()
 
     def close(self) -> None:
         """Wait for no more. Idempotent, callable from any thread."""
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-            address = self._listener.getsockname()[:2]
-        while not self._waiting.acquire(blocking=False):
-            with contextlib.suppress(OSError):  # wakes who waits; who is there no more has closed
-                socket.create_connection(address, timeout=_HELLO_WITHIN_S).close()
-                return
-        self._listener.close()
-        self._waiting.release()
+        self._closed = True
+        self._reception.wake()
+        self._try_close()
 
-    def _greeted(self, connection: socket.socket) -> int | None:
-        """The micro-batch that it brings, or None if it cannot prove that it is of the query."""
-        nonce = secrets.token_bytes(NONCE_SIZE)
-        try:
-            connection.settimeout(_HELLO_WITHIN_S)
-            tune(connection)
-            connection.sendall(nonce)
-            hello = _read(connection, HELLO.size)
-            mac = _read(connection, MAC_SIZE)
-            connection.settimeout(None)
-        except OSError:
-            return None
-        magic, query, _, batch_id = HELLO.unpack(hello)
-        known = (magic, query) == (MAGIC, self.target.query)
-        proven = hmac.compare_digest(mac, sign(self.target.token, nonce, hello))
-        return int(batch_id) if known and proven else None
+    def _next(self) -> BatchLine | None:
+        guests = self._reception.guests
+        while not self._closed:
+            if guests:
+                guest = guests.popleft()
+                guest.sock.setblocking(True)
+                return BatchLine(guest.sock, guest.task)
+            self._reception.wait(None)
+        return None
+
+    def _try_close(self) -> None:
+        if self._waiting.acquire(blocking=False):
+            try:
+                self._reception.close()
+            finally:
+                self._waiting.release()
 
 
 def _read(connection: socket.socket, size: int) -> bytes:

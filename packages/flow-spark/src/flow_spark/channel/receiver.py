@@ -6,11 +6,7 @@ thread of its caller, and what it does not read stays in the sockets, where it b
 
 from __future__ import annotations
 
-import contextlib
-import hmac
 import logging
-import secrets
-import selectors
 import socket
 import threading
 import time
@@ -19,31 +15,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, final
 
+from flow_spark.channel.reception import Guest, Reception
 from flow_spark.channel.wire import (
     COUNTS,
     FEWER,
     FRAME,
-    HELLO,
     LONGEST_FRAME,
-    MAC_SIZE,
-    MAGIC,
-    NONCE_SIZE,
-    SOCKET_BUFFER,
     WELCOME,
     Answer,
     Kind,
     Target,
-    sign,
-    tune,
 )
 from flow_spark.errors import ChannelError, PartitionChangedError
 
-__all__ = ["Batch", "BatchReceiver", "Failure", "PartitionResult", "Statistics", "listen"]
+__all__ = ["Batch", "BatchReceiver", "Failure", "PartitionResult", "Statistics"]
 
 _log: Final = logging.getLogger("flow.spark")
-
-_BACKLOG: Final = 4096
-_HELLO_SIZE: Final = HELLO.size + MAC_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +98,7 @@ class _BrokenError(Exception):
 
 @final
 class _Connection:
-    """One socket, and how much of the present piece (hello, head or body) has arrived."""
+    """One task's socket, and how much of the present piece (head or body) has arrived."""
 
     __slots__ = (
         "body",
@@ -119,7 +106,6 @@ class _Connection:
         "checksum",
         "filled",
         "kind",
-        "nonce",
         "partition",
         "queued",
         "read",
@@ -128,18 +114,17 @@ class _Connection:
         "task",
     )
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, task: int, partition: _Partition) -> None:
         self.sock: Final = sock
-        self.task = -1
-        self.nonce: Final = secrets.token_bytes(NONCE_SIZE)
-        self.partition: _Partition | None = None
+        self.task: Final = task
+        self.partition: Final = partition
         self.queued = False
         self.body = False
         self.kind = Kind.SCHEMA
         self.rows = 0
         self.read = 0
         self.checksum = 0
-        self.expect(_HELLO_SIZE)
+        self.expect(FRAME.size)
 
     def expect(self, size: int) -> None:
         self.buffer = bytearray(size)
@@ -231,20 +216,15 @@ class BatchReceiver:
         "_closed",
         "_connections",
         "_fenced",
-        "_listener",
         "_outcome",
         "_partial",
         "_partitions",
         "_reading",
         "_ready",
-        "_rejected",
+        "_reception",
         "_rows",
-        "_selector",
         "_speculation",
         "_waiting",
-        "_wake_in",
-        "_wake_out",
-        "_waking",
         "target",
     )
 
@@ -261,18 +241,12 @@ class BatchReceiver:
             raise ValueError(f"capacity must be at least 1 batch, not {capacity}")
         self._capacity: Final = capacity
         self._speculation: Final = speculation
-        self._listener: Final = listen(host)
-        port = int(self._listener.getsockname()[1])
+        self._reception: Final[Reception[_Connection]] = Reception(host)
+        port = self._reception.port
         self.target: Final = (
             Target(advertised or host, port) if of is None else of[0].derived(port, of[1])
         )
-        self._wake_in, self._wake_out = socket.socketpair()
-        self._wake_in.setblocking(False)
-        self._wake_out.setblocking(False)
-        self._waking: Final = threading.Lock()
-        self._selector: Final = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        self._selector.register(self._wake_in, selectors.EVENT_READ)
+        self._reception.target = self.target
         self._reading: Final = threading.Lock()
         self._closed = False
         self._outcome: _Outcome | None = None
@@ -284,7 +258,6 @@ class BatchReceiver:
         self._batches = 0
         self._rows = 0
         self._fenced = 0
-        self._rejected = 0
 
     def next_batch(self, timeout_s: float | None = None) -> Batch | None:
         """Wait for a batch of any partition; partitions that have some take turns.
@@ -324,7 +297,7 @@ class BatchReceiver:
     def cancel(self) -> None:
         """Stop reading and refuse all tasks. Idempotent."""
         self._closed = True
-        self._wake()
+        self._reception.wake()
         self._try_close()
 
     def failure(self) -> Failure | None:
@@ -349,7 +322,7 @@ class BatchReceiver:
             batches=self._batches,
             rows=self._rows,
             fenced=self._fenced,
-            rejected=self._rejected,
+            rejected=self._reception.rejected,
         )
 
     def _next(self, timeout_s: float | None) -> Batch | None:
@@ -376,40 +349,18 @@ class BatchReceiver:
             self._select(left)
 
     def _select(self, timeout_s: float | None) -> None:
-        for key, _ in self._selector.select(timeout_s):
-            if key.fileobj is self._listener:
-                self._accept()
-            elif key.fileobj is self._wake_in:
-                with contextlib.suppress(BlockingIOError):
-                    self._wake_in.recv(4096)
-            else:
-                connection: _Connection = key.data
-                if not connection.queued:
-                    connection.queued = True
-                    self._ready.append(connection)
-
-    def _accept(self) -> None:
-        try:
-            sock, _ = self._listener.accept()
-        except OSError:  # the peer has gone already
-            return
-        sock.setblocking(False)
-        tune(sock)
-        connection = _Connection(sock)
-        self._connections.add(connection)
-        self._selector.register(sock, selectors.EVENT_READ, connection)
-        try:
-            connection.answer(connection.nonce)
-        except _BrokenError:
-            self._drop(connection)
+        for connection in self._reception.wait(timeout_s):
+            if not connection.queued:
+                connection.queued = True
+                self._ready.append(connection)
+        while self._reception.guests:
+            self._welcome(self._reception.guests.popleft())
 
     def _read(self, connection: _Connection) -> Batch | None:
         """Read from one task until a batch is complete, nothing more is there, or it must wait."""
         try:
             while connection.fill():
-                if connection.partition is None:
-                    self._welcome(connection)
-                elif connection.body:
+                if connection.body:
                     batch = self._complete(connection, connection.partition)
                     if batch is not None:
                         return batch
@@ -419,25 +370,22 @@ class BatchReceiver:
             self._drop(connection)
         return None
 
-    def _welcome(self, connection: _Connection) -> None:
-        hello, mac = connection.buffer[: HELLO.size], bytes(connection.buffer[HELLO.size :])
-        magic, query, number, task = HELLO.unpack(hello)
-        expected = sign(self.target.token, connection.nonce, bytes(hello))
-        if not hmac.compare_digest(mac, expected) or (magic, query) != (MAGIC, self.target.query):
-            self._rejected += 1
-            raise _BrokenError
-        partition = self._partitions.setdefault(number, _Partition(number))
-        if task <= partition.task:
-            self._fenced += 1
-            connection.answer(WELCOME.pack(Answer.FENCED, 0, 0, 0))
-            raise _BrokenError
-        connection.task = task
-        connection.partition = partition
-        connection.expect(FRAME.size)
-        if self._speculation and partition.connection is not None:
-            partition.copies.append(connection)
-        else:
-            self._admit(connection, partition)
+    def _welcome(self, guest: Guest) -> None:
+        partition = self._partitions.setdefault(guest.number, _Partition(guest.number))
+        connection = _Connection(guest.sock, guest.task, partition)
+        self._connections.add(connection)
+        self._reception.register(guest.sock, connection)
+        try:
+            if guest.task <= partition.task:
+                self._fenced += 1
+                connection.answer(WELCOME.pack(Answer.FENCED, 0, 0, 0))
+                self._drop(connection)
+            elif self._speculation and partition.connection is not None:
+                partition.copies.append(connection)
+            else:
+                self._admit(connection, partition)
+        except _BrokenError:
+            self._drop(connection)
 
     def _admit(self, connection: _Connection, partition: _Partition) -> None:
         """Let an attempt send."""
@@ -466,7 +414,7 @@ class BatchReceiver:
         """Take in a frame's head; False if there is no room for its body now."""
         if self._partial >= self._capacity:
             # Its head stays as it is, complete; `_free` brings it back.
-            self._selector.unregister(connection.sock)
+            self._reception.unregister(connection.sock)
             self._waiting.append(connection)
             return False
         code, connection.rows, length, connection.read, connection.checksum = FRAME.unpack(
@@ -555,7 +503,7 @@ class BatchReceiver:
         self._partial -= 1
         if self._waiting:
             waiting = self._waiting.popleft()
-            self._selector.register(waiting.sock, selectors.EVENT_READ, waiting)
+            self._reception.register(waiting.sock, waiting)
             # The whole head has been read, so the selector may have nothing to report for it.
             waiting.queued = True
             self._ready.append(waiting)
@@ -567,7 +515,7 @@ class BatchReceiver:
         if connection in self._waiting:
             self._waiting.remove(connection)
         else:
-            self._selector.unregister(connection.sock)
+            self._reception.unregister(connection.sock)
         if connection.queued:
             connection.queued = False
             self._ready.remove(connection)
@@ -575,8 +523,6 @@ class BatchReceiver:
         if connection.body:
             self._free(connection)
         partition = connection.partition
-        if partition is None:
-            return
         if connection in partition.copies:
             partition.copies.remove(connection)
         if partition.connection is connection:
@@ -595,13 +541,7 @@ class BatchReceiver:
     def _end(self, outcome: _Outcome) -> None:
         if self._outcome is None:
             self._outcome = outcome
-        self._wake()
-
-    def _wake(self) -> None:
-        # A full pipe wakes as well as an empty one; a closed one has nobody to wake. The lock keeps
-        # the byte from going to whatever gets the number of a descriptor that is just closed.
-        with self._waking, contextlib.suppress(OSError):
-            self._wake_out.send(b"\0")
+        self._reception.wake()
 
     def _try_close(self) -> None:
         """Close everything, unless a thread is in `next_batch`: then it does so on its way out."""
@@ -610,12 +550,7 @@ class BatchReceiver:
         try:
             for connection in tuple(self._connections):
                 self._drop(connection)
-            if self._selector.get_map() is not None:
-                self._selector.close()
-            self._listener.close()
-            self._wake_in.close()
-            with self._waking:
-                self._wake_out.close()
+            self._reception.close()
         finally:
             self._reading.release()
 
@@ -633,21 +568,3 @@ def _other_rows(partition: _Partition) -> PartitionChangedError:
         "  - functions that give the same each time (a random generator seeded by the row)\n"
         "  - df.sort(...) or df.sortWithinPartitions(...) by columns that tell all rows apart"
     )
-
-
-def listen(host: str) -> socket.socket:
-    """A non-blocking socket that listens on some port of `host`."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        # Before listen: accepted sockets inherit it, and the window is agreed on by then.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except BaseException:
-        listener.close()
-        raise
-    return listener
