@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from flow_spark import SessionConflictError, session
 from flow_spark.driver import existing
 from flow_spark.driver.existing import check_existing
 from flow_spark.driver.session import cores_of
+from flow_spark.driver.workspace import sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -248,7 +251,8 @@ def slow(n):
     time.sleep(0.001)
     return n
 
-with session("local[2]", fast_start=True) as spark:
+conf = {"spark.hadoop.fs.s3a.secret.key": "hush-hush"}
+with session("local[2]", conf=conf, fast_start=True) as spark:
     for n in flow.range(10**9).pipe(on_spark(spark)).map(slow):
         if n == 100:
             print("running", flush=True)
@@ -274,14 +278,22 @@ def test_ctrl_c_stops_the_job_the_session_and_the_jvm(tmp_path: Path) -> None:
 
 
 @needs_proc
-def test_the_jvm_ends_when_its_process_is_killed(tmp_path: Path) -> None:
+def test_when_its_process_is_killed_the_jvm_ends_and_the_next_session_removes_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     process, _ = run(JOB, tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline() == "running\n"
+    for path in tmp_path.rglob("*"):
+        with contextlib.suppress(OSError):  # a folder, or a file that Spark has removed
+            assert b"hush-hush" not in path.read_bytes(), path
     process.kill()
     process.communicate()
 
     assert wait_gone(tmp_path, 10)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    sweep()
+    assert list(tmp_path.glob("flow-spark-*")) == []
 
 
 @needs_proc

@@ -6,12 +6,10 @@ import contextlib
 import importlib
 import logging
 import os
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast, final
 
 from flow_spark.driver.java import Java, usable_home
+from flow_spark.driver.workspace import Workspace, sweep
 from flow_spark.errors import SessionStartError, SparkJobError
 
 if TYPE_CHECKING:
@@ -76,10 +75,10 @@ class DriverJvm:
     by itself, because its standard input is closed.
     """
 
-    __slots__ = ("_kept", "_process", "_pump", "gateway", "patience_s", "terse", "workspace")
+    __slots__ = ("_kept", "_process", "_pump", "_workspace", "gateway", "patience_s", "terse")
 
     def __init__(self) -> None:
-        self.workspace: Final = Path(tempfile.mkdtemp(prefix="flow-spark-"))
+        self._workspace: Final = Workspace()
         self.gateway: JavaGateway | None = None
         self.patience_s = _STOP_TIMEOUT_S
         """How long the JVM may take to end by itself, in seconds."""
@@ -89,6 +88,11 @@ class DriverJvm:
         self._pump: threading.Thread | None = None
         self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
 
+    @property
+    def workspace(self) -> Path:
+        """The private folder."""
+        return self._workspace.path
+
     def start(
         self, java: Java, conf: Mapping[str, str], variables: Mapping[str, str], log_level: str
     ) -> None:
@@ -96,7 +100,8 @@ class DriverJvm:
 
         Args:
             java: the runtime to use.
-            conf: Spark settings, given to the launcher in a file that nobody else can read.
+            conf: Spark settings, given to the launcher in a file that nobody else can read, which
+                goes when the JVM has read it.
             variables: environment variables for the JVM and the Python workers below it.
             log_level: of the JVM's log on stderr: OFF, ERROR, WARN, INFO …
 
@@ -138,11 +143,14 @@ class DriverJvm:
             target=self._forward, args=(output,), name="flow-spark-jvm-output", daemon=True
         )
         self._pump.start()
-        # The JVM takes seconds; meanwhile this process can import what Spark's Arrow jobs need.
+        # The JVM takes seconds. Meanwhile what the dead left goes, and what Arrow jobs need comes.
+        sweep()
         with contextlib.suppress(ImportError):
             importlib.import_module("pandas")
         self._await(process, facts)
         self._connect(facts)
+        for secret in (settings, facts):
+            secret.unlink(missing_ok=True)
 
     def stop(self) -> None:
         """End the JVM and whatever it started, and remove the private folder. Idempotent."""
@@ -162,7 +170,7 @@ class DriverJvm:
         finally:
             if process is not None:
                 _kill(process)
-            shutil.rmtree(self.workspace, ignore_errors=True)
+            self._workspace.remove()
 
     def _await(self, process: subprocess.Popen[str], facts: Path) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S
