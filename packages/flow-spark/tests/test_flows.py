@@ -341,3 +341,15 @@ def test_an_executor_can_poll_the_job(spark: SparkSession) -> None:
         found = there.pipe(flow_ops.observe_on(pool)).to_list().to_future().result(TIMEOUT_S)
 
     assert sorted(found) == list(range(1, 5001))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_names_of_columns_may_have_dots_and_backticks(spark: SparkSession, shuffled: bool) -> None:
+    df = spark.range(3).selectExpr("id AS `a.b`", "id * 2 AS `c``d`")
+    df = df.repartition(2) if shuffled else df
+
+    items = from_dataframe(df, as_=dict).filter(lambda row: row["a.b"] > 0)
+
+    assert sorted(items.map(lambda row: (row["a.b"], row["c`d"]))) == [(1, 2), (2, 4)]
+    out = items.pipe(to_dataframe(schema="`a.b` bigint, `c``d` bigint"))
+    assert sorted(map(tuple, out.collect())) == [(1, 2), (2, 4)]

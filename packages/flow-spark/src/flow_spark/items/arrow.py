@@ -205,6 +205,10 @@ class ArrowBatch(Protocol):
         """Some of the columns, without copying."""
         ...
 
+    def rename_columns(self, names: list[str], /) -> ArrowBatch:
+        """The same columns by other names, without copying."""
+        ...
+
     @abstractmethod
     def slice(self, offset: int, length: int | None = None, /) -> ArrowBatch:
         """Some of the rows, without copying."""

@@ -52,7 +52,7 @@ def partition_values(partitions: int) -> tuple[int, ...]:
         partitions: how many there are, at least 1.
 
     >>> partition_values(2)
-    (1, 0)
+    (2, 0)
     """
     found: dict[int, int] = {}
     value = 0

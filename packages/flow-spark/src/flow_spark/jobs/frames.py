@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, ArrowTable
 
@@ -53,8 +54,26 @@ def map_in_arrow(
     schema: StructType | str,
 ) -> DataFrame:
     """What `task` makes of the batches of each partition of `df`; lazy."""
+    names = df.columns
+    if any(mark in name for name in names for mark in ".`"):
+        # PySpark looks them up by name, and takes what is behind a dot for a field of a struct.
+        df = df.toDF(*(f"_{index}" for index in range(len(names))))
+        task = _Renaming(task, tuple(names))
     made: DataFrame = cast("Any", df).mapInArrow(task, schema)
     return made
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Renaming:
+    """`task`, for batches whose columns are to have other names."""
+
+    task: Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        names = list(self.names)
+        return self.task(batch.rename_columns(names) for batch in batches)
 
 
 def plan_of(df: DataFrame, *, extended: bool = False) -> str:
