@@ -402,7 +402,8 @@ def soak(session: nox.Session) -> None:
     """
     files = (SOAKED, "packages/flow-ops/tests/registry/test_bounded.py")
     files += ("packages/flow-multicast/tests/test_churn.py",)
-    in_common(session, "pytest", *files, "--timeout=1800", *session.posargs, env=soak_times())
+    options = ("--numprocesses=auto", "--timeout=1800", *session.posargs)
+    in_common(session, "pytest", *files, *options, env=soak_times())
 
 
 @nox.session(tags=["nightly"], **COMMON)
