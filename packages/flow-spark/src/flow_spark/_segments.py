@@ -9,6 +9,7 @@ Files, all of them private, each complete or not there:
 * ``outcome.json``: the flow has ended, and how.
 * ``reserve``: room for ``outcome.json`` on a disk that is full.
 * ``writer.lock``, ``reader.lock``: who holds them is alive; the system drops them with the process.
+  Who opens the spool takes them for a moment, so that nobody removes what another one writes.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ _RESERVE: Final = "reserve"
 _RESERVED_BYTES: Final = 4096
 _SHORT: Final = 600
 """Characters of a text that fits into the reserve, however they are encoded."""
+_PATIENCE_S: Final = 5.0
+"""For another process that makes the same spool at the same time."""
 _SUFFIX: Final = ".arrow"
 _PRIVATE: Final = 0o600
 _OWN_FIRST: Final = re.compile(r".*\.lock|[0-9a-f]{16}\.part")
@@ -168,23 +171,53 @@ class Segments:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         spool = Segments(folder)
         schema = bytes(memoryview(columns.serialize())).hex()
-        meta = spool._read(_META)
-        if meta is None:
-            if not all(_OWN_FIRST.fullmatch(path.name) for path in folder.iterdir()):
-                raise SpoolError(f"{folder} holds files that are no spool of a flow; name another")
-            folder.chmod(0o700)
-            spool._replace(_META, {"id": uuid.uuid4().hex, "columns": schema})
-        elif meta["columns"] != schema:
+        meta = spool._opened(schema)
+        if meta["columns"] != schema:
             known = _pyarrow.ipc.read_schema(_pyarrow.py_buffer(bytes.fromhex(meta["columns"])))
             raise SpoolError(
                 f"the spool {folder} holds the columns ({_said(known)}), and this flow has "
                 f"({_said(columns)}): give it a spool and a checkpoint of its own"
             )
-        if not (spool.writer.held_by_anyone() or spool.reader.held_by_anyone()):
-            for left in folder.glob("*.part"):  # of a process that was killed while it wrote
-                left.unlink(missing_ok=True)
-        spool._reserve()
         return spool
+
+    def _opened(self, schema: str) -> dict[str, Any]:  # Any: as JSON has it
+        """What is described there, or is now; and what a killed process left is removed."""
+        self._check_empty()
+        opening, reader = self.writer, self.reader
+        deadline = time.monotonic() + _PATIENCE_S
+        while not opening.acquire(0.0):
+            meta = self._read(_META)
+            if meta is not None:
+                return meta  # who has the lock sees to the rest
+            if time.monotonic() > deadline:
+                raise SpoolError(
+                    f"another process has begun a spool in {self.folder} and does not go on; end "
+                    "it, or name another folder"
+                )
+            time.sleep(0.01)
+        try:
+            meta = self._read(_META) or self._described(schema)
+            if reader.acquire(0.0):
+                for left in self.folder.glob("*.part"):
+                    left.unlink(missing_ok=True)
+            self._reserve()
+            return meta
+        finally:
+            reader.release()
+            opening.release()
+
+    def _check_empty(self) -> None:
+        """Leave a folder alone that is somebody else's."""
+        foreign = any(not _OWN_FIRST.fullmatch(path.name) for path in self.folder.iterdir())
+        if foreign and self._read(_META) is None:  # looked for last: another process may make it
+            raise SpoolError(f"{self.folder} holds files that are no spool of a flow; name another")
+
+    def _described(self, schema: str) -> dict[str, Any]:  # Any: as JSON has it
+        """Make a spool of a folder that holds nothing."""
+        self.folder.chmod(0o700)
+        meta = {"id": uuid.uuid4().hex, "columns": schema}
+        self._replace(_META, meta)
+        return meta
 
     @property
     def id(self) -> str:

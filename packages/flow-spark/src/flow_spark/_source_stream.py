@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 _LOOK_EVERY_S: Final = 0.02
 _HANDOVER_S: Final = 5.0
+_OPENING_S: Final = 1.0
+"""How long another process may take that only opens the spool."""
 
 
 def stream_source(
@@ -191,7 +193,7 @@ class _Feeder:
             before = _feeders.get(segments.folder)
             if before is not None:
                 before.leave()
-            if not self._lock.acquire(0.0):
+            if not self._lock.acquire(_OPENING_S):
                 raise SpoolError(
                     f"another process feeds the spool {segments.folder}; end it, or name another"
                 )

@@ -132,7 +132,7 @@ class TestSegments:
 
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in spool.folder.iterdir()}
         assert stat.S_IMODE(spool.folder.stat().st_mode) == 0o700
-        assert len(modes) == 7
+        assert len(modes) == 8
         assert set(modes.values()) == {0o600}
 
     def test_a_lock_is_held_by_one(self, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, final
 
@@ -184,6 +185,31 @@ class TestFeeder:
         session.stop()
         assert until(lambda: other.acquire(0))
         other.release()
+
+    def test_those_who_begin_together_make_one_spool(self, tmp_path: Path) -> None:
+        for turn in range(20):  # in most of them, one removed what another one wrote
+            folder = tmp_path / str(turn)
+            together = threading.Barrier(6)
+
+            def made(_: int, folder: Path = folder, together: threading.Barrier = together) -> str:
+                together.wait(TIMEOUT_S)
+                return Segments.made(folder, INTS.arrow).id
+
+            with ThreadPoolExecutor(6) as threads:
+                assert len(set(threads.map(made, range(6)))) == 1
+
+    def test_who_opens_a_spool_leaves_what_the_other_side_is_about_to_write(
+        self, spool: Segments
+    ) -> None:
+        part = spool.folder / f"{0:016}.part"
+        for lock in (spool.writer, spool.reader):
+            part.touch()
+            assert lock.acquire(0.0)
+            Segments.made(spool.folder, INTS.arrow)
+            assert part.exists()
+            lock.release()
+        Segments.made(spool.folder, INTS.arrow)
+        assert not part.exists()
 
     def test_a_spool_that_is_removed_stays_so(self, session: Session, spool: Segments) -> None:
         made = feeder(session, spool, lambda _: flow.never())
