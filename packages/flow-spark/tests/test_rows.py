@@ -203,6 +203,20 @@ def test_values_survive_the_way_there_and_back(kind: pa.DataType, values: list[A
     assert [type(value) for value, _ in found] == [type(value) for value in values]
 
 
+def test_what_is_a_key_of_a_map_can_be_hashed() -> None:
+    from pyspark.sql import Row
+
+    place = pa.struct([("cls", pa.string()), ("at.x", pa.list_(pa.list_(pa.int64())))])
+    schema = ItemSchema(pa.schema([("v", pa.map_(place, place)), ("i", pa.int64())]))
+    here = Row("cls", "at.x")("a", ((1, None), ()))
+    items = [({here: {"cls": "b", "at.x": [[1], []]}}, 0), ({}, 1), (None, 2)]
+
+    found = [item for part in to_batches(items, schema) for item in read(part)]
+
+    assert found == items
+    assert all(key.cls == "a" for key in found[0][0])
+
+
 def test_nested_records_become_their_dataclass_again() -> None:
     items = [Outer(Inner(1, None), [1, 2]), Outer(Inner(2, "b"), [], 8)]
 
@@ -246,6 +260,7 @@ class Nested:
     perhaps: Inner | None
     several: list[Inner]
     named: dict[str, Inner | None]
+    keyed: dict[Inner, int]
     pair: tuple[int, Inner]
     deep: list[dict[str, list[Inner]]] | None
 
@@ -253,8 +268,10 @@ class Nested:
 def test_nested_records_become_their_class_again_wherever_they_are() -> None:
     one, two = Inner(1, None), Inner(2, "b")
     items = [
-        Nested(one, [one, two], {"a": one, "b": None}, (1, two), [{"c": [two]}, {}]),
-        Nested(None, [], {}, (2, one), None),
+        Nested(
+            one, [one, two], {"a": one, "b": None}, {one: 1, two: 2}, (1, two), [{"c": [two]}, {}]
+        ),
+        Nested(None, [], {}, {}, (2, one), None),
     ]
 
     (made,) = to_batches(items, schema_of(Nested))

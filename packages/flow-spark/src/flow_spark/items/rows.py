@@ -204,6 +204,12 @@ def _rows_of(names: tuple[str, ...]) -> Callable[[list[_Column]], Iterable[Any]]
     return lambda columns: map(make, *columns)
 
 
+def _row_of(**values: Any) -> object:
+    from pyspark.sql import Row
+
+    return Row(*values)(*values.values())  # any name is right for a field, also `cls`
+
+
 def _values(column: ArrowArray, convert: Convert | None) -> _Column:
     if pa.types.is_timestamp(column.type) and column.type.tz == "UTC":
         return _utc(column)
@@ -222,28 +228,40 @@ def _utc(column: ArrowArray) -> _Column:
     return [epoch + delta(0, 0, number) for number in numbers]
 
 
-def _converter(kind: ArrowType, hint: TypeHint = None) -> Convert | None:
-    """What remains to be done to a value of a nested type after ``to_pylist``, if anything."""
+def _converter(
+    kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False
+) -> Convert | None:
+    """What remains to be done to a value of a nested type after ``to_pylist``, if anything.
+
+    Args:
+        kind: the type of the column, or of a part of it.
+        hint: what the value becomes, where the user has said so.
+        hashable: whether it is a key of a dict, or a part of one: a list then becomes a tuple, and
+            a struct becomes a ``Row``.
+    """
     hint, _ = unwrapped(hint)
     parts = (*typing.get_args(hint), None, None)
     if pa.types.is_map(kind):
-        key, value = _converter(kind.key_type, parts[0]), _converter(kind.item_type, parts[1])
+        key = _converter(kind.key_type, parts[0], hashable=True)
+        value = _converter(kind.item_type, parts[1])
         if key is None and value is None:
             return dict
         to_key, to_value = or_none(key), or_none(value)
         return lambda pairs: {to_key(k): to_value(v) for k, v in pairs}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = _converter(kind.value_type, parts[0])
+        element = _converter(kind.value_type, parts[0], hashable=hashable)
         if element is None:
-            return None
+            return tuple if hashable else None
         to_element = or_none(element)
+        if hashable:
+            return lambda values: tuple(to_element(value) for value in values)
         return lambda values: [to_element(value) for value in values]
     if pa.types.is_struct(kind):
-        return _struct_converter(kind, hint)
+        return _struct_converter(kind, hint, hashable=hashable)
     return None
 
 
-def _struct_converter(kind: ArrowType, hint: TypeHint) -> Convert | None:
+def _struct_converter(kind: ArrowType, hint: TypeHint, *, hashable: bool) -> Convert | None:
     fields = [kind.field(index) for index in range(kind.num_fields)]
     hints = dict(record_fields(hint) or ())
     as_tuple = typing.get_origin(hint) is tuple and len(typing.get_args(hint)) == len(fields)
@@ -251,10 +269,12 @@ def _struct_converter(kind: ArrowType, hint: TypeHint) -> Convert | None:
         hints = {f.name: part for f, part in zip(fields, typing.get_args(hint), strict=True)}
     inner: dict[str, Convert] = {}
     for field in fields:
-        part = _converter(field.type, hints.get(field.name))
+        part = _converter(field.type, hints.get(field.name), hashable=hashable)
         if part is not None:
             inner[field.name] = or_none(part)
     make: Callable[..., Any] | None = hint if is_class(hint) and hints else None
+    if hashable and make is None and not as_tuple:
+        make = _row_of
     own = frozenset[str]() if make is None else _own_fields(hint)
     if make is None and not inner and not as_tuple:
         return None
