@@ -56,19 +56,18 @@ def spark_engine(options: EngineOptions) -> Generator[Engine, None, None]:
     """Open a session for the time of a ``with`` block.
 
     Args:
-        options: ``master`` (``local[*]`` if there is none), ``remote``, ``spool``, ``name``, and
+        options: ``master`` (see `session`), ``remote``, ``spool``, ``name``, and
             ``brief`` for a session with a fast start.
 
     Raises:
         NoJavaError: if there is no Java runtime for a local driver.
         SessionStartError: if Spark does not start.
     """
-    master = options.master or "local[*]"
     with session(
-        master,
+        options.master,
         remote=options.remote,
         app_name=options.name,
         progress=True,
         fast_start=options.brief,
     ) as spark:
-        yield SparkEngine(spark, options.remote or master, options.spool)
+        yield SparkEngine(spark, options.remote or str(spark.sparkContext.master), options.spool)

@@ -11,13 +11,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import pyspark
 import pytest
 
 import flow_core as flow
 from flow_spark import SessionStartError, on_spark, session
 
 from ..infrastructure.connect import ConnectServer
-from ..infrastructure.runtime import Runtime
+from ..infrastructure.fixtures import Runtimes
 from ..infrastructure.sessions import Sessions
 from ..infrastructure.standalone import EXECUTORS, StandaloneCluster
 
@@ -421,3 +422,53 @@ def test_a_master_that_does_not_run_is_told() -> None:
 
     assert f"Spark did not start on {url}" in said
     assert "nothing answers at 127.0.0.1" in said
+
+
+# --- A JVM that spark-submit started --------------------------------------------------------------
+
+SUBMITTED = """
+import logging
+import sys
+import flow_core as flow
+from flow_spark import on_spark, session
+log = logging.getLogger("flow.spark")
+log.setLevel(logging.INFO)
+log.addHandler(logging.StreamHandler(sys.stdout))
+for arguments in ({}, {"master": "local[1]", "app_name": "mine"}):
+    with session(**arguments) as spark:
+        told = [spark.conf.get(f"spark.sql.{key}") for key in ("session.timeZone", "ansi.enabled")]
+        print(spark.sparkContext.master, spark.sparkContext.appName, *told)
+        print(sum(flow.range(10).pipe(on_spark(spark)).map(lambda n: n + 1)))
+"""
+
+
+@pytest.mark.cluster
+def test_what_spark_submit_was_told_holds_where_the_arguments_say_nothing(
+    runtime: Runtimes, tmp_path: Path
+) -> None:
+    script = tmp_path / "submitted.py"
+    script.write_text(SUBMITTED, "utf-8")
+    options = ["--name", "reports", "--master", "local[2]"]
+    options += ["--conf", "spark.sql.session.timeZone=Europe/Oslo"]
+
+    submitter = runtime("submit")
+
+    ran = subprocess.run(
+        [submitter.program("spark-submit"), *options, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        env={**os.environ, **submitter.variables()},
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    version = pyspark.__version__
+    assert ran.stdout.splitlines() == [
+        f"Spark {version} on local[2], in the JVM of spark-submit",
+        "local[2] reports Europe/Oslo true",
+        "55",
+        f"Spark {version} on local[1], in the JVM of spark-submit",
+        "local[1] mine Europe/Oslo true",
+        "55",
+    ]

@@ -35,11 +35,13 @@ Setting = str | int | float | bool
 
 _FAST_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _NO_FILES: Final = "-XX:-UsePerfData"
+_HERE: Final = "local[*]"
+_NAME: Final = "flow"
 _WAYS: Final = {
     False: "its JVM compiles as Spark's does; fast_start=True starts sooner, for a small job",
     True: "fast start, so that its JVM runs slower; fast_start=False is for large jobs",
 }
-"""What the log says, by whether the start is fast."""
+"""What the log says of a session on this machine, by whether the start is fast."""
 
 _STOP_TIMEOUT_S: Final = 10.0
 _FEWEST_PARTITIONS: Final = 8
@@ -61,10 +63,10 @@ _lock: Final = threading.RLock()
 
 @contextlib.contextmanager
 def session(
-    master: str = "local[*]",
+    master: str | None = None,
     *,
     remote: str | None = None,
-    app_name: str = "flow",
+    app_name: str | None = None,
     existing: SparkSession | None = None,
     log_level: str = "ERROR",
     conf: Mapping[str, Setting] | None = None,
@@ -85,17 +87,22 @@ def session(
     make 200: a streaming query with state has a store for each of them. Another number is given by
     ``spark.sql.shuffle.partitions``.
 
-    With `fast_start` the JVM on this machine compiles soon rather than well. A first
+    With `fast_start` the JVM of a session on this machine compiles soon rather than well. A first
     item came after 7.8 s instead of 8.9, and jobs of Spark's own took 1.6 times as long. Which of
-    the two it is, the log says: ``flow.spark``, level INFO.
+    the two it is, the log says: ``flow.spark``, level INFO. For a cluster it changes nothing.
+
+    Under ``spark-submit`` the session is in the JVM that it started, and what it was told, such as
+    ``--master``, ``--name`` and ``--conf``, holds wherever the arguments here do not say otherwise.
 
     A session that was made elsewhere is asked, by a small job, whether its executors have the
     Python, the packages and the versions of this process.
 
     Args:
-        master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` …
+        master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` … None: as
+            ``spark-submit`` says, or else ``local[*]``.
         remote: the address of a Spark Connect server, ``sc://host:port``, instead of a master.
-        app_name: the name that Spark's tools show.
+        app_name: the name that Spark's tools show. None: as ``spark-submit`` says, or else
+            ``flow``.
         existing: a session made elsewhere, to be used and left alone.
         log_level: how much of the JVM's log goes to stderr: OFF, ERROR, WARN, INFO …
         conf: Spark settings, over the ones chosen here: ``conf={"spark.driver.memory": "2g"}``.
@@ -120,7 +127,7 @@ def session(
 
                 check_existing(spark)
         elif remote is not None:
-            spark = stack.enter_context(_connect(remote, app_name, conf or {}))
+            spark = stack.enter_context(_connect(remote, app_name or _NAME, conf or {}))
         else:
             started = _classic(master, app_name, log_level, conf or {}, fast_start)
             spark = stack.enter_context(started)
@@ -131,7 +138,11 @@ def session(
 
 @contextlib.contextmanager
 def _classic(
-    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting], fast_start: bool
+    master: str | None,
+    app_name: str | None,
+    log_level: str,
+    conf: Mapping[str, Setting],
+    fast_start: bool,
 ) -> Generator[SparkSession, None, None]:
     """The one session of this process with a JVM of its own."""
     with _lock:
@@ -226,7 +237,11 @@ _current: _Shared | None = None
 
 
 def _acquire(
-    master: str, app_name: str, log_level: str, conf: Mapping[str, Setting], fast_start: bool
+    master: str | None,
+    app_name: str | None,
+    log_level: str,
+    conf: Mapping[str, Setting],
+    fast_start: bool,
 ) -> _Shared:
     global _current
     if _current is not None:
@@ -240,13 +255,16 @@ def _acquire(
             "a Spark session runs in this process already, and it was not made by "
             "flow_spark.session(). Pass it: session(existing=spark), or stop it first."
         )
-    _current = _start(master, app_name, log_level, conf, fast_start)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit runs us: the JVM is its own
+        _current = _join(master, app_name, conf)
+    else:
+        _current = _start(master or _HERE, app_name or _NAME, log_level, conf, fast_start)
     return _current
 
 
-def _check_compatible(shared: _Shared, master: str, conf: Mapping[str, Setting]) -> None:
+def _check_compatible(shared: _Shared, master: str | None, conf: Mapping[str, Setting]) -> None:
     different = [f"{key}={value}" for key, value in conf.items() if shared.conf.get(key) != value]
-    if master != shared.master:
+    if master is not None and master != shared.master:
         different.insert(0, f"master={master}")
     if different:
         raise SessionConflictError(
@@ -282,11 +300,24 @@ def _stop_at_exit() -> None:
             shared.stop()
 
 
+def _join(master: str | None, app_name: str | None, conf: Mapping[str, Setting]) -> _Shared:
+    """Make a session in the JVM that spark-submit started."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    told = SparkConf()
+    master = master or told.get("spark.master", _HERE)
+    chosen = _settings(master, None, "", conf)
+    settings = {key: chosen[key] for key in chosen if key in conf or not told.contains(key)}
+    name = app_name or told.get("spark.app.name", _NAME)
+    shared = _open(None, master, name, settings, conf)
+    _log.info("Spark %s on %s, in the JVM of spark-submit", shared.spark.version, master)
+    return shared
+
+
 def _start(
     master: str, app_name: str, log_level: str, conf: Mapping[str, Setting], fast_start: bool
 ) -> _Shared:
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit runs us: the JVM is its own
-        return _open(None, master, app_name, _settings(master, None, "", conf), conf)
     java = find_java()
     check_master(master)
     jvm = DriverJvm()
@@ -303,7 +334,8 @@ def _start(
         jvm.stop()
         _forget_gateway()
         raise
-    _log.info("Spark %s on %s: %s", shared.spark.version, master, _WAYS[fast_start])
+    way = f": {_WAYS[fast_start]}" if _same_machine(master) else ""
+    _log.info("Spark %s on %s%s", shared.spark.version, master, way)
     return shared
 
 

@@ -228,9 +228,7 @@ def _utc(column: ArrowArray) -> _Column:
     return [epoch + delta(0, 0, number) for number in numbers]
 
 
-def _converter(
-    kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False
-) -> Convert | None:
+def _converter(kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False) -> Convert | None:
     """What remains to be done to a value of a nested type after ``to_pylist``, if anything.
 
     Args:
