@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
+import pickle
 import subprocess
 import sys
 import threading
@@ -248,6 +249,16 @@ def test_there_is_one_clock_for_the_process() -> None:
     assert thread is not None
     assert thread.daemon
     assert thread.ident == task.thread
+
+
+def test_in_another_process_it_is_the_clock_of_that_one(clock: SystemClock) -> None:
+    clock.schedule(3600, print)
+
+    same, another = pickle.loads(pickle.dumps((system_clock(), clock)))
+
+    assert same is system_clock()
+    assert another is not clock
+    assert another.pending == 0
 
 
 def test_all_tasks_share_one_thread(clock: SystemClock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -331,6 +332,24 @@ def test_an_engine_moves_the_first_source_of_a_flow(spark: SparkSession) -> None
 
 def test_options_of_an_engine_have_defaults() -> None:
     assert EngineOptions().master is None
+
+
+def test_items_get_their_times_where_they_are_and_a_memory_of_the_last_one_needs_their_order(
+    spark: SparkSession,
+) -> None:
+    flow_ops = pytest.importorskip("flow_ops", reason="needs flow-ops beside it")
+    before_s = time.monotonic()
+
+    stamped = list(flow.range(20).pipe(on_spark(spark, partitions=2)).pipe(flow_ops.timestamp()))
+
+    assert sorted(stamp.item for stamp in stamped) == list(range(20))
+    assert all(before_s <= stamp.time_s <= time.monotonic() for stamp in stamped)  # one machine
+    in_order = flow.range(20).pipe(on_spark(spark, partitions=1))
+    assert [one.item for one in in_order.pipe(flow_ops.time_interval())] == list(range(20))
+    assert list(in_order.pipe(flow_ops.throttle_first(3600))) == [0]
+    for operator in (flow_ops.time_interval(), flow_ops.throttle_first(3600)):
+        with pytest.raises(OrderedOperatorError, match=operator.name):
+            list(flow.range(20).pipe(on_spark(spark, partitions=2)).pipe(operator))
 
 
 def test_an_executor_can_poll_the_job(spark: SparkSession) -> None:

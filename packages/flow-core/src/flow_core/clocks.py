@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, Protocol, final
@@ -208,6 +209,8 @@ class SystemClock(Clock):
     A task must not block its thread: what blocks for a flow there (``first()``, ``for item in
     flow``) is refused with BlockingInEventLoopError.
 
+    Sent to another process, it is the clock of that process, without the tasks.
+
     Args:
         keep_alive_s: seconds without a task after which the thread ends.
     """
@@ -256,6 +259,10 @@ class SystemClock(Clock):
 
     def __repr__(self) -> str:
         return "SystemClock()"
+
+    def __reduce__(self) -> tuple[Callable[..., SystemClock], tuple[float, ...]]:
+        """Pickle as the clock of the process, or as one that is made alike."""
+        return (system_clock, ()) if self is _system_clock else (SystemClock, (self._keep_alive_s,))
 
     def _add(self, timed: _Timed) -> _Timed:
         with self._changed:

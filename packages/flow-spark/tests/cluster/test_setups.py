@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyspark
@@ -282,7 +282,7 @@ def test_a_module_beside_the_script_is_sent_along_whatever_its_name(
 
 @pytest.mark.cluster
 def test_executors_of_a_connect_server_elsewhere_get_the_packages(
-    runtime: Callable[[str], Runtime], bare_python: str, monkeypatch: pytest.MonkeyPatch
+    runtime: Runtimes, bare_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An address that is not the usual one of this machine stands for another machine."""
     monkeypatch.setenv("PYSPARK_PYTHON", bare_python)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from flow_core.clocks import Clock
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.sources import defer
+from flow_core.operators import stage
+from flow_core.stages import Stage, Template
 from flow_ops.time._timed import checked_clock
 
 __all__ = ["TimeInterval", "Timestamped", "time_interval", "timestamp"]
@@ -21,7 +21,7 @@ class Timestamped(NamedTuple, Generic[T]):
 
     item: T
     time_s: float
-    """The time of the operator's clock. That of the process counts from some fixed moment."""
+    """The time of the operator's clock. That of the process counts from a moment of its machine."""
 
 
 class TimeInterval(NamedTuple, Generic[T]):
@@ -30,6 +30,22 @@ class TimeInterval(NamedTuple, Generic[T]):
     item: T
     interval_s: float
     """Seconds since the item before, or since the subscription."""
+
+
+_TIME_INTERVAL: Final = Template(
+    "time_interval",
+    params=("now",),
+    state="before_s = now()",
+    on_item="""
+    time_s = now()
+    passed_s = time_s - before_s
+    before_s = time_s
+    x = TimeInterval(x, passed_s)
+    EMIT
+    """,
+    helpers=(TimeInterval,),
+    ordered=True,
+)
 
 
 def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]]:
@@ -41,7 +57,8 @@ def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]
     >>> flow.just("a").pipe(timestamp(clock=VirtualClock(7))).single()
     Timestamped(item='a', time_s=7.0)
 
-    It is `map`, in demand, threads and fusion, too.
+    It is `map`, in demand, threads and fusion, too. On a cluster, the time is that of the machine
+    which has the item.
 
     Args:
         clock: tells the time; that of the process if None.
@@ -79,22 +96,4 @@ def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterva
     Raises:
         TypeError: if `clock` is none.
     """
-    now = checked_clock(clock).now
-
-    def apply(flow: Flow[T]) -> Flow[TimeInterval[T]]:
-        return defer(lambda: flow.map(_measured(now)))
-
-    return Operator("time_interval", apply)
-
-
-def _measured(now: Callable[[], float]) -> Callable[[T], TimeInterval[T]]:
-    """A mapper for one subscriber, whose time begins now."""
-    before_s = now()
-
-    def measured(item: T) -> TimeInterval[T]:
-        nonlocal before_s
-        time_s = now()
-        passed_s, before_s = time_s - before_s, time_s
-        return TimeInterval(item, passed_s)
-
-    return measured
+    return stage(Stage(_TIME_INTERVAL, checked_clock(clock).now))

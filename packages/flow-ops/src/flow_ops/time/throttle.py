@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 from flow_core.clocks import Clock, check_period
 from flow_core.flow import Flow
 from flow_core.operator import Operator
+from flow_core.operators import stage
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty
-from flow_core.sources import defer
+from flow_core.stages import Stage, Template
 from flow_ops.coordination import coordinated
 from flow_ops.time._timed import SLACK_S, Newest, checked_clock, nothing, seconds
 
@@ -41,28 +40,21 @@ def throttle_first(period_s: float, *, clock: Clock | None = None) -> Operator[T
         TypeError: if `period_s` is no number, or `clock` no clock.
         ValueError: if `period_s` is not above 0 and finite.
     """
-    period = check_period(period_s)
-    now = checked_clock(clock).now
-
-    def apply(flow: Flow[T]) -> Flow[T]:
-        return defer(lambda: flow.filter(_opened(now, period)))
-
-    return Operator("throttle_first", apply, seconds(period))
+    return stage(Stage(_THROTTLE_FIRST, check_period(period_s), checked_clock(clock).now))
 
 
-def _opened(now: Callable[[], float], period_s: float) -> Callable[[object], bool]:
-    """A predicate for one subscriber: true once in a period."""
-    opens_s = -math.inf
-
-    def opened(_: object) -> bool:
-        nonlocal opens_s
-        time_s = now()
-        if opens_s - time_s > SLACK_S:
-            return False
+_THROTTLE_FIRST: Final = Template(
+    "throttle_first",
+    params=("period_s", "now"),
+    state="opens_s = float('-inf')",
+    on_item=f"""
+    time_s = now()
+    if opens_s - time_s <= {SLACK_S}:
         opens_s = time_s + period_s
-        return True
-
-    return opened
+        EMIT
+    """,
+    ordered=True,
+)
 
 
 def throttle_latest(
