@@ -525,13 +525,20 @@ def operators_page() -> str:
             "* **fusion**: how items may be polled here instead of being pushed; *across threads* "
             "if also by another thread. The [fusion matrix](fusion-matrix.md) says more.\n"
             "* **conditional**: whether an item that is left out costs no new request.\n"
+            "* **Spark**: where it runs behind `on_spark` or `from_dataframe`. *Cluster*: in each "
+            "partition; what these give, a sum of each for instance, is combined in the driver, "
+            "this process. *Shuffle*: so, too, and keyed results meet on the cluster. *Driver*: on "
+            "the items of all partitions, as they arrive. *Refused*: it depends on an order, which "
+            "partitions have not; `on_spark(session, partitions=1)`, `sort` or `hide` before it "
+            "gives one. What follows a driver's operator runs there, too; `flow explain` shows "
+            "it.\n"
         ),
     ]
     for theme in dict.fromkeys(row.theme for row in rows):
         parts.append(f"## {theme}\n")
         parts.append(
             _table(
-                ("operator", "does", "back-pressure", "fusion", "conditional"),
+                ("operator", "does", "back-pressure", "fusion", "conditional", "Spark"),
                 [
                     (
                         _name(row),
@@ -539,6 +546,7 @@ def operators_page() -> str:
                         row.record.backpressure.value,
                         _fusion(row.record.answers),
                         _yes(row.record.conditional),
+                        row.record.placement.value,
                     )
                     for row in rows
                     if row.theme == theme

@@ -85,6 +85,18 @@ class AbsorbingSource(Generic[T_co]):
         """
         return self, stages
 
+    def check(self, stages: tuple[_AnyStage, ...], behind: str | None = None) -> None:
+        """Refuse what has no meaning where the items are; called when a flow is put together.
+
+        Args:
+            stages: what follows this source.
+            behind: what stands behind them, is no stage, and depends on the order of items, with
+                its place in the user's code; None if there is nothing like it.
+
+        Raises:
+            FlowError: says what is refused, and the ways out.
+        """
+
     def united(
         self, flows: tuple[Publisher[Any], ...]
     ) -> Flow[Any] | None:  # Any: of whatever items the flows have in common
@@ -221,6 +233,8 @@ class Flow(
             raise TypeError(
                 f"pipe() takes an Operator such as observe_on(pool), not {operator!r}; {way}"
             )
+        if isinstance(self._source, AbsorbingSource):
+            _check_behind(self, operator)
         made = operator.apply(self)
         if isinstance(made, Flow):
             # R is a Flow here, of items that only the operator knows.
@@ -239,6 +253,8 @@ class Flow(
         made: Flow[R] = Flow(self._source)
         made._parent = self
         made._stage = stage
+        if isinstance(self._source, AbsorbingSource):
+            self._source.check(made.stages)
         return made if hooks.on_assembly.call is None else assembled(made)
 
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
@@ -254,6 +270,8 @@ class Flow(
         stage: _AnyStage = Stage(template, *args)
         stage.site = user_site()
         made._stage = stage
+        if isinstance(self._source, AbsorbingSource):
+            self._source.check(made.stages)
         return made if hooks.on_assembly.call is None else assembled(made)
 
     def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: see Fluent._pipe
@@ -572,6 +590,27 @@ class Flow(
         before = self.boundary
         head = repr(self._source) if before is None else f"{before[0]!r} | {before[1]!r}"
         return " | ".join([head, *parts])
+
+
+def check_order(flow: Publisher[Any], what: str) -> None:  # Any: of whatever items
+    """Refuse `flow` if its items have no order, and `what` depends on it.
+
+    Raises:
+        FlowError: says so, and the ways out.
+    """
+    if isinstance(flow, Flow) and isinstance(flow._source, AbsorbingSource):
+        where = line_of(user_site())
+        flow._source.check(flow.stages, f"{what}, assembled at {where}," if where else what)
+
+
+def _check_behind(flow: Flow[Any], operator: Operator[Any, Any]) -> None:
+    from flow_core.plugins import Kind, Placement, plugin_host
+
+    found = plugin_host().operators.get(operator.name)
+    if found is None or found.spec.kind is Kind.STAGE:
+        return  # a stage is checked when it is added
+    if found.spec.placement is Placement.REFUSED:
+        check_order(flow, repr(operator))
 
 
 def _behind(made: Flow[T], before: Flow[Any], operator: Operator[Any, Any]) -> Flow[T]:

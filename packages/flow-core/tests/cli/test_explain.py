@@ -7,8 +7,10 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 import flow_core
-from flow_core import AbsorbingSource, Flow, FlowError, Operator, Stage
+from flow_core import AbsorbingSource, Flow, FlowError, Operator, Stage, operators
 from flow_core.cli.explain import explain
 from flow_core.flow import Place
 from flow_core.plugins import PluginHost
@@ -151,7 +153,7 @@ def test_what_a_source_absorbs_is_told_from_what_is_left_here() -> None:
         "├── absorbed by cluster(2): map | map",
         "│   ├── map(abs)",
         "│   └── map(str)",
-        "├── loop 1, fed: distinct",
+        "├── loop 1, in this process, fed: distinct",
         "│   └── distinct()",
         "├── boundary hide(): passes demand on; no fusion",
         "└── loop 2, fed: count; requests everything at once",
@@ -192,6 +194,65 @@ def test_the_plan_of_an_engine_is_shown_on_request() -> None:
 def test_what_a_source_refuses_is_shown_with_its_reason() -> None:
     text = explain(Flow(Cluster()).map(abs).scan(operator.add))
     assert "refused scan(add, seed=UNSET) has no meaning on a cluster" in text
+
+
+def test_a_source_can_refuse_what_is_put_behind_it(project, write, monkeypatch) -> None:
+    write(
+        "paired_x.py",
+        """
+        from flow_core.plugins import OperatorSpec, Placement, hookimpl
+        @hookimpl
+        def flow_operators():
+            yield OperatorSpec("paired", "builtins:zip", placement=Placement.REFUSED)
+        """,
+    )
+    monkeypatch.syspath_prepend(str(project))
+    host = PluginHost({"FLOW_DISABLE_PLUGINS": "*", "FLOW_LOAD_PLUGINS": "paired_x"})
+    monkeypatch.setattr("flow_core.plugins.host._host", host)
+
+    class Particular(Cluster):
+        def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
+            if behind is not None or stages[-1].name == "skip":
+                raise FlowError(f"not behind {stages}: {behind}")
+
+    there = Flow(Particular()).map(abs)
+    paired: Operator[int, Flow[int]] = Operator("paired", lambda flow: flow)
+
+    with pytest.raises(FlowError, match=r"behind \(map\(abs\), skip\(count=1\)\): None"):
+        there.skip(1)
+    with pytest.raises(FlowError, match=r"behind \(map\(abs\), skip\(count=1\)\): None"):
+        there.pipe(operators.skip(1))
+    with pytest.raises(
+        FlowError, match=r"behind \(map\(abs\),\): paired\(\), assembled at .*test_explain.py:\d+,"
+    ):
+        there.pipe(paired)
+    assert there.hide().skip(1).pipe(paired).stages
+    assert there.pipe(Operator("unknown", lambda flow: flow)).stages
+
+
+def test_who_asks_about_a_flow_that_is_refused_is_told_by_the_exit_code(flow, write) -> None:
+    write(
+        "refused.py",
+        """
+        import operator
+        from flow_core import AbsorbingSource, Flow, FlowError
+
+        class Nowhere(AbsorbingSource):
+            def absorb(self, stages):
+                raise FlowError("it has no meaning there")
+
+            def subscribe(self, subscriber):
+                raise NotImplementedError
+
+        made = Flow(Nowhere()).map(str)
+        """,
+    )
+
+    done = flow("explain", "refused.py:made")
+
+    assert done.code == 1
+    assert "refused it has no meaning there" in done.out
+    assert done.err == ""
 
 
 def test_further_upstreams_of_a_source_are_drawn_inside() -> None:

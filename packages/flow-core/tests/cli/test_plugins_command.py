@@ -92,6 +92,7 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
         "asks": ["SYNC", "ASYNC"],
         "answers": ["ASYNC"],
         "conditional": False,
+        "placement": "driver",
     }
     assert operators["map"]["distribution"] == "flow-core"
     assert document["format"] == 1
@@ -106,7 +107,7 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
 
 COMMON = {"name", "target", "summary", "distribution", "version", "plugin"}
 SHAPE = {
-    "operators": {"kind", "backpressure", "asks", "answers", "conditional"},
+    "operators": {"kind", "backpressure", "asks", "answers", "conditional", "placement"},
     "sources": {"backpressure", "answers", "distributed"},
     "sinks": {"backpressure"},
     "engines": {"options"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flow_core.plugins import Backpressure, Kind, OperatorSpec, SourceSpec, hookimpl
+from flow_core.plugins import Backpressure, Kind, OperatorSpec, Placement, SourceSpec, hookimpl
 from flow_core.protocols import Fusion
 
 __all__ = ["flow_operators", "flow_sources"]
@@ -33,6 +33,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Lists of what comes between the items of another flow.",
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "buffer_toggle",
@@ -40,6 +41,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Lists that begin with items of another flow, each with a flow that ends it.",
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "buffer_when",
@@ -47,6 +49,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Lists that each end with a flow of their own.",
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "buffer_with_time",
@@ -55,6 +58,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "buffer_with_time_or_count",
@@ -63,6 +67,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "cancel_on",
@@ -96,6 +101,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "flow_ops.time.debounce:debounce",
         summary="Items that are not followed by another one for a while.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "delay",
@@ -183,6 +189,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "flow_ops.combine.merge:merge_with",
         summary="Items of the flow and of others, as they come.",
         backpressure=Backpressure.FULL,
+        placement=Placement.CLUSTER,
     )
     yield OperatorSpec(
         "observe_on",
@@ -291,6 +298,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "flow_ops.time.sample:sample",
         summary="The newest item of each period, or when a flow says so.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "skip_last_with_time",
@@ -298,6 +306,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="All items but those of the last while.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "skip_until_other",
@@ -305,6 +314,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items from when another flow gives its first one.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "skip_until_with_time",
@@ -312,6 +322,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items from a time on.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "skip_with_time",
@@ -319,6 +330,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items after the first while.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "start_with_flows",
@@ -346,18 +358,21 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "flow_ops.transform.switch_map:switch_latest",
         summary="Each flow that comes takes the place of the one before.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "switch_map",
         "flow_ops.transform.switch_map:switch_map",
         summary="Each item becomes a flow, which takes the place of the one before.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "switch_on_first",
         "flow_ops.transform.switch_on_first:switch_on_first",
         summary="The first signal decides what becomes of the whole flow.",
         backpressure=Backpressure.PASS,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "take_last_with_time",
@@ -365,6 +380,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items of the last while.",
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "take_until_other",
@@ -396,18 +412,21 @@ def flow_operators() -> Iterator[OperatorSpec]:
         asks=Fusion.ANY,
         answers=Fusion.ANY,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "throttle_last",
         "flow_ops.time.sample:throttle_last",
         summary="The newest item of each period; another name of sample.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "throttle_latest",
         "flow_ops.time.throttle:throttle_latest",
         summary="An item at once, and then the newest of each period.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "time_interval",
@@ -418,6 +437,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         asks=Fusion.ANY,
         answers=Fusion.ANY,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "timeout",
@@ -435,6 +455,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         asks=Fusion.ANY,
         answers=Fusion.ANY,
         conditional=True,
+        placement=Placement.CLUSTER,
     )
     yield OperatorSpec(
         "window_boundary",
@@ -442,6 +463,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Flows of what comes between the items of another flow.",
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "window_toggle",
@@ -449,6 +471,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Flows that begin with items of another flow, each with a flow that ends it.",
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "window_when",
@@ -456,6 +479,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Flows that each end with a flow of their own.",
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "window_with_count",
@@ -464,6 +488,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "window_with_time",
@@ -472,6 +497,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "window_with_time_or_count",
@@ -480,6 +506,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "with_latest_from",
@@ -487,6 +514,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item with the latest ones of other flows.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        placement=Placement.REFUSED,
     )
     yield OperatorSpec(
         "zip_with",
@@ -495,6 +523,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
         answers=Fusion.SYNC,
+        placement=Placement.REFUSED,
     )
 
 

@@ -9,6 +9,7 @@ from flow_core.plugins import (
     ConverterSpec,
     EngineSpec,
     OperatorSpec,
+    Placement,
     SinkSpec,
     SourceSpec,
     hookimpl,
@@ -59,24 +60,46 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Moves what comes before to Spark; the stages that follow run there.",
         backpressure=Backpressure.UNBOUNDED_IN,
         answers=_ON_EXECUTORS,
+        placement=Placement.CLUSTER,
     )
-    for name, summary in (
-        ("for_each_batch", "Deals with a stream micro-batch by micro-batch, in this process."),
-        ("for_each_batch_once", "Deals with each micro-batch exactly once, whatever crashes."),
-        ("select", "Makes rows of other columns, in Spark's own engine."),
-        ("where", "Keeps the rows for which a condition over columns is true, in Spark's engine."),
+    here, there = Placement.DRIVER, Placement.CLUSTER
+    for name, placement, summary in (
+        (
+            "for_each_batch",
+            here,
+            "Deals with a stream micro-batch by micro-batch, in this process.",
+        ),
+        (
+            "for_each_batch_once",
+            here,
+            "Deals with each micro-batch exactly once, whatever crashes.",
+        ),
+        ("select", there, "Makes rows of other columns, in Spark's own engine."),
+        (
+            "where",
+            there,
+            "Keeps the rows for which a condition on columns is true, in Spark itself.",
+        ),
     ):
-        yield OperatorSpec(name, f"flow_spark:{name}", summary=summary, answers=_ON_EXECUTORS)
+        yield OperatorSpec(
+            name,
+            f"flow_spark:{name}",
+            summary=summary,
+            answers=_ON_EXECUTORS,
+            placement=placement,
+        )
     yield OperatorSpec(
         "scan_by_key",
         "flow_spark:scan_by_key",
         summary="Accumulates the items of each key of a stream, with states that outlive restarts.",
         answers=_ON_EXECUTORS,
+        placement=Placement.SHUFFLE,
     )
     yield OperatorSpec(
         "write_each",
         "flow_spark:write_each",
         summary="Gives each micro-batch of a stream to several sinks on the cluster.",
+        placement=Placement.CLUSTER,
     )
 
 

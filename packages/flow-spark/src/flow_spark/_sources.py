@@ -16,7 +16,7 @@ from flow_core.stages import Program, Stage
 from flow_spark.errors import SessionConflictError, UnsupportedTypeError
 from flow_spark.jobs.frames import plan_of
 from flow_spark.jobs.job import lowered_all
-from flow_spark.jobs.lowering import Split, effect_in, split
+from flow_spark.jobs.lowering import Split, effect_in, refuse_behind, split
 from flow_spark.jobs.origin import FlowOrigin, FrameOrigin, Origin
 from flow_spark.jobs.publisher import JobSource
 from flow_spark.jobs.shuffling import ShuffledOrigin
@@ -51,6 +51,15 @@ class SparkSource(AbsorbingSource[T]):
         """See `AbsorbingSource.absorb`."""
         origin, parts = self.lowered(stages, stays=False)
         return JobSource[Any](origin, Program(parts.remote)), parts.local
+
+    def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
+        """See `AbsorbingSource.check`: what depends on an order that there is not."""
+        if self.origin.ordered:
+            return
+        if behind is None:
+            self.split(stages)
+        else:
+            refuse_behind(stages, behind, self.origin.ways_out)
 
     def united(
         self, flows: tuple[Publisher[Any], ...]

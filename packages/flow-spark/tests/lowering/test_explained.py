@@ -9,7 +9,7 @@ import pytest
 import flow_core as flow
 from flow_core.cli.explain import explain
 from flow_core.flow import Flow
-from flow_spark import from_dataframe, on_spark, where
+from flow_spark import from_dataframe, on_spark, select, where
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ def told(made: Flow[object]) -> list[str]:
     return [
         line.lstrip("├└│─ ")
         for line in explain(made).splitlines()
-        if "absorbed by" in line or "loop" in line
+        if "absorbed" in line or "loop" in line
     ]
 
 
@@ -31,7 +31,25 @@ def test_partitions_have_their_part_and_this_process_combines(spark: SparkSessio
 
     assert told(made) == [
         "absorbed by one mapInArrow over from_dataframe(id): map | count",
-        "loop 1, fed: reduce | map; requests everything at once",
+        "loop 1, in this process, fed: reduce | map; requests everything at once",
+    ]
+
+
+def test_what_spark_itself_does_is_no_boundary(spark: SparkSession) -> None:
+    from pyspark.sql.functions import col
+
+    made = (
+        from_dataframe(spark.range(10))
+        .pipe(where("id > 3"))
+        .pipe(select(col("id").alias("n")))
+        .map(str)
+    )
+
+    assert "boundary" not in explain(made)
+    assert told(made) == [
+        "absorbed, which makes from_dataframe(id): where('id > 3')",
+        "absorbed, which makes from_dataframe(n): select(Column<'id AS n'>)",
+        "absorbed by one mapInArrow over from_dataframe(n): map",
     ]
 
 

@@ -160,4 +160,3 @@ def test_flows_that_are_merged_say_whether_they_can_be_united(spark: SparkSessio
     assert sorted(united) == [-2, -1, 0, 0, 1, 2]
     assert source.united((there, here)) is None
     assert source.united((there, there.do_on_next(print))) is None
-    assert source.united((there, placed(spark, 3).skip(1))) is None

@@ -108,6 +108,7 @@ def _facts(spec: Spec) -> dict[str, Any]:  # Any: what JSON can hold
                 "asks": _modes(spec.asks),
                 "answers": _modes(spec.answers),
                 "conditional": spec.conditional,
+                "placement": spec.placement.value,
             }
         case SourceSpec():
             return {

@@ -13,12 +13,12 @@ from typing import Final
 from flow_core.cli import _run
 from flow_core.cli._arguments import Parser
 from flow_core.cli._errors import UsageError, describe_error, unknown_operator
+from flow_core.cli._run import FAILED
 from flow_core.cli._stopping import Stopped, stoppable
 from flow_core.errors import PluginError, UnknownOperatorError
 
 __all__ = ["main"]
 
-FAILED: Final = 1
 USAGE: Final = 2
 BROKEN_PIPE: Final = 128 + 13
 

@@ -24,7 +24,10 @@ from flow_core.flow import Flow
 from flow_core.plugins import plugin_host
 from flow_core.progress import counting
 
-__all__ = ["explain_target", "run_target"]
+__all__ = ["FAILED", "explain_target", "run_target"]
+
+FAILED: Final = 1
+"""The exit code of a command whose flow has failed, or cannot run."""
 
 _FLUSH_S: Final = 0.05
 _FLUSH_LINES: Final = 512
@@ -68,7 +71,7 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
     Raises:
         UsageError: as for `run_target`.
     """
-    from flow_core.cli.explain import tree
+    from flow_core.cli.explain import drawn
 
     if _pipelines.is_pipeline(options.target):
         _explain_pipeline(options, given, stop)
@@ -85,7 +88,10 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
             flow = _flow(found, call, engine)
             if flow is None:
                 raise UsageError(f"{found.name}() returned None, which is no flow to explain")
-            _console().print(tree(flow, title=found.name, source=options.source, plan=options.plan))
+            tree, refused = drawn(flow, found.name, source=options.source, plan=options.plan)
+            _console().print(tree)
+    if refused:
+        sys.exit(FAILED)
 
 
 def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
@@ -109,7 +115,7 @@ def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop)
 def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
     from rich.text import Text
 
-    from flow_core.cli.explain import tree
+    from flow_core.cli.explain import drawn
 
     pipeline = _pipelines.load(options, given)
     _check_engine(options)
@@ -117,9 +123,12 @@ def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: S
     settings = _settings(options, options.target, pipeline.engine_options.name)
     with _engine(settings, options.on, stop) as engine:
         title = Path(options.target).stem
-        drawn = tree(engine.place(flow), title=title, source=options.source, plan=options.plan)
-        drawn.add(Text.assemble(("sink ", "dim"), (repr(sink), "bold green")))
-        _console().print(drawn)
+        placed = engine.place(flow)
+        tree, refused = drawn(placed, title, source=options.source, plan=options.plan)
+        tree.add(Text.assemble(("sink ", "dim"), (repr(sink), "bold green")))
+        _console().print(tree)
+    if refused:
+        sys.exit(FAILED)
 
 
 def _check_engine(options: argparse.Namespace) -> None:

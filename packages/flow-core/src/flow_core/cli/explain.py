@@ -19,7 +19,7 @@ from flow_core.errors import FlowError
 from flow_core.flow import AbsorbingSource, DeferredSource, Flow
 from flow_core.introspection import labels
 from flow_core.operator import Operator
-from flow_core.plugins import OperatorSpec, plugin_host
+from flow_core.plugins import OperatorSpec, Placement, plugin_host
 from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
 from flow_core.stages import Form, Program, Stage, generated_source
 
@@ -65,9 +65,14 @@ def tree(flow: _AnyFlow, *, title: str = "flow", source: bool = False, plan: boo
         source: whether to show the code that was generated for each loop.
         plan: whether to show how an engine will run what it absorbs, in its own words.
     """
+    return drawn(flow, title, source=source, plan=plan)[0]
+
+
+def drawn(flow: _AnyFlow, title: str, *, source: bool, plan: bool) -> tuple[Tree, bool]:
+    """The drawing, and whether something in it is refused, so that the flow cannot run."""
     root = Tree(Text(title, "bold"))
-    _draw(root, flow, source, plan)
-    return root
+    refused = _draw(root, flow, source, plan)
+    return root, refused
 
 
 @final
@@ -102,22 +107,26 @@ def _runs(flow: _AnyFlow) -> list[_Run]:
         flow, behind = boundary
 
 
-def _draw(root: Tree, flow: _AnyFlow, source: bool, plan: bool) -> None:
-    number = 0
+def _draw(root: Tree, flow: _AnyFlow, source: bool, plan: bool) -> bool:
+    """Draw the flow; whether something in it is refused."""
+    number, refused = 0, False
     for run in _runs(flow):
         if run.entry is None:
             _draw_source(root, run.flow)
         else:
-            _draw_boundary(root, run.entry, run.flow.source)
+            _draw_boundary(root, run.entry, run.flow)
         for other in _other_upstreams(run):
-            _draw(root.add(Text("also from", "dim")), other, source, plan)
+            refused |= _draw(root.add(Text("also from", "dim")), other, source, plan)
         stages = run.flow.stages
         absorbing = _absorbing(run.flow.source)
         if absorbing is not None:
-            stages = _draw_absorbed(root, absorbing, stages, plan)
+            left = _draw_absorbed(root, absorbing, stages, plan)
+            refused |= left is None
+            stages = left or ()
         if stages:
             number += 1
             _draw_loop(root, number, run, stages, source)
+    return refused
 
 
 def _draw_source(root: Tree, flow: _AnyFlow) -> None:
@@ -140,9 +149,14 @@ def _source_kind(flow: _AnyFlow) -> str:
     return "a publisher"
 
 
-def _draw_boundary(root: Tree, operator: Operator[Any, Any], source: object) -> None:
+def _draw_boundary(root: Tree, operator: Operator[Any, Any], flow: _AnyFlow) -> None:
+    before, source, spec = flow.boundary, flow.source, _spec(operator)
+    there = spec is not None and spec.placement in {Placement.CLUSTER, Placement.SHUFFLE}
+    if there and before is not None and _absorbing(before[0].source) and _absorbing(source):
+        text = Text.assemble(("absorbed, which makes ", "dim"), (repr(source), "bold green"))
+        root.add(text.append(f": {operator!r}"))
+        return
     text = Text.assemble(("boundary ", "dim"), (repr(operator), "bold yellow"))
-    spec = _spec(operator)
     if spec is None:
         text.append(": registered by no plugin", "dim")
     else:
@@ -162,8 +176,11 @@ def _draw_boundary(root: Tree, operator: Operator[Any, Any], source: object) -> 
 
 def _draw_absorbed(
     root: Tree, source: AbsorbingSource[Any], stages: tuple[_AnyStage, ...], plan: bool
-) -> tuple[_AnyStage, ...]:
-    """Show what the source takes over; the stages that are left to this process."""
+) -> tuple[_AnyStage, ...] | None:
+    """Show what the source takes over; the stages that are left to this process.
+
+    None if the source refuses them.
+    """
     try:
         _, left = source.absorb(stages)
         places = source.places(stages)
@@ -171,7 +188,7 @@ def _draw_absorbed(
     except FlowError as error:
         branch = root.add(Text.assemble(("refused ", "bold red"), str(error)))
         _add_stages(branch, stages)
-        return ()
+        return None
     for place in places:
         head = Text.assemble(("absorbed by ", "dim"), (place.where, "bold green"))
         _add_stages(root.add(head.append(f": {_names(place.stages)}")), place.stages)
@@ -221,7 +238,8 @@ def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, An
     else:
         program = run.flow._compiled()[1]  # with the check for None, if the source needs it
     if not synchronous:
-        return program, Form.FEED, "fed"
+        absorbing = isinstance(source, AbsorbingSource)
+        return program, Form.FEED, "in this process, fed" if absorbing else "fed"
     if run.exit is None:
         return program, Form.PULL, "pulled by iteration, or pushed to a subscriber"
     if run.pulled:

@@ -14,6 +14,7 @@ from flow_core.plugins.records import (
     EngineSpec,
     Kind,
     OperatorSpec,
+    Placement,
     SinkSpec,
     SourceSpec,
 )
@@ -31,6 +32,15 @@ from flow_core.stages import (
 
 _ACROSS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
+_EFFECTS: Final = frozenset({"do_on_next", "do_after_next"})
+"""What is meant for the process that runs the flow: on a cluster, nobody would see it."""
+_SHUFFLED: Final = frozenset({"distinct", "reduce_by_key", "count_by_key"})
+_COMBINED: Final = frozenset(
+    {"all", "average", "collect", "contains", "count", "is_empty", "max", "min", "reduce", "some"}
+    | {"sort", "sum", "take", "to_dict", "to_set", "checkpoint"}
+)
+"""What a cluster does in parts, and `checkpoint`, whose note travels with the error."""
+
 
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
@@ -46,6 +56,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
             asks=modes,
             answers=modes if any(part.calls_user_code for part in templates) else modes | _ACROSS,
             conditional=True,
+            placement=_placement(name, templates),
         )
     for name in ("hide", "do_on_request"):
         yield OperatorSpec(
@@ -172,6 +183,17 @@ def _backpressure(templates: Iterable[Template]) -> Backpressure:
     ):
         return Backpressure.FULL
     return Backpressure.PASS
+
+
+def _placement(name: str, templates: list[Template]) -> Placement:
+    if name in _SHUFFLED:
+        return Placement.SHUFFLE
+    if name in _COMBINED:
+        return Placement.CLUSTER
+    if name not in _EFFECTS and all(template.alone for template in templates):
+        return Placement.CLUSTER
+    ordered = any(template.ordered for template in templates)
+    return Placement.REFUSED if ordered else Placement.DRIVER
 
 
 def _shares_a_queue(template: Template) -> bool:

@@ -18,6 +18,7 @@ __all__ = [
     "EngineSpec",
     "Kind",
     "OperatorSpec",
+    "Placement",
     "SinkSpec",
     "SourceSpec",
     "Spec",
@@ -51,6 +52,19 @@ class Backpressure(enum.Enum):
     """Items that nobody asked for fail the flow with MissingBackpressureError."""
     NONE = "ignores demand"
     """Items are sent whether they were requested or not."""
+
+
+class Placement(enum.Enum):
+    """Where an operator runs whose items are in partitions on a cluster, in no order."""
+
+    CLUSTER = "cluster"
+    """In each partition. What comes of each may be combined in the process that runs the flow."""
+    SHUFFLE = "shuffle"
+    """In each partition, and then where the items of a key are brought together."""
+    DRIVER = "driver"
+    """In the process that runs the flow, on the items of all partitions, as they arrive."""
+    REFUSED = "refused"
+    """Nowhere: what it gives depends on the order of the items."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +128,8 @@ class OperatorSpec(Spec):
             across threads (what calls a user's function stays on its thread, F39; so does what
             follows it, up to the next boundary that takes no part).
         conditional: whether it tells its upstream which items it dropped (`try_on_next`).
+        placement: where it runs when the items are on a cluster. One of kind BOUNDARY that is
+            REFUSED cannot be put behind items that have no order there; a stage has its template.
     """
 
     category: ClassVar[str] = "operator"
@@ -124,6 +140,7 @@ class OperatorSpec(Spec):
     asks: Fusion = Fusion.NONE
     answers: Fusion = Fusion.NONE
     conditional: bool = False
+    placement: Placement = Placement.DRIVER
 
 
 @final

@@ -132,6 +132,13 @@ class Template:
         return self.lines.absorbs
 
     @property
+    def alone(self) -> bool:
+        """Whether what comes of an item depends on nothing but that item."""
+        lines = self.lines
+        ends = lines.on_start or lines.on_end or lines.on_error or lines.on_close
+        return not (self.ordered or lines.state or lines.stops or ends)
+
+    @property
     def emits_at_end(self) -> bool:
         """Whether items may follow after the upstream has completed."""
         return self.lines.emits_at_end

@@ -11,7 +11,7 @@ from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
-from flow_core.flow import Flow
+from flow_core.flow import Flow, check_order
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_core.sources import empty
 from flow_ops.combine._sources import check_function, check_sources, described, take_errors
@@ -101,6 +101,8 @@ def ordered_merge(
         ValueError: if `prefetch` is less than 1.
     """
     check_sources("ordered_merge", sources)
+    for source in sources:
+        check_order(source, "ordered_merge()")
     check_function("ordered_merge", "key", key)
     check_prefetch(prefetch)
     runner = None if executor is None else as_runner(executor)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
-from flow_core.flow import Flow
+from flow_core.flow import Flow, check_order
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
 from flow_ops.combine._sources import check_function, check_sources, described, take_errors
 from flow_ops.coordination import BufferedInput, Coordinator, Input, coordinated_source
@@ -63,6 +63,8 @@ def sequence_equal(
     check_prefetch(prefetch)
     if key is not None and equals is not None:
         raise ValueError("sequence_equal() takes key= or equals=; let equals() make its own keys")
+    for source in (first, second):
+        check_order(source, "sequence_equal()")
     same = equals or _comparison(key)
     return coordinated_source(
         "sequence_equal",

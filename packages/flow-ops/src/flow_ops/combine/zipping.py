@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast, final, overload
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import NoneItemError
-from flow_core.flow import Flow
+from flow_core.flow import Flow, check_order
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
 from flow_core.sources import empty
@@ -225,6 +225,8 @@ def zip(
             int.
         ValueError: if `prefetch` is less than 1.
     """
+    for source in sources:
+        check_order(source, "zip()")
     return _zipped("zip", sources, combiner, prefetch, delay_error)
 
 
@@ -272,6 +274,7 @@ def zip_with(
         ValueError: if `prefetch` is less than 1.
     """
     _check("zip_with", (other,), combiner, prefetch)
+    check_order(other, "zip_with()")
     label = labelled("zip_with", described(2, combiner))
 
     def apply(flow: Flow[Any]) -> Flow[Any]:

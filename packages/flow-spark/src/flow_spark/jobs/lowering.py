@@ -19,7 +19,7 @@ from flow_core.stages.filtering import TAKE
 from flow_spark.errors import OrderedOperatorError
 from flow_spark.jobs.translations import ORDER_IS_NO_MATTER, UNORDERED, translated
 
-__all__ = ["Split", "effect_in", "has_an_end", "split", "treats_items_alone"]
+__all__ = ["Split", "effect_in", "has_an_end", "refuse_behind", "split", "treats_items_alone"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
@@ -102,11 +102,7 @@ def has_an_end(stages: tuple[_AnyStage, ...]) -> bool:
 
 def treats_items_alone(template: Template) -> bool:
     """Whether what comes of an item depends on nothing but that item."""
-    lines = template.lines
-    keeps = lines.state or lines.on_start or lines.on_end or lines.stops
-    if template is CHECKPOINT:
-        return True  # its note travels with the error
-    return not (template.ordered or keeps or _hears_of_ends(template))
+    return template.alone or template is CHECKPOINT  # whose note travels with the error
 
 
 def _hears_of_ends(template: Template) -> bool:
@@ -116,19 +112,43 @@ def _hears_of_ends(template: Template) -> bool:
     return bool(template.lines.on_error or template.lines.on_close)
 
 
+def refuse_behind(stages: tuple[_AnyStage, ...], what: str, ways_out: str) -> None:
+    """Refuse what depends on the order of the items that `stages` give, unless there is one.
+
+    Args:
+        stages: what follows the source, without an order.
+        what: what stands behind them, for the message.
+        ways_out: what to tell the user.
+
+    Raises:
+        OrderedOperatorError: says so.
+    """
+    if not any(map(_orders, split(stages, ordered=False, ways_out=ways_out).local)):
+        raise _out_of_order(what, ways_out)
+
+
 def _refuse_ordered(stages: tuple[_AnyStage, ...], ways_out: str) -> None:
     for stage in stages:
         if stage.template.ordered and stage.template not in ORDER_IS_NO_MATTER:
-            where = stage.assembled_at
-            raise OrderedOperatorError(
-                f"{stage!r}{f', assembled at {where},' if where else ''} depends on the order of "
-                "all items, and items that are spread over partitions have none. Ways out:\n"
-                f"  - {ways_out}\n"
-                "  - put a boundary before it, such as .pipe(observe_on(pool)) or .hide(): behind "
-                "it, items come in the order of their arrival, another one in each run."
-            )
-        if stage.template.absorbs and stage.template not in UNORDERED:
-            return  # one item is left, which is in order; or all of them, sorted
+            where = f", assembled at {stage.assembled_at}," if stage.assembled_at else ""
+            raise _out_of_order(f"{stage!r}{where}", ways_out)
+        if _orders(stage):
+            return
+
+
+def _orders(stage: _AnyStage) -> bool:
+    """Whether one item is left, which is in order; or all of them, sorted."""
+    return stage.template.absorbs and stage.template not in UNORDERED
+
+
+def _out_of_order(what: str, ways_out: str) -> OrderedOperatorError:
+    return OrderedOperatorError(
+        f"{what} depends on the order of all items, and items that are spread over partitions have "
+        "none. Ways out:\n"
+        f"  - {ways_out}\n"
+        "  - put a boundary before it, such as .pipe(observe_on(pool)) or .hide(): behind it, "
+        "items come in the order of their arrival, another one in each run."
+    )
 
 
 _EFFECTS: Final = frozenset({DO_ON_NEXT, DO_AFTER_NEXT})
