@@ -80,3 +80,78 @@ class Silent(Exception):
 
 def test_an_error_that_says_nothing_any_more_is_told_all_the_same() -> None:
     assert short(Silent()) == "(its text cannot be made)"
+
+
+WORKER = """\
+An error occurred while calling o64.collect.
+: org.apache.spark.SparkException: Job aborted: Task 3 failed 1 times
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "task.py", line 75, in __call__
+    for bucket, items in self._divided(program.iterate(source), by):
+ValueError: cannot be read
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "jobs.py", line 5, in inverse
+    return 1 // (n - 77)
+ZeroDivisionError: integer division or modulo by zero
+in stage 2 of 4: map(inverse), assembled at jobs.py:17
+at item 2 of partition 3: 77
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:581)
+\t... 23 more
+Caused by: java.io.IOException: gone
+"""
+
+
+class Told(Exception):
+    """As one of Java, which is asked for its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+
+
+def test_what_python_raised_is_said_before_what_spark_says() -> None:
+    assert short(Told(WORKER)).splitlines() == [
+        "ZeroDivisionError: integer division or modulo by zero",
+        "in stage 2 of 4: map(inverse), assembled at jobs.py:17",
+        "at item 2 of partition 3: 77",
+        "Spark says: An error occurred while calling o64.collect.",
+        "org.apache.spark.SparkException: Job aborted: Task 3 failed 1 times",
+        "org.apache.spark.api.python.PythonException",
+    ]
+
+
+def test_the_way_out_is_said_before_what_spark_says() -> None:
+    text = WORKER.replace(
+        "ZeroDivisionError: integer division or modulo by zero",
+        "ModuleNotFoundError: No module named 'x'",
+    )
+    first, *_, way, said, _, _ = short(Told(text)).splitlines()
+
+    assert first == "ModuleNotFoundError: No module named 'x'"
+    assert way.startswith("The way out: the executors' Python has no x.")
+    assert said.startswith("Spark says: An error occurred")
+
+
+def test_what_one_job_says_of_another_is_not_said_twice() -> None:
+    inner = short(Told(WORKER))
+    text = (
+        "[STREAM_FAILED] Query [id = 1] terminated: Traceback (most recent call last):\n"
+        f"  File streaming.py\nflow_spark.errors.SparkJobError: micro-batch 0 failed: {inner}\n"
+        " SQLSTATE: 39000\n=== Streaming Query ===\nState: ACTIVE"
+    )
+
+    assert short(Told(text)).splitlines() == [
+        "micro-batch 0 failed: ZeroDivisionError: integer division or modulo by zero",
+        "in stage 2 of 4: map(inverse), assembled at jobs.py:17",
+        "at item 2 of partition 3: 77",
+        "Spark says: [STREAM_FAILED] Query [id = 1] terminated",
+    ]
+
+
+def test_what_no_python_has_raised_is_said_as_it_is() -> None:
+    text = "[DIVIDE_BY_ZERO] Division by zero.\n== SQL ==\nselect id/0\n\tat org.apache.X"
+
+    assert short(Told(text)) == "[DIVIDE_BY_ZERO] Division by zero.\n== SQL ==\nselect id/0"

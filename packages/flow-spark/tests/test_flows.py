@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from flow_spark import (
     NotPicklableError,
     OrderedOperatorError,
     SchemaMismatchError,
+    SparkJobError,
     UnsupportedTypeError,
     from_dataframe,
     on_spark,
@@ -200,6 +202,35 @@ def test_effects_happen_in_this_process(spark: SparkSession) -> None:
     found = list(flow.range(10).pipe(on_spark(spark)).map(lambda n: n * 2).do_on_next(seen.append))
 
     assert sorted(seen) == sorted(found) == list(range(0, 20, 2))
+
+
+def inverse(n: int) -> float:
+    return 1 / (n - 7)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        lambda made: made.map(str),
+        lambda made: made.sum(),
+        lambda made: made.count_by_key(str),
+    ],
+    ids=["as it is", "in parts", "behind a shuffle"],
+)
+def test_an_error_says_in_which_stage_and_at_which_item_of_which_partition(
+    spark: SparkSession, there: Callable[[Flow[float]], Flow[Any]]
+) -> None:
+    made = there(flow.range(10).pipe(on_spark(spark, partitions=2)).map(inverse))
+
+    with pytest.raises((ZeroDivisionError, SparkJobError)) as caught:
+        list(made)
+
+    told = "".join(traceback.format_exception_only(caught.value)).splitlines()
+    raised = next(at for at, line in enumerate(told) if "ZeroDivisionError: " in line)
+    assert raised == 0
+    assert told[1].startswith("in stage 1 of ")
+    assert "map(inverse), assembled at " in told[1]
+    assert told[2] == "at item 2 of partition 1: 7"
 
 
 def test_a_subscriber_that_requests_little_by_little_gets_everything(spark: SparkSession) -> None:

@@ -88,7 +88,7 @@ def attempt(
         try:
             with closing(Push(target, 0, number)) as push:
                 used = push if dies_after is None else Dying(push, dies_after)
-                result = task._run(_Input(iter(batches)), cast("Push", used))
+                result = task._run(_Input(iter(batches)), cast("Push", used), 0)
             future.set_result(result)
         except BaseException as error:
             future.set_exception(error)

@@ -109,11 +109,14 @@ def test_why_a_job_failed_is_told_without_javas_traces_and_with_the_way_out(
     with pytest.raises(SparkJobError) as caught:
         numbers.pipe(sink(name, tmp_path))
 
-    told = str(caught.value)
-    assert told.startswith(f"the Spark job '{name}' failed: ")
-    assert "ModuleNotFoundError: No module named 'nowhere'" in told
-    assert "The way out: the executors' Python has no nowhere." in told
-    assert "\tat " not in told
+    raised, stage, item, way, says, *_ = str(caught.value).splitlines()
+    start = f"the Spark job '{name}' failed: "
+    assert raised == f"{start}ModuleNotFoundError: No module named 'nowhere'"
+    assert stage.startswith("in stage 1 of 1: map(")
+    assert item.startswith("at item 0 of partition ")
+    assert way.startswith("The way out: the executors' Python has no nowhere.")
+    assert says.startswith("Spark says: ")
+    assert "\tat " not in str(caught.value)
     assert caught.value.__cause__ is not None
 
 

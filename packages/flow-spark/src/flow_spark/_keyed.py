@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
+from flow_core.stages.template import describe
 from flow_spark._sinks import frame_on_spark
 from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.hashing import stable_hash
+from flow_spark.items.shapes import shorten
 from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.task import CHUNK_DDL, ChunkReader
 from flow_spark.pickling.pickles import TaskSender, class_of_one_run, dumps
@@ -221,7 +223,11 @@ class KeyStates:
                 yield from self.given_up(key, known[0])
                 known = None
             before = pickle.loads(self.seed) if known is None else known[0]
-            state = self.accumulate(before, item)
+            try:
+                state = self.accumulate(before, item)
+            except Exception as error:
+                error.add_note(_place(self.accumulate, key) + f", at the item {shorten(item)}")
+                raise
             kept[key] = state, ends
             yield key, state
 
@@ -233,9 +239,17 @@ class KeyStates:
     def given_up(self, key: Any, state: Any) -> Iterator[tuple[Any, Any]]:
         """What is sent when a key has had no items for too long."""
         if self.on_timeout is not None:
-            last = self.on_timeout(key, state)
+            try:
+                last = self.on_timeout(key, state)
+            except Exception as error:
+                error.add_note(_place(self.on_timeout, key))
+                raise
             if last is not None:
                 yield key, last
+
+
+def _place(function: Callable[..., Any], key: Any) -> str:
+    return f"in scan_by_key(), {describe(function)} of the key {shorten(key)}"
 
 
 def _processor(states: bytes) -> object:

@@ -138,8 +138,11 @@ def test_a_micro_batch_whose_action_failed_comes_again_and_one_that_was_done_doe
     rows = from_stream(stream, checkpoint=tmp_path / "state", trigger="available-now")
     once = rows.pipe(for_each_batch_once(store, add))
 
-    with pytest.raises(OSError, match="the disk is full"):
+    with pytest.raises(OSError, match="the disk is full") as caught:
         list(once)
+    assert caught.value.__notes__ == [
+        "in for_each_batch_once(), micro-batch 1, of which 1 items were taken"
+    ]
     assert no_query(place)
     again = list(once)
 
@@ -162,7 +165,9 @@ def test_what_a_stage_raises_arrives_as_itself_and_ends_the_query(
     with pytest.raises(ZeroDivisionError) as caught:
         list(rows.map(lambda n: 1 // n))
 
-    assert "map" in caught.value.__notes__[0]
+    stage, item = caught.value.__notes__
+    assert stage.startswith("in stage 1 of 1: map(")
+    assert item == "at item 0 of partition 0: 0"
     assert isinstance(caught.value.__cause__, RemoteTracebackError)
     assert no_query(place)
     assert committed() == set()

@@ -279,3 +279,18 @@ def test_what_cannot_have_states_is_refused(spark: SparkSession, facts: DataFram
         rows.pipe(count).pipe(count)
     with pytest.raises(NotPicklableError, match="lock"):
         rows.pipe(scan_by_key(lambda _: lock, lambda total, _: total, 0))
+
+
+def test_an_error_says_of_which_key_it_is_and_at_which_item() -> None:
+    def refuse(_: int, item: int) -> int:
+        raise ValueError(f"{item} is refused")
+
+    def forget(_: str, state: int) -> int:
+        raise ValueError(f"{state} is kept")
+
+    with pytest.raises(ValueError, match="7 is refused") as caught:
+        list(states(accumulate=refuse).take({}, [("a", 7)], 0))
+    assert caught.value.__notes__ == ["in scan_by_key(), refuse of the key 'a', at the item 7"]
+    with pytest.raises(ValueError, match="3 is kept") as caught:
+        list(states(timeout_ms=1, on_timeout=forget).expire({"a": (3, 0)}, 5))
+    assert caught.value.__notes__ == ["in scan_by_key(), forget of the key 'a'"]

@@ -215,6 +215,11 @@ class ArrowBatch(Protocol):
         ...
 
     @abstractmethod
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows, by the names of the columns."""
+        ...
+
+    @abstractmethod
     def serialize(self) -> bytes:
         """As an IPC message without the schema; a buffer."""
         ...

@@ -59,7 +59,12 @@ _Column = Sequence[Any]
 
 
 def to_batches(
-    items: Iterable[Any], schema: ItemSchema, rows: int = BATCH_ROWS, *, first: int = 0
+    items: Iterable[Any],
+    schema: ItemSchema,
+    rows: int = BATCH_ROWS,
+    *,
+    first: int = 0,
+    tell: Callable[[Exception], object] | None = None,
 ) -> Iterator[ArrowBatch]:
     """Make Arrow batches of items.
 
@@ -69,13 +74,22 @@ def to_batches(
         schema: the columns.
         rows: how many items go into a batch, if they are not so large that fewer take 32 MiB.
         first: the number of the first item, for messages.
+        tell: gets what `items` raises, before anybody else.
 
     Raises:
         SchemaMismatchError: if an item does not fit; says which, and which field of it.
     """
     iterator = iter(items)
     batching = Batching(schema, rows, first=first)
-    while portion := list(itertools.islice(iterator, batching.wanted)):
+    while True:
+        try:
+            portion = list(itertools.islice(iterator, batching.wanted))
+        except Exception as error:
+            if tell is not None:
+                tell(error)
+            raise
+        if not portion:
+            break
         batch = batching.add(portion)
         if batch is not None:
             yield batch

@@ -77,6 +77,14 @@ class RowReader:
                 )
         return self._make(columns)
 
+    def item(self, batch: ArrowBatch, index: int) -> Any:
+        """One of the items of `batch` again; raises what making it raises.
+
+        Raises:
+            StopIteration: if there is none with this index.
+        """
+        return next(iter(self(batch.slice(index, 1))))
+
     def checksums(self, batch: ArrowBatch) -> Iterable[int]:
         """One of all values of `batch`, in their order: another shuffle may give another one."""
         found = 0
@@ -186,7 +194,7 @@ def _maker(as_: TypeHint, names: tuple[str, ...]) -> Callable[[list[_Column]], I
     )
     if tuple(positional[: len(names)]) == names:
         return lambda columns: map(cls, *columns)
-    return lambda columns: [cls(**dict(zip(names, row, strict=True))) for row in _tuples(columns)]
+    return lambda columns: (cls(**dict(zip(names, row, strict=True))) for row in _tuples(columns))
 
 
 def _scalars(columns: list[_Column]) -> Iterable[Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Callable
 from typing import Final
 
+from flow_spark.errors import SparkJobError
 from flow_spark.pickling.failures import text_of
 from flow_spark.pickling.modules import SHIPPED, importable
 
-__all__ = ["short", "way_out"]
+__all__ = ["SAYS", "short", "way_out"]
 
 _SET: Final = (
     "set the environment variable PYSPARK_PYTHON to it before the session is made (of a Spark "
@@ -18,18 +20,43 @@ _SET: Final = (
 )
 
 
+SAYS: Final = "Spark says: "
+"""What stands before Spark's own text, if there is another one before it."""
+
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_STACK: Final = re.compile(r"\s+at |\s*\.\.\.|  ")
+"""How the lines of stacks begin; those of what was raised, and of its notes, do not."""
+_BEHIND: Final = ("Driver stacktrace:", "Caused by: ", " SQLSTATE: ", "=== ", SAYS)
+_OURS: Final = f"{SparkJobError.__module__}.{SparkJobError.__qualname__}: "
+
+
 def short(error: BaseException) -> str:
-    """The lines of `error` without stacks, and what to do if they show it."""
+    """What `error` says, without stacks.
+
+    First comes what was raised in Python, in a task, with the notes on where that was; then what to
+    do, if it shows; then what Spark itself says.
+    """
     text = text_of(error)  # one of Java is asked in the JVM, which may have ended
-    # The frames of a Python worker are indented; what it raised, below them, is not.
-    kept = [
-        line
-        for line in text.splitlines()
-        if not line.lstrip().startswith(("at ", "...")) and line[:2] != "  "
-    ]
-    told = "\n".join(kept[:12]).strip() or type(error).__name__
+    raised, said = _divided([line for line in text.splitlines() if not _STACK.match(line)])
+    told = ["\n".join(raised[:12]).strip()] if raised else []
+    own = "\n".join(said[:12]).strip()
+    told += [f"{SAYS}{own}"] if raised and own else [own or type(error).__name__]
     advice = way_out(text)
-    return told if advice is None else f"{told}\nThe way out: {advice}"
+    if advice is not None:
+        told.insert(1, f"The way out: {advice}")
+    return "\n".join(told)
+
+
+def _divided(lines: list[str]) -> tuple[list[str], list[str]]:
+    """What was raised in Python, if anything was; and the rest."""
+    traces = [at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    if not traces:
+        return [], lines
+    first, last = traces[0], traces[-1]
+    raised = list(itertools.takewhile(lambda line: not line.startswith(_BEHIND), lines[last + 1 :]))
+    raised[:1] = [line.removeprefix(_OURS) for line in raised[:1]]  # it tells of another one
+    said = (line.removesuffix(_TRACEBACK).strip(": ") for line in lines[: first + 1])
+    return raised, list(filter(None, said))
 
 
 def way_out(text: str) -> str | None:

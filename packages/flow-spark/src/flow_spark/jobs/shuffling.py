@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from flow_spark.jobs.frames import divided
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, PushedJob
 from flow_spark.jobs.origin import Job, Opened, Origin
+from flow_spark.jobs.position import Position
 from flow_spark.jobs.task import (
     CHUNK_DDL,
     CHUNK_SCHEMA,
@@ -24,6 +24,7 @@ from flow_spark.jobs.task import (
     RemoteProgram,
     chunk_row,
     noting,
+    partition_of_task,
     whole,
 )
 from flow_spark.pickling.chunks import chunks
@@ -71,8 +72,9 @@ class ShuffleTask:
         checksums: list[int] = []
         read: dict[int, int] = {}
         noted = noting(whole(batches), reader, checksums.append)
-        source = itertools.chain.from_iterable(map(reader, noted))
-        for bucket, items in self._divided(program.iterate(source), by):
+        position = Position(reader, partition_of_task())
+        divided = self._divided(program.iterate(position.items(noted)), by, position)
+        for bucket, items in divided:
             new = checksums[read.get(bucket, 0) :]
             read[bucket] = len(checksums)
             for chunk in chunks(iter(items), TaskSender()):
@@ -82,18 +84,22 @@ class ShuffleTask:
                 new = []
 
     def _divided(
-        self, items: Iterable[Any], by: Callable[[Any], object]
+        self, items: Iterable[Any], by: Callable[[Any], object], position: Position
     ) -> Iterator[tuple[int, list[Any]]]:
         waiting: dict[int, list[Any]] = {}
         buckets = self.buckets
         many = len(buckets)
-        for item in items:
-            spread = stable_hash(by(item)) * _SPREAD & 0xFFFFFFFF
-            bucket = buckets[spread * many >> 32]
-            found = waiting.setdefault(bucket, [])
-            found.append(item)
-            if len(found) == _MOST_WAITING:
-                yield bucket, waiting.pop(bucket)
+        try:
+            for item in items:
+                spread = stable_hash(by(item)) * _SPREAD & 0xFFFFFFFF
+                bucket = buckets[spread * many >> 32]
+                found = waiting.setdefault(bucket, [])
+                found.append(item)
+                if len(found) == _MOST_WAITING:
+                    yield bucket, waiting.pop(bucket)
+        except Exception as error:
+            position.tell(error)
+            raise
         yield from waiting.items()
 
 

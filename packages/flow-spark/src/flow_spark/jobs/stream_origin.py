@@ -160,7 +160,7 @@ class EachBatch:
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """See `Runs.job`; the items of the job are of `MicroBatch`."""
         job = self._origin.job(program, name, consumer=self._name)
-        return _EachBatchJob(job, self._deal)
+        return _EachBatchJob(job, self._deal, self._name)
 
     def __repr__(self) -> str:
         return f"{self._name} over {self._origin!r}"
@@ -207,11 +207,12 @@ class BatchItems:
 
 @final
 class _EachBatchJob:
-    __slots__ = ("_deal", "_job")
+    __slots__ = ("_deal", "_job", "_name")
 
-    def __init__(self, job: StreamJob, deal: Deal) -> None:
+    def __init__(self, job: StreamJob, deal: Deal, name: str) -> None:
         self._job: Final = job
         self._deal: Final = deal
+        self._name: Final = name
 
     def __iter__(self) -> Iterator[Iterable[MicroBatch]]:
         for delivery in self._job.deliveries():
@@ -224,6 +225,10 @@ class _EachBatchJob:
             done = self._deal(self._job, delivery.batch_id, items)
         except _CutError:
             return
+        except Exception as error:
+            taken = f"of which {items.count} items were taken"
+            error.add_note(f"in {self._name}(), micro-batch {delivery.batch_id}, {taken}")
+            raise
         items.drain()
         yield MicroBatch(delivery.batch_id, items.count, not done)
 

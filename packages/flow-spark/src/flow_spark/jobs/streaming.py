@@ -17,7 +17,7 @@ from flow_spark.channel.handover import BatchLine, BatchListener, Handover, labe
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.channel.wire import Target
 from flow_spark.errors import ChannelError, SparkJobError
-from flow_spark.jobs.advice import short
+from flow_spark.jobs.advice import SAYS, short
 from flow_spark.jobs.checkpoint import Fingerprints, claim
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
@@ -115,7 +115,9 @@ _INTERRUPTED: Final = (
 
 def told(error: Exception) -> str:
     """What is said of `error` in the text that Spark gets."""
-    text = f"{type(error).__name__}: {short(error)}"
+    text = short(error)
+    if SAYS not in text:
+        text = f"{type(error).__name__}: {text}"
     ended = isinstance(error, ChannelError) or "ancelled" in text or "InterruptedE" in text
     return f"{text}\n({_INTERRUPTED})" if ended else text
 

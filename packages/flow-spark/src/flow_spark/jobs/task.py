@@ -15,13 +15,14 @@ from typing import Any, Final, Protocol, final
 from flow_spark.channel.abandoned import ended_with
 from flow_spark.channel.push import Push
 from flow_spark.channel.wire import Kind, Target
-from flow_spark.errors import ChannelError
+from flow_spark.errors import ChannelError, SchemaMismatchError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.columns import BATCH_ROWS, to_batches
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.liveness import jvm_is_gone
 from flow_spark.jobs.ordering import in_partition_order
+from flow_spark.jobs.position import Position, Readable
 from flow_spark.pickling.chunks import FRAME_BYTES, chunks
 from flow_spark.pickling.codec import decode
 from flow_spark.pickling.failures import dump_error
@@ -42,6 +43,7 @@ __all__ = [
     "no_items",
     "noting",
     "packed",
+    "partition_of_task",
     "to_chunk",
     "whole",
 ]
@@ -77,12 +79,8 @@ class RemoteProgram(Protocol):
         """The items that come of those of `source`."""
 
 
-class Reader(Protocol):
+class Reader(Readable, Protocol):
     """Makes items of Arrow batches. Picklable."""
-
-    @abstractmethod
-    def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
-        """The items of `batch`, in its order."""
 
     @abstractmethod
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
@@ -105,6 +103,10 @@ class ChunkReader:
         """See `Reader`."""
         kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
         return itertools.chain.from_iterable(map(decode, map(Kind, kinds), payloads))
+
+    def item(self, batch: ArrowBatch, index: int, /) -> object:
+        """See `Readable.item`."""
+        return next(itertools.islice(self(batch), index, None))
 
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
         """See `Reader.checksums`: those of the rows that the items were made of.
@@ -142,6 +144,10 @@ class LastReader:
                 self._ran = True
             elif not self._ran:
                 yield from self._program.iterate(iter(()))
+
+    def item(self, batch: ArrowBatch, index: int, /) -> object:
+        """See `Readable.item`: the stages do not run again."""
+        raise StopIteration
 
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
         """See `Reader.checksums`: as of `ChunkReader`."""
@@ -216,17 +222,19 @@ class PushTask:
         partition = context.partitionId() * self.branches + self.branch
         task = context.taskAttemptId()
         with closing(Push(self.target, partition, task)) as push, ended_with(push):
-            rows, sent = self._run(_Input(batches), push)
+            rows, sent = self._run(_Input(batches), push, partition)
         yield pa.record_batch([[partition], [task], [rows], [sent]], schema=_COUNTS)
 
-    def _run(self, batches: _Input, push: Push) -> tuple[int, int]:
+    def _run(self, batches: _Input, push: Push, partition: int) -> tuple[int, int]:
         try:
             reader: Reader = pickle.loads(self.reader)
             noted = noting(batches, reader, push.has_read)
             if self.program is None and isinstance(reader, RowReader):
                 skipped = _push_arrow(noted, reader, push)
             else:
-                skipped = _push_items(_items(reader, self.program, noted), push)
+                position = Position(reader, partition)
+                items = _items(position, self.program, noted)
+                skipped = _push_items(items, push, position)
         except ChannelError:
             raise
         except Exception as error:
@@ -259,13 +267,16 @@ class LoweredTask:
         reader: Reader = pickle.loads(self.reader)
         if self.schema is not None:
             schema: ItemSchema = pickle.loads(self.schema)
-            return to_batches(_items(reader, self.program, _Input(batches)), schema, BATCH_ROWS)
+            position = Position(reader, partition_of_task())
+            items = _items(position, self.program, _Input(batches))
+            return _columns(items, schema, position)
         return self._chunks(_Input(batches), reader)
 
     def _chunks(self, batches: _Input, reader: Reader) -> Iterator[ArrowBatch]:
         checksums: list[int] = []
-        items = _items(reader, self.program, noting(batches, reader, checksums.append))
-        for chunk in chunks(items, TaskSender()):
+        position = Position(reader, partition_of_task())
+        items = _items(position, self.program, noting(batches, reader, checksums.append))
+        for chunk in chunks(items, TaskSender(), position.tell):
             yield to_chunk(chunk.kind, chunk.payload, checksums)
             checksums.clear()
         # What was read behind the last item counts too: with the last chunk, or after it.
@@ -317,17 +328,36 @@ def noting(
         yield batch
 
 
-def _items(reader: Reader, program: bytes | None, batches: Iterable[ArrowBatch]) -> Iterator[Any]:
-    source = itertools.chain.from_iterable(map(reader, in_partition_order(batches)))
+def partition_of_task() -> int:
+    """The number of the partition that the task of this thread has; -1 outside of tasks."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return -1 if context is None else context.partitionId()
+
+
+def _items(
+    position: Position, program: bytes | None, batches: Iterable[ArrowBatch]
+) -> Iterator[Any]:
+    source = position.items(in_partition_order(batches))
     if program is None:
         return source
     loaded: RemoteProgram = pickle.loads(program)
     return loaded.iterate(source)
 
 
-def _push_items(items: Iterator[Any], push: Push) -> int:
-    skipped = _skip(items, push.skip)
-    for chunk in chunks(items, TaskSender()):
+def _columns(items: Iterator[Any], schema: ItemSchema, position: Position) -> Iterator[ArrowBatch]:
+    try:
+        yield from to_batches(items, schema, BATCH_ROWS, tell=position.tell)
+    except SchemaMismatchError as error:
+        error.add_note(f"in {position.where}")
+        raise
+
+
+def _push_items(items: Iterator[Any], push: Push, position: Position) -> int:
+    with position.told():
+        skipped = _skip(items, push.skip)
+    for chunk in chunks(items, TaskSender(), position.tell):
         push.send(chunk.kind, chunk.rows, chunk.payload)
     return skipped
 

@@ -52,6 +52,10 @@ class StagedReader:
         """See `Reader`."""
         return self.program.iterate(iter(self.reader(batch)))
 
+    def item(self, batch: ArrowBatch, index: int, /) -> object:
+        """See `Readable.item`: the stages do not run again."""
+        raise StopIteration
+
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
         """See `Reader.checksums`."""
         return self.reader.checksums(batch)

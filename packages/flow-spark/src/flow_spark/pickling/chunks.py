@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from flow_spark.channel.wire import Kind
@@ -33,12 +33,15 @@ class Chunk(NamedTuple):
     payload: bytes
 
 
-def chunks(items: Iterator[Any], sender: Sender) -> Iterator[Chunk]:
+def chunks(
+    items: Iterator[Any], sender: Sender, tell: Callable[[Exception], object] | None = None
+) -> Iterator[Chunk]:
     """Encode `items`, in order. What comes before an item that fails is given before the error.
 
     Args:
         items: of any type that can be pickled.
         sender: how they are pickled.
+        tell: gets what `items` raises, before anybody else.
 
     Raises:
         NotPicklableError: if an item cannot be pickled.
@@ -55,6 +58,8 @@ def chunks(items: Iterator[Any], sender: Sender) -> Iterator[Chunk]:
                 chunk.extend(itertools.islice(items, min(step, size - before)))
             except Exception as error:  # what was taken before it is in the chunk
                 failed = error
+                if tell is not None:
+                    tell(error)
                 break
             if len(chunk) == before:
                 break
