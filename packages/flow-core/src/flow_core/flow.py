@@ -253,8 +253,9 @@ class Flow(
         made: Flow[R] = Flow(self._source)
         made._parent = self
         made._stage = stage
-        if isinstance(self._source, AbsorbingSource):
-            self._source.check(made.stages)
+        source = self._source
+        if isinstance(source, AbsorbingSource):
+            source.check(made.stages)
         return made if hooks.on_assembly.call is None else assembled(made)
 
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
@@ -270,8 +271,9 @@ class Flow(
         stage: _AnyStage = Stage(template, *args)
         stage.site = user_site()
         made._stage = stage
-        if isinstance(self._source, AbsorbingSource):
-            self._source.check(made.stages)
+        source = self._source
+        if isinstance(source, AbsorbingSource):
+            source.check(made.stages)
         return made if hooks.on_assembly.call is None else assembled(made)
 
     def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: see Fluent._pipe
@@ -598,9 +600,13 @@ def check_order(flow: Publisher[Any], what: str) -> None:  # Any: of whatever it
     Raises:
         FlowError: says so, and the ways out.
     """
-    if isinstance(flow, Flow) and isinstance(flow._source, AbsorbingSource):
+    if not isinstance(flow, Flow):
+        return
+    of: Flow[Any] = flow
+    source = of.source
+    if isinstance(source, AbsorbingSource):
         where = line_of(user_site())
-        flow._source.check(flow.stages, f"{what}, assembled at {where}," if where else what)
+        source.check(of.stages, f"{what}, assembled at {where}," if where else what)
 
 
 def _check_behind(flow: Flow[Any], operator: Operator[Any, Any]) -> None:
