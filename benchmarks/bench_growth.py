@@ -364,7 +364,7 @@ def merged_in_turn(sources: int) -> int:
     """The sources send one item each, again and again."""
     total = Summing()
     links = [InTurn() for _ in range(sources)]
-    merge(*links, max_concurrency=sources).subscribe(total)
+    merge(*links, concurrency=sources).subscribe(total)
     for n in range(EACH):
         for link in links:
             link.send(n)

@@ -177,14 +177,14 @@ def waiting() -> None:
         loop.run_until_complete(asyncio.sleep(0))
 
     def mapped_later(items: int) -> Stalled:
-        made = ones(items).pipe(map_async(one_later, max_concurrency=items, loop=loop))
+        made = ones(items).pipe(map_async(one_later, concurrency=items, loop=loop))
         waiting = stalled(made)
         loop.run_until_complete(asyncio.sleep(0))  # the tasks are made
         loop.run_until_complete(asyncio.sleep(0))  # and done
         return waiting
 
     def sent_nowhere(items: int) -> Stalled:
-        processes = on_processes(Stuck(), max_concurrency=1, prefetch=items + 1)
+        processes = on_processes(Stuck(), concurrency=1, prefetch=items + 1)
         return stalled(ones(items + 1).pipe(processes).map(one))
 
     def from_subject(items: int) -> Stalled:
@@ -272,7 +272,7 @@ def waiting() -> None:
         Store(
             "delay_with_mapper",
             lambda items: stalled(
-                ones(items).pipe(delay_with_mapper(lambda _: flow.never(), max_concurrency=items)),
+                ones(items).pipe(delay_with_mapper(lambda _: flow.never(), concurrency=items)),
                 items,
             ),
         ),

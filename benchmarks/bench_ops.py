@@ -516,7 +516,7 @@ def groups_by_flow(items: int) -> list[int]:
 def counts_by_flow(items: int) -> list[int]:
     """The groups counted by an operator, and merged."""
     grouped = flow.range(items).pipe(group_by(key_of, max_groups=KEYS))
-    counts = grouped.pipe(flat_map(lambda group: group.flow.count(), max_concurrency=KEYS))
+    counts = grouped.pipe(flat_map(lambda group: group.flow.count(), concurrency=KEYS))
     return list(counts)
 
 

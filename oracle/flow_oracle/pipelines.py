@@ -151,10 +151,10 @@ SOURCES: Final[dict[str, Callable[..., Items]]] = {
     "defer_fail": lambda self, given, number: _deferred_failure(number),
     "concat": lambda self, given, *pipes: ops.concat(*self.flows(pipes, given)),
     "merge": lambda self, given, concurrency, prefetch, *pipes: ops.merge(
-        *self.flows(pipes, given), max_concurrency=concurrency, prefetch=prefetch
+        *self.flows(pipes, given), concurrency=concurrency, prefetch=prefetch
     ),
     "merge_sequential": lambda self, given, concurrency, prefetch, *pipes: ops.merge_sequential(
-        *self.flows(pipes, given), max_concurrency=concurrency, prefetch=prefetch
+        *self.flows(pipes, given), concurrency=concurrency, prefetch=prefetch
     ),
     "zip": lambda self, given, f, prefetch, *pipes: ops.zip(
         *self.flows(pipes, given), combiner=combiner(f), prefetch=prefetch
@@ -223,18 +223,16 @@ OPERATORS: Final[dict[str, Callable[..., Items]]] = {
         ops.concat_map(self.inner(pipe), prefetch=prefetch, delay_error=True)
     ),
     "concat_map_eager": lambda self, up, given, concurrency, prefetch, pipe: up.pipe(
-        ops.concat_map_eager(self.inner(pipe), max_concurrency=concurrency, prefetch=prefetch)
+        ops.concat_map_eager(self.inner(pipe), concurrency=concurrency, prefetch=prefetch)
     ),
     "flat_map": lambda self, up, given, concurrency, prefetch, pipe: up.pipe(
-        ops.flat_map(self.inner(pipe), max_concurrency=concurrency, prefetch=prefetch)
+        ops.flat_map(self.inner(pipe), concurrency=concurrency, prefetch=prefetch)
     ),
     "flat_map_delay_error": lambda self, up, given, concurrency, prefetch, pipe: up.pipe(
-        ops.flat_map(
-            self.inner(pipe), max_concurrency=concurrency, prefetch=prefetch, delay_error=True
-        )
+        ops.flat_map(self.inner(pipe), concurrency=concurrency, prefetch=prefetch, delay_error=True)
     ),
     "merge_all": lambda self, up, given, concurrency, prefetch, pipe: up.map(self.inner(pipe)).pipe(
-        ops.merge_all(max_concurrency=concurrency, prefetch=prefetch)
+        ops.merge_all(concurrency=concurrency, prefetch=prefetch)
     ),
     "switch_latest": lambda self, up, given, prefetch, pipe: up.map(self.inner(pipe)).pipe(
         ops.switch_latest()
@@ -282,7 +280,7 @@ OPERATORS: Final[dict[str, Callable[..., Items]]] = {
     ).pipe(
         ops.flat_map(
             lambda group: self.behind(group.flow, None, operators),
-            max_concurrency=concurrency,
+            concurrency=concurrency,
             prefetch=prefetch,
         )
     ),

@@ -211,7 +211,7 @@ async def later(n: int) -> int:
 def test_map_async_fails(loop: Loop, when: str) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int]()
-    Flow(source).pipe(map_async(for_ever, loop=loop.loop, max_concurrency=3)).subscribe(subscriber)
+    Flow(source).pipe(map_async(for_ever, loop=loop.loop, concurrency=3)).subscribe(subscriber)
     if when == "while coroutines wait":
         loop.turn()
     source.next(1, 2)
@@ -228,7 +228,7 @@ def test_map_async_fails(loop: Loop, when: str) -> None:
 def test_results_that_wait_in_map_async_are_dropped_in_sight(loop: Loop, drops: Any) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int](1)
-    Flow(source).pipe(map_async(later, loop=loop.loop, max_concurrency=3)).subscribe(subscriber)
+    Flow(source).pipe(map_async(later, loop=loop.loop, concurrency=3)).subscribe(subscriber)
     loop.turn()
     source.next(1, 2)
     loop.turn()

@@ -191,7 +191,7 @@ RECIPES = (
     ),
     OperatorRecipe(
         "map_async",
-        lambda upstream: upstream.pipe(map_async(_later, max_concurrency=4, loop=LOOP)),
+        lambda upstream: upstream.pipe(map_async(_later, concurrency=4, loop=LOOP)),
         facts={"synchronous": False, "chain": 200},
         settle=lambda: asyncio.run_coroutine_threadsafe(_turns(20), LOOP).result(),
     ),

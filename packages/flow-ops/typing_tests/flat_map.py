@@ -26,7 +26,7 @@ words = flow.just("a", "b")
 assert_type(numbers.pipe(flat_map(flow.range)), Flow[int])
 assert_type(numbers.pipe(flat_map(lambda n: flow.just(str(n)))), Flow[str])
 assert_type(
-    words.pipe(flat_map(lambda text: flow.just(text.upper()), max_concurrency=2, prefetch=4)).map(
+    words.pipe(flat_map(lambda text: flow.just(text.upper()), concurrency=2, prefetch=4)).map(
         lambda text: (text, len(text))
     ),
     Flow[tuple[str, int]],
@@ -50,7 +50,7 @@ assert_type(words.pipe(delay_until(lambda text: flow.range(len(text)))), Flow[st
 
 # Several sources.
 assert_type(merge(numbers, flow.range(4)), Flow[int])
-assert_type(merge([numbers, flow.range(4)], max_concurrency=2), Flow[int])
+assert_type(merge([numbers, flow.range(4)], concurrency=2), Flow[int])
 assert_type(merge(flow.range(n) for n in range(3)), Flow[int])
 assert_type(merge(numbers), Flow[int])
 assert_type(merge_sequential(words, words), Flow[str])

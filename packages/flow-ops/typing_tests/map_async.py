@@ -21,7 +21,7 @@ def future(n: int) -> asyncio.Future[float]:
 
 
 assert_type(numbers.pipe(map_async(text)), Flow[str])
-assert_type(numbers.pipe(map_async(future, max_concurrency=4)), Flow[float])
+assert_type(numbers.pipe(map_async(future, concurrency=4)), Flow[float])
 assert_type(numbers.pipe(map_async(lambda n: text(n + 1), ordered=False)), Flow[str])
 assert_type(numbers.pipe(map_async(text)).map(lambda word: word.upper()), Flow[str])
 

@@ -30,7 +30,7 @@ def merged(count: int, request: int, **more: Any) -> tuple[list[TestPublisher[in
 
 def test_two_sources_that_end_at_once_make_room_for_two_others() -> None:
     def body() -> Scenario:
-        sources, seen = merged(4, 10, max_concurrency=2)
+        sources, seen = merged(4, 10, concurrency=2)
 
         def check() -> None:
             for number in (3, 2):
@@ -45,7 +45,7 @@ def test_two_sources_that_end_at_once_make_room_for_two_others() -> None:
 
 def test_a_cancel_against_the_source_that_follows() -> None:
     def body() -> Scenario:
-        sources, seen = merged(2, 10, max_concurrency=1)
+        sources, seen = merged(2, 10, concurrency=1)
 
         def check() -> None:
             seen.assert_rules_kept().assert_not_terminated()

@@ -43,7 +43,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("options", [{}, {"max_concurrency": 1}, {"delay_error": True}])
+@pytest.mark.parametrize("options", [{}, {"concurrency": 1}, {"delay_error": True}])
 @pytest.mark.parametrize("which", SOURCES)
 def test_synchronous_sources_follow_one_another(which, options):
     sources, expected = SOURCES[which]
@@ -79,7 +79,7 @@ def test_publishers_that_are_no_flows_are_merged_too():
 def test_many_sources_run_at_once(count):
     sources = [TestPublisher() for _ in range(count)]
     seen = TestSubscriber()
-    merge(map(flow.Flow, sources), max_concurrency=count).subscribe(seen)
+    merge(map(flow.Flow, sources), concurrency=count).subscribe(seen)
     for source in reversed(sources):
         source.assert_subscribed().assert_requests(128)
     for turn in range(2):
@@ -101,7 +101,7 @@ def test_others_follow_as_sources_end_and_are_asked_for_then():
             yield flow.Flow(source)
 
     seen = TestSubscriber()
-    merge(each(), max_concurrency=2).subscribe(seen)
+    merge(each(), concurrency=2).subscribe(seen)
     assert len(asked) == 2
     sources[1].complete()
     assert len(asked) == 3
@@ -213,7 +213,7 @@ def test_threads_that_send_at_once_lose_nothing():
 def test_a_hundred_thousand_sources_need_no_stack():
     seen = TestSubscriber()
     one = flow.just(1)
-    merge((one for _ in range(100_000)), max_concurrency=4).count().subscribe(seen)
+    merge((one for _ in range(100_000)), concurrency=4).count().subscribe(seen)
     seen.assert_result(100_000)
 
 
@@ -234,9 +234,9 @@ def test_ten_thousand_merges_within_merges_need_no_stack(combine):
     ("inner", "outer", "running"),
     [
         ({}, {}, [1, 1, 1, 1]),
-        ({"max_concurrency": 2}, {"max_concurrency": 3}, [1, 1, 1, 1]),
-        ({}, {"max_concurrency": 2}, [1, 1, 1, 0]),
-        ({"max_concurrency": 1}, {}, [1, 0, 1, 1]),
+        ({"concurrency": 2}, {"concurrency": 3}, [1, 1, 1, 1]),
+        ({}, {"concurrency": 2}, [1, 1, 1, 0]),
+        ({"concurrency": 1}, {}, [1, 0, 1, 1]),
     ],
 )
 def test_a_merge_within_a_merge_runs_as_many_as_each_by_itself(inner, outer, running):
@@ -286,7 +286,7 @@ def test_one_thing_that_is_neither_a_flow_nor_an_iterable_is_refused():
 
 
 @pytest.mark.parametrize("make", [merge, merge_with, lambda *_, **more: merge_all(**more)])
-@pytest.mark.parametrize("options", [{"max_concurrency": 0}, {"prefetch": 0}])
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"prefetch": 0}])
 def test_wrong_numbers_are_refused_at_once(make, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         make(flow.just(1), **options)
@@ -324,7 +324,7 @@ def test_flows_of_one_place_are_merged_here_if_they_have_to_be() -> None:
 
     for merged in (
         merge(one, flow.just(3)),
-        merge(one, two, max_concurrency=1),
+        merge(one, two, concurrency=1),
         merge(one, two, delay_error=True),
         merge([one, two]),
         merge_sequential(one, two),

@@ -87,14 +87,14 @@ class Desk:
 # -- results
 
 
-@pytest.mark.parametrize("max_concurrency", [1, 2, 16])
-def test_results_keep_the_order(max_concurrency: int) -> None:
+@pytest.mark.parametrize("concurrency", [1, 2, 16])
+def test_results_keep_the_order(concurrency: int) -> None:
     async def backwards(n: int) -> int:
         await turns(10 - n)
         return n
 
     async def main() -> list[int]:
-        made = flow.range(9).pipe(map_async(backwards, max_concurrency=max_concurrency))
+        made = flow.range(9).pipe(map_async(backwards, concurrency=concurrency))
         return await made.to_list()
 
     assert in_loop(main) == list(range(9))
@@ -103,7 +103,7 @@ def test_results_keep_the_order(max_concurrency: int) -> None:
 def test_results_come_as_they_are_ready_if_order_does_not_matter() -> None:
     async def main() -> None:
         desk = Desk()
-        made = flow.range(3).pipe(map_async(desk, max_concurrency=3, ordered=False))
+        made = flow.range(3).pipe(map_async(desk, concurrency=3, ordered=False))
         subscriber = observe(made)
         await turns(1)
         for n in (1, 2, 0):
@@ -113,9 +113,9 @@ def test_results_come_as_they_are_ready_if_order_does_not_matter() -> None:
     in_loop(main)
 
 
-@pytest.mark.parametrize("max_concurrency", [1, 3])
-def test_every_form_gives_the_same(max_concurrency: int) -> None:
-    operator: flow.Operator[int, flow.Flow[int]] = map_async(later, max_concurrency=max_concurrency)
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_every_form_gives_the_same(concurrency: int) -> None:
+    operator: flow.Operator[int, flow.Flow[int]] = map_async(later, concurrency=concurrency)
     assert_result(lambda: flow.range(5).pipe(operator), range(5))
     assert_result(lambda: flow.empty().pipe(operator), [])
     error = ValueError("upstream")
@@ -148,7 +148,7 @@ def test_twenty_thousand_items_in_constant_stack() -> None:
         return n
 
     async def main() -> int:
-        made = flow.range(20_000).pipe(map_async(now, max_concurrency=64))
+        made = flow.range(20_000).pipe(map_async(now, concurrency=64))
         return await made.count()
 
     async def plain() -> int:
@@ -179,7 +179,7 @@ def test_in_a_running_loop_there_is_no_thread() -> None:
 def test_items_of_another_thread_come_on_the_loops() -> None:
     async def main() -> None:
         source = TestPublisher[int]()
-        made = flow.Flow(source).pipe(map_async(later, max_concurrency=4))
+        made = flow.Flow(source).pipe(map_async(later, concurrency=4))
         here = threading.current_thread()
         subscriber = observe(made)
 
@@ -201,7 +201,7 @@ def test_without_a_loop_it_has_one_of_its_own_which_ends() -> None:
     subscriber = observe(flow.range(3).pipe(map_async(later))).await_terminal()
     subscriber.assert_on_thread("flow-map-async").assert_result(0, 1, 2)
     ended(threads)
-    assert list(flow.range(3).pipe(map_async(later, max_concurrency=2))) == [0, 1, 2]
+    assert list(flow.range(3).pipe(map_async(later, concurrency=2))) == [0, 1, 2]
     ended(threads)
 
 
@@ -236,7 +236,7 @@ def test_it_runs_in_the_loop_that_was_given() -> None:
     thread = threading.Thread(target=loop.run_forever, name="given")
     thread.start()
     try:
-        made = flow.range(3).pipe(map_async(later, loop=loop, max_concurrency=2))
+        made = flow.range(3).pipe(map_async(later, loop=loop, concurrency=2))
         observe(made).await_terminal().assert_on_thread("given").assert_result(0, 1, 2)
     finally:
         loop.call_soon_threadsafe(loop.stop)
@@ -266,7 +266,7 @@ def test_no_more_run_than_allowed_and_results_that_wait_count() -> None:
         desk = Desk()
         source = TestPublisher[int]()
         subscriber = TestSubscriber[str](0)
-        made = flow.Flow(source).pipe(map_async(desk, max_concurrency=2))
+        made = flow.Flow(source).pipe(map_async(desk, concurrency=2))
         made.subscribe(subscriber)
         source.assert_requests(2)
         source.next(0, 1)
@@ -299,7 +299,7 @@ def test_a_failed_task_fails_the_flow_and_cancels_the_others() -> None:
     async def main() -> None:
         desk, error = Desk(), ValueError("task")
         source = TestPublisher[int]()
-        subscriber = observe(flow.Flow(source).pipe(map_async(desk, max_concurrency=3)))
+        subscriber = observe(flow.Flow(source).pipe(map_async(desk, concurrency=3)))
         source.next(0, 1, 2)
         await turns(2)
         await desk.answer(1, error)
@@ -334,7 +334,7 @@ def test_the_consumers_task_gets_the_error() -> None:
 def test_a_consumer_that_is_cancelled_cancels_the_tasks(consume: str) -> None:
     async def main() -> None:
         desk = Desk()
-        made = flow.range(9).pipe(map_async(desk, max_concurrency=3))
+        made = flow.range(9).pipe(map_async(desk, concurrency=3))
 
         async def iterate() -> None:
             if consume == "await":
@@ -357,7 +357,7 @@ def test_a_consumer_that_is_cancelled_cancels_the_tasks(consume: str) -> None:
 def test_leaving_the_loop_cancels_the_tasks() -> None:
     async def main() -> None:
         desk = Desk()
-        made = flow.range(9).pipe(map_async(desk, max_concurrency=3))
+        made = flow.range(9).pipe(map_async(desk, concurrency=3))
         first = asyncio.create_task(take_one(made))
         await turns(5)
         await desk.answer(0, "a")
@@ -401,7 +401,7 @@ def test_what_a_cancelled_task_raises_or_gives_is_dropped_in_sight(dropped: Any)
         return n
 
     async def main() -> None:
-        subscriber = observe(flow.range(2).pipe(map_async(stubborn, max_concurrency=2)))
+        subscriber = observe(flow.range(2).pipe(map_async(stubborn, concurrency=2)))
         await turns(2)
         subscriber.cancel()
         await turns(3)
@@ -445,10 +445,10 @@ def test_a_fatal_error_goes_through_the_loop_and_is_told() -> None:
 def test_arguments_are_checked() -> None:
     with pytest.raises(TypeError, match="coroutine function"):
         map_async(None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_concurrency"):
-        map_async(later, max_concurrency=0)
-    with pytest.raises(TypeError, match="max_concurrency"):
-        map_async(later, max_concurrency="1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="concurrency"):
+        map_async(later, concurrency=0)
+    with pytest.raises(TypeError, match="concurrency"):
+        map_async(later, concurrency="1")  # type: ignore[arg-type]
 
 
 # -- retention
@@ -466,7 +466,7 @@ def test_it_lets_go_of_everything(ordered: bool, ending: Ending) -> None:
 
     def make(payloads: Payloads) -> flow.Flow[Any]:
         operator: flow.Operator[Any, flow.Flow[Any]] = map_async(
-            same, max_concurrency=2, ordered=ordered, loop=loop
+            same, concurrency=2, ordered=ordered, loop=loop
         )
         return flow.from_iterable(payloads).pipe(operator)
 
@@ -546,7 +546,7 @@ def test_a_producing_thread_loses_no_wake_up(prefetch: int) -> None:
 
         source = Thread()
         observed = flow.Flow(source).pipe(observe_on(loop.call_soon_threadsafe, prefetch=prefetch))
-        made = observed.pipe(map_async(later, max_concurrency=prefetch))
+        made = observed.pipe(map_async(later, concurrency=prefetch))
         expected = 0
         async for item in made:
             assert item == expected
@@ -560,6 +560,6 @@ def test_a_producing_thread_loses_no_wake_up(prefetch: int) -> None:
 def test_requests_of_another_thread_lose_no_wake_up(
     loop_thread: asyncio.AbstractEventLoop,
 ) -> None:
-    made = flow.range(500).pipe(map_async(later, max_concurrency=3, loop=loop_thread))
+    made = flow.range(500).pipe(map_async(later, concurrency=3, loop=loop_thread))
     for expected, item in enumerate(made.iterate(prefetch=2)):
         assert item == expected

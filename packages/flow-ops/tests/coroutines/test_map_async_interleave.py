@@ -142,7 +142,7 @@ def mapped(loop: Any, request: int, **more: Any) -> tuple[TestPublisher[int], Te
 def test_items_and_the_end_of_another_thread_wake_the_loop(ordered: bool) -> None:
     def body() -> Scenario:
         loop = Loop()
-        source, subscriber = mapped(loop, 9, max_concurrency=2, ordered=ordered)
+        source, subscriber = mapped(loop, 9, concurrency=2, ordered=ordered)
 
         def send() -> None:
             source.next(1)
@@ -171,7 +171,7 @@ def test_a_request_of_another_thread_wakes_the_loop() -> None:
 def test_a_cancel_of_another_thread_leaves_nothing_behind() -> None:
     def body() -> Scenario:
         loop = Loop()
-        source, subscriber = mapped(loop, 9, max_concurrency=2)
+        source, subscriber = mapped(loop, 9, concurrency=2)
         source.next(1, 2)
 
         def check() -> None:

@@ -68,7 +68,7 @@ async def turns(count: int) -> None:
 @each_bad_source
 def test_coroutines_keep_the_rules(bad: BadSource, loop: asyncio.AbstractEventLoop) -> None:
     check_bad_source(
-        lambda source: source.pipe(map_async(same, max_concurrency=4, loop=loop)),
+        lambda source: source.pipe(map_async(same, concurrency=4, loop=loop)),
         settle=lambda: asyncio.run_coroutine_threadsafe(turns(10), loop).result(),
         only=lambda name: name == bad.name,
     )

@@ -187,7 +187,7 @@ def test_an_item_that_cannot_be_pickled_comes_after_the_results_before_it(
     batch: int, played: Played, dropped: Any
 ) -> None:
     items = [0, 1, 2, 3, threading.Lock(), 5, 6]
-    made = flow.from_iterable(items).pipe(on_processes(played, batch=batch, max_concurrency=9))
+    made = flow.from_iterable(items).pipe(on_processes(played, batch=batch, concurrency=9))
     subscriber = observe(made.map(str))
     while played.waiting:
         subscriber.assert_not_terminated()
@@ -229,7 +229,7 @@ def test_arguments_are_checked(played: Played) -> None:
     for wrong in (None, ProcessPoolExecutor, len):
         with pytest.raises(TypeError, match="ProcessPoolExecutor"):
             on_processes(wrong)  # type: ignore[arg-type]
-    for name in ("max_concurrency", "batch", "prefetch"):
+    for name in ("concurrency", "batch", "prefetch"):
         wrong_number: Any = {name: 0}
         with pytest.raises(ValueError, match=name):
             on_processes(played, **wrong_number)
@@ -289,7 +289,7 @@ def test_a_flow_may_go_on_with_the_pool_that_fails_it(
     end: Callable[[Locking], None], again: str
 ) -> None:
     pool, seen = Locking(), TestSubscriber[str]()
-    work = flow.range(9).pipe(on_processes(pool, batch=1, max_concurrency=4)).map(str)
+    work = flow.range(9).pipe(on_processes(pool, batch=1, concurrency=4)).map(str)
     flow_again = work.pipe(retry(1) if again == "retry" else on_error_resume(lambda _: work))
     flow_again.subscribe(seen)
     pool.run()
@@ -312,7 +312,7 @@ def test_batches_that_the_pool_drops_fail_the_flow(played: Played) -> None:
 def test_no_more_batches_are_under_way_than_allowed(played: Played) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[str](0)
-    made = flow.Flow(source).pipe(on_processes(played, max_concurrency=2, batch=4, prefetch=4))
+    made = flow.Flow(source).pipe(on_processes(played, concurrency=2, batch=4, prefetch=4))
     made.map(str).subscribe(subscriber)
     source.assert_requests(4)
     source.next(0, 1, 2, 3)
@@ -344,7 +344,7 @@ def test_results_wait_for_those_before_them(played: Played) -> None:
 def test_a_cancel_cancels_the_batches_that_wait(played: Played, dropped: Any) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[str](1)
-    flow.Flow(source).pipe(on_processes(played, max_concurrency=3)).map(str).subscribe(subscriber)
+    flow.Flow(source).pipe(on_processes(played, concurrency=3)).map(str).subscribe(subscriber)
     source.next(0, 1, 2, 3)
     futures = [future for future, _ in played.waiting]
     played.run(0)
@@ -369,14 +369,14 @@ def test_an_error_of_the_upstream_comes_after_the_results(played: Played) -> Non
 
 
 def test_a_pool_that_breaks_under_way_is_one_error(played: Played) -> None:
-    subscriber = observe(flow.range(9).pipe(on_processes(played, max_concurrency=3)).map(str))
+    subscriber = observe(flow.range(9).pipe(on_processes(played, concurrency=3)).map(str))
     broken = BrokenProcessPool("died")
     played.fail(broken)
     subscriber.assert_failure(broken)
 
 
 def test_batches_grow_while_they_are_quick(played: Played) -> None:
-    made = flow.range(100).pipe(on_processes(played, max_concurrency=1, batch=8))
+    made = flow.range(100).pipe(on_processes(played, concurrency=1, batch=8))
     sizes: list[int] = []
     subscriber = TestSubscriber[str](0)
     made.map(str).subscribe(subscriber)

@@ -44,7 +44,7 @@ class Played(Executor):
 def mapped(request: int) -> tuple[Played, TestPublisher[int], TestSubscriber[str]]:
     pool, source = Played(), TestPublisher[int]()
     subscriber = TestSubscriber[str](request, on_item=lambda *_: step())
-    flow.Flow(source).pipe(on_processes(pool, max_concurrency=2)).map(str).subscribe(subscriber)
+    flow.Flow(source).pipe(on_processes(pool, concurrency=2)).map(str).subscribe(subscriber)
     return pool, source, subscriber
 
 

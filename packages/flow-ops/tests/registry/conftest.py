@@ -104,7 +104,7 @@ PIPELINES = (
     _plain("concat_map_eager", lambda at: ops.concat_map_eager(flow.just)),
     _plain(
         "concat_map_eager, hidden flows",
-        lambda at: ops.concat_map_eager(lambda n: flow.just(n).hide(), max_concurrency=16),
+        lambda at: ops.concat_map_eager(lambda n: flow.just(n).hide(), concurrency=16),
     ),
     _plain("concat_with", lambda at: ops.concat_with(flow.empty())),
     _plain("debounce", lambda at: ops.debounce(at.period_s, clock=at.clock), kinds="selective"),

@@ -67,7 +67,7 @@ COMPLETIONS: dict[str, Callable[[], Flow[int]]] = {
         ops.flat_map(lambda _: flow.empty().hide())
     ),
     "flat_map, hidden, one at a time": lambda: flow.range(ENDS // 5).pipe(
-        ops.flat_map(lambda _: flow.empty().hide(), max_concurrency=1)
+        ops.flat_map(lambda _: flow.empty().hide(), concurrency=1)
     ),
     "merge": lambda: ops.merge(empties()),
     "merge, hidden": lambda: ops.merge(hidden_empties()),

@@ -56,9 +56,7 @@ OPERATORS: dict[str, Made] = {
     ),
     "filter_when": lambda up, other: up.pipe(ops.filter_when(lambda _: other.map(bool))),
     "flat_map": lambda up, other: up.pipe(ops.flat_map(lambda _: other)),
-    "flat_map, one by one": lambda up, other: up.pipe(
-        ops.flat_map(lambda _: other, max_concurrency=1)
-    ),
+    "flat_map, one by one": lambda up, other: up.pipe(ops.flat_map(lambda _: other, concurrency=1)),
     "fork_join": ops.fork_join,
     "group_by": lambda up, other: up.pipe(ops.group_by(lambda n: n % 2)).pipe(
         ops.flat_map(lambda group: group.pipe(ops.take_until_other(other)))

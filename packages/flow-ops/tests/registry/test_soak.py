@@ -558,7 +558,7 @@ class Soak:
         if chance.random() < 0.5:
             in_order = False
             made = made.pipe(
-                ops.map_async(_same, max_concurrency=chance.choice((1, 3, 16)), ordered=False)
+                ops.map_async(_same, concurrency=chance.choice((1, 3, 16)), ordered=False)
             )
         got: list[int] = []
         completed = cancelled = False

@@ -188,7 +188,7 @@ def test_delay_with_mapper_in_every_form():
 def test_only_so_many_items_are_on_their_way(clock):
     source = TestPublisher()
     seen = TestSubscriber()
-    mapping = delay_with_mapper(lambda n: timer(n, clock=clock), max_concurrency=2)
+    mapping = delay_with_mapper(lambda n: timer(n, clock=clock), concurrency=2)
     flow.Flow(source).pipe(mapping).subscribe(seen)
     assert source.requested == 2
     source.next(5, 1)
@@ -300,7 +300,7 @@ def test_a_million_items_do_not_pile_up(hasty):
         (lambda: delay_elements(-1), ValueError),
         (lambda: delay_elements(None), TypeError),
         (lambda: delay_with_mapper(3), TypeError),
-        (lambda: delay_with_mapper(flow.just, max_concurrency=0), ValueError),
+        (lambda: delay_with_mapper(flow.just, concurrency=0), ValueError),
         (lambda: delay_subscription(-1), ValueError),
         (lambda: delay_subscription("soon"), TypeError),
     ],

@@ -33,7 +33,7 @@ def mapped(*inners, demand=flow.UNBOUNDED, **options):
 
 def test_one_item_more_is_requested_for_each_inner_flow_whose_items_were_given():
     inners = [TestPublisher() for _ in range(3)]
-    source, seen = mapped(*inners, max_concurrency=2)
+    source, seen = mapped(*inners, concurrency=2)
     source.next(0, 1)
     source.assert_requests(2)
     inners[1].next("b").complete()
@@ -47,7 +47,7 @@ def test_one_item_more_is_requested_for_each_inner_flow_whose_items_were_given()
 @pytest.mark.parametrize("inner", [flow.just, lambda n: flow.from_callable(lambda: n)])
 def test_an_item_that_waits_takes_its_slot(inner):
     source, seen = TestPublisher(), TestSubscriber(0)
-    flow.Flow(source).pipe(concat_map_eager(inner, max_concurrency=2)).subscribe(seen)
+    flow.Flow(source).pipe(concat_map_eager(inner, concurrency=2)).subscribe(seen)
     source.next(1, 2)
     source.assert_requests(2)
     seen.request(1)
@@ -180,13 +180,11 @@ def test_a_cancel_cancels_everything_and_drops_what_waits(dropped):
 
 @pytest.mark.checklist("X08")
 @pytest.mark.parametrize("inner", [flow.just, lambda n: flow.just(n).hide()])
-@pytest.mark.parametrize("max_concurrency", [1, 128])
-def test_many_inner_flows_need_no_stack(inner, max_concurrency):
+@pytest.mark.parametrize("concurrency", [1, 128])
+def test_many_inner_flows_need_no_stack(inner, concurrency):
     count = 20_000 if inner is flow.just else 5_000
     seen = TestSubscriber()
-    flow.range(count).pipe(
-        concat_map_eager(inner, max_concurrency=max_concurrency)
-    ).count().subscribe(seen)
+    flow.range(count).pipe(concat_map_eager(inner, concurrency=concurrency)).count().subscribe(seen)
     seen.assert_result(count)
 
 
@@ -217,7 +215,7 @@ def test_it_keeps_the_rules_whatever_an_inner_flow_does():
 @pytest.mark.parametrize("kind", INNER)
 def test_it_lets_go_of_everything(kind, ending):
     def make(payloads: Payloads) -> flow.Flow[Any]:
-        return payloads.pushed().pipe(concat_map_eager(INNER[kind], max_concurrency=2))
+        return payloads.pushed().pipe(concat_map_eager(INNER[kind], concurrency=2))
 
     assert_released(make, only=lambda name: name == ending)
 
@@ -230,7 +228,7 @@ def test_it_lets_go_of_inner_flows(ending):
     assert_released(make, only=lambda name: name == ending)
 
 
-@pytest.mark.parametrize("options", [{"max_concurrency": 0}, {"prefetch": 0}])
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"prefetch": 0}])
 def test_wrong_numbers_are_refused_at_once(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         concat_map_eager(flow.just, **options)

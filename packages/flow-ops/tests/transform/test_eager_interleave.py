@@ -95,7 +95,7 @@ def test_the_end_of_the_inner_flow_against_that_of_the_upstream_completes_once()
 
 def test_the_end_of_an_inner_flow_against_the_next_item_of_the_upstream() -> None:
     def body() -> Scenario:
-        run = Running(2, 10, started=1, max_concurrency=2)
+        run = Running(2, 10, started=1, concurrency=2)
 
         def check() -> None:
             run.inners[1].next(1).complete()

@@ -44,7 +44,7 @@ INNER = {
 
 
 @pytest.mark.checklist("F02", "F52")
-@pytest.mark.parametrize("options", [{}, {"max_concurrency": 1}, {"prefetch": 1}])
+@pytest.mark.parametrize("options", [{}, {"concurrency": 1}, {"prefetch": 1}])
 @pytest.mark.parametrize("kind", INNER)
 def test_inner_flows_of_every_kind_follow_one_another(kind, options):
     mapper, model = INNER[kind]
@@ -92,14 +92,14 @@ def test_a_called_item_waits_for_its_turn():
 
 
 @pytest.mark.parametrize("prefetch", [1, 3, 128])
-@pytest.mark.parametrize("max_concurrency", [1, 3, 128])
-def test_threads_make_no_difference(prefetch, max_concurrency):
+@pytest.mark.parametrize("concurrency", [1, 3, 128])
+def test_threads_make_no_difference(prefetch, concurrency):
     with ThreadPoolExecutor(4) as pool:
         made = flow.range(40).pipe(
             concat_map_eager(
                 lambda n: flow.range(n % 7).pipe(observe_on(pool)),
                 prefetch=prefetch,
-                max_concurrency=max_concurrency,
+                concurrency=concurrency,
             )
         )
         assert list(made) == [m for n in range(40) for m in range(n % 7)]
@@ -123,7 +123,7 @@ def test_merge_sequential_asks_an_iterable_only_as_far_as_it_runs():
             yield flow.Flow(inner)
 
     seen = TestSubscriber()
-    merge_sequential(sources(), max_concurrency=2).subscribe(seen)
+    merge_sequential(sources(), concurrency=2).subscribe(seen)
     assert len(asked) == 2
     inners[1].complete()  # not yet its turn
     assert len(asked) == 2
@@ -138,13 +138,11 @@ def test_merge_sequential_asks_an_iterable_only_as_far_as_it_runs():
 @given(
     inners=st.lists(st.lists(st.integers(), max_size=8), max_size=8),
     kinds=st.lists(st.sampled_from(["iterable", "hidden", "single"]), min_size=8, max_size=8),
-    max_concurrency=st.integers(1, 4),
+    concurrency=st.integers(1, 4),
     prefetch=st.integers(1, 4),
     steps=st.lists(st.integers(1, 5), max_size=10),
 )
-def test_random_inner_flows_give_all_items_in_order(
-    inners, kinds, max_concurrency, prefetch, steps
-):
+def test_random_inner_flows_give_all_items_in_order(inners, kinds, concurrency, prefetch, steps):
     def mapper(index):
         items = inners[index]
         if kinds[index] == "single" and len(items) == 1:
@@ -154,7 +152,7 @@ def test_random_inner_flows_give_all_items_in_order(
 
     seen = TestSubscriber(0)
     flow.range(len(inners)).pipe(
-        concat_map_eager(mapper, max_concurrency=max_concurrency, prefetch=prefetch)
+        concat_map_eager(mapper, concurrency=concurrency, prefetch=prefetch)
     ).subscribe(seen)
     for step in steps:
         seen.request(step)

@@ -95,11 +95,11 @@ def test_an_inner_flow_that_subscribes_late_is_cancelled(dropped):
 @pytest.mark.parametrize(
     "inner", [flow.just, lambda _: flow.empty(), lambda n: flow.just(n).hide()]
 )
-@pytest.mark.parametrize("max_concurrency", [1, 128])
-def test_a_hundred_thousand_inner_flows_need_no_stack(inner, max_concurrency):
-    count = 100_000 if inner is flow.just and max_concurrency > 1 else 10_000
+@pytest.mark.parametrize("concurrency", [1, 128])
+def test_a_hundred_thousand_inner_flows_need_no_stack(inner, concurrency):
+    count = 100_000 if inner is flow.just and concurrency > 1 else 10_000
     seen = TestSubscriber()
-    flow.range(count).pipe(flat_map(inner, max_concurrency=max_concurrency)).count().subscribe(seen)
+    flow.range(count).pipe(flat_map(inner, concurrency=concurrency)).count().subscribe(seen)
     assert seen.items[0] in {count, 0}
     assert seen.terminated
 
@@ -118,7 +118,7 @@ def test_an_upstream_that_answers_within_request_needs_no_stack():
 
     source, seen = TestPublisher(on_request=answer), TestSubscriber()
     flow.Flow(source).pipe(
-        flat_map(lambda n: flow.just(n).hide(), max_concurrency=1)
+        flat_map(lambda n: flow.just(n).hide(), concurrency=1)
     ).count().subscribe(seen)
     seen.assert_result(5_000)
 
@@ -126,7 +126,7 @@ def test_an_upstream_that_answers_within_request_needs_no_stack():
 def test_inner_flows_of_many_threads_end_once_each():
     with ThreadPoolExecutor(8) as pool:
         made = flow.range(300).pipe(
-            flat_map(lambda n: flow.range(n % 7).pipe(observe_on(pool)), max_concurrency=16)
+            flat_map(lambda n: flow.range(n % 7).pipe(observe_on(pool)), concurrency=16)
         )
         assert sorted(made) == sorted(m for n in range(300) for m in range(n % 7))
 
@@ -148,7 +148,7 @@ def test_it_keeps_the_rules_whatever_an_inner_flow_does():
 @pytest.mark.parametrize("kind", INNER)
 def test_it_lets_go_of_everything(kind, ending):
     def make(payloads: Payloads) -> flow.Flow[Any]:
-        return payloads.pushed().pipe(flat_map(INNER[kind], max_concurrency=2))
+        return payloads.pushed().pipe(flat_map(INNER[kind], concurrency=2))
 
     assert_released(make, only=lambda name: name == ending)
 

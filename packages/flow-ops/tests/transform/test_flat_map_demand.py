@@ -25,7 +25,7 @@ def mapped(*inners, request=flow.UNBOUNDED, **options):
 @pytest.mark.checklist("F06")
 def test_one_item_more_is_requested_for_each_inner_flow_that_has_ended():
     inners = [TestPublisher() for _ in range(4)]
-    source, seen = mapped(*inners, max_concurrency=2)
+    source, seen = mapped(*inners, concurrency=2)
     source.assert_requests(2)
     source.next(0, 1)
     source.assert_requests(2)
@@ -41,7 +41,7 @@ def test_one_item_more_is_requested_for_each_inner_flow_that_has_ended():
 
 def test_a_slot_is_asked_for_when_the_upstream_has_more_to_send_too():
     inners = [TestPublisher() for _ in range(2)]
-    source, _ = mapped(*inners, max_concurrency=8)
+    source, _ = mapped(*inners, concurrency=8)
     source.next(0)
     inners[0].complete()
     source.assert_requests(8, 1)
@@ -52,7 +52,7 @@ def test_a_slot_is_asked_for_when_the_upstream_has_more_to_send_too():
 )
 def test_inner_flows_that_end_at_once_are_asked_for_at_75_percent(inner):
     source, seen = TestPublisher(), TestSubscriber()
-    flow.Flow(source).pipe(flat_map(inner, max_concurrency=8)).subscribe(seen)
+    flow.Flow(source).pipe(flat_map(inner, concurrency=8)).subscribe(seen)
     source.next(*range(5))
     source.assert_requests(8)
     source.next(5)
@@ -66,7 +66,7 @@ def test_slots_of_one_item_are_asked_for_when_the_upstream_may_send_nothing_more
     inners = [TestPublisher() for _ in range(3)]
     source, seen = TestPublisher(), TestSubscriber()
     flow.Flow(source).pipe(
-        flat_map(lambda n: flow.Flow(inners[n]) if n < 3 else flow.just(n), max_concurrency=4)
+        flat_map(lambda n: flow.Flow(inners[n]) if n < 3 else flow.just(n), concurrency=4)
     ).subscribe(seen)
     source.next(0, 3, 1, 2)
     source.assert_requests(4, 1)
@@ -110,9 +110,9 @@ def test_items_that_wait_are_given_in_the_order_in_which_they_came():
 def test_a_slot_is_taken_as_long_as_items_of_its_flow_wait():
     """Or flows that end at once would fill the queue without bound."""
     source, seen = TestPublisher(), TestSubscriber(0)
-    flow.Flow(source).pipe(
-        flat_map(lambda n: flow.just(n, -n).hide(), max_concurrency=2)
-    ).subscribe(seen)
+    flow.Flow(source).pipe(flat_map(lambda n: flow.just(n, -n).hide(), concurrency=2)).subscribe(
+        seen
+    )
     source.next(1, 2)
     source.assert_requests(2)
     seen.request(1)
@@ -127,7 +127,7 @@ def test_a_slot_is_taken_as_long_as_items_of_its_flow_wait():
 @pytest.mark.parametrize("inner", [flow.just, lambda n: flow.from_callable(lambda: n)])
 def test_a_single_item_that_waits_takes_its_slot(inner):
     source, seen = TestPublisher(), TestSubscriber(0)
-    flow.Flow(source).pipe(flat_map(inner, max_concurrency=2)).subscribe(seen)
+    flow.Flow(source).pipe(flat_map(inner, concurrency=2)).subscribe(seen)
     source.next(1, 2)
     source.assert_requests(2)
     seen.request(1)
@@ -153,9 +153,7 @@ def test_an_inner_flow_that_sends_too_much_fails(demand, dropped):
 def test_an_upstream_that_sends_too_much_fails(dropped):
     inners = [TestPublisher() for _ in range(3)]
     source, seen = TestPublisher(Violation.OVERFLOW), TestSubscriber()
-    flow.Flow(source).pipe(flat_map(lambda n: flow.Flow(inners[n]), max_concurrency=2)).subscribe(
-        seen
-    )
+    flow.Flow(source).pipe(flat_map(lambda n: flow.Flow(inners[n]), concurrency=2)).subscribe(seen)
     source.next(0, 1, 2)
     seen.assert_failure(MissingBackpressureError)
     seen.assert_error_message("the upstream of flat_map(")
@@ -202,9 +200,9 @@ def test_one_says_what_it_holds():
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"max_concurrency": 0}, ValueError),
+        ({"concurrency": 0}, ValueError),
         ({"prefetch": 0}, ValueError),
-        ({"max_concurrency": 1.5}, TypeError),
+        ({"concurrency": 1.5}, TypeError),
         ({"prefetch": True}, TypeError),
     ],
 )

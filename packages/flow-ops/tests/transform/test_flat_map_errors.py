@@ -116,7 +116,7 @@ def test_what_the_mapper_raises_fails_the_flow_with_a_note(delay_error):
         return flow.just(n)
 
     assert_result(
-        lambda: flow.range(9).hide().pipe(flat_map(mapper, max_concurrency=1, delay_error=True)),
+        lambda: flow.range(9).hide().pipe(flat_map(mapper, concurrency=1, delay_error=True)),
         [0, 1],
         failure,
     )

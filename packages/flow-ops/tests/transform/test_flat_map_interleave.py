@@ -112,7 +112,7 @@ def test_the_end_of_an_inner_flow_against_that_of_the_upstream_completes_once() 
 
 def test_the_end_of_an_inner_flow_against_the_next_item_of_the_upstream() -> None:
     def body() -> Scenario:
-        run = Running(2, 10, started=1, max_concurrency=2)
+        run = Running(2, 10, started=1, concurrency=2)
 
         def check() -> None:
             run.inners[1].next(1).complete()
@@ -127,7 +127,7 @@ def test_the_end_of_an_inner_flow_against_the_next_item_of_the_upstream() -> Non
 
 def test_the_end_of_an_inner_flow_while_it_is_subscribed_to_frees_its_slot_once() -> None:
     def body() -> Scenario:
-        run = Running(1, 10, started=0, max_concurrency=1)
+        run = Running(1, 10, started=0, concurrency=1)
         inner = run.inners[0]
 
         def end() -> None:
@@ -148,22 +148,22 @@ def test_the_end_of_an_inner_flow_while_it_is_subscribed_to_frees_its_slot_once(
     exhaust(body, {0, 1})
 
 
-@pytest.mark.parametrize("max_concurrency", [1, 2])
-def test_slots_that_two_threads_free_are_all_asked_for(max_concurrency: int) -> None:
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_slots_that_two_threads_free_are_all_asked_for(concurrency: int) -> None:
     """One by an inner flow, the other by the upstream's thread."""
 
     def body() -> Scenario:
         source, inner = TestPublisher[int](), TestPublisher[int]()
         seen = TestSubscriber[int](10)
         made = [flow.Flow(inner), flow.just(1), flow.just(2)]
-        flow.Flow(source).pipe(
-            flat_map(lambda n: made[n], max_concurrency=max_concurrency + 1)
-        ).subscribe(seen)
+        flow.Flow(source).pipe(flat_map(lambda n: made[n], concurrency=concurrency + 1)).subscribe(
+            seen
+        )
         source.next(0)
         return Scenario(
             inner.complete,
-            lambda: source.next(*range(1, max_concurrency + 1)),
-            check=lambda: _asked(source, max_concurrency + 1),
+            lambda: source.next(*range(1, concurrency + 1)),
+            check=lambda: _asked(source, concurrency + 1),
         )
 
     def _asked(source: TestPublisher[int], slots: int) -> None:
@@ -246,7 +246,7 @@ def test_a_called_item_against_an_item_and_a_request() -> None:
         source, inner = TestPublisher[int](), TestPublisher[int]()
         seen = TestSubscriber[int](1, on_item=lambda *_: step())
         made = [flow.Flow(inner), flow.just(7)]
-        flow.Flow(source).pipe(flat_map(lambda n: made[n], max_concurrency=2)).subscribe(seen)
+        flow.Flow(source).pipe(flat_map(lambda n: made[n], concurrency=2)).subscribe(seen)
         source.next(0)
 
         def check() -> None:

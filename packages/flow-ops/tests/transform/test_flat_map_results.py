@@ -72,11 +72,11 @@ OUTER = {
 }
 
 
-@pytest.mark.parametrize("max_concurrency", [1, 2, 128])
+@pytest.mark.parametrize("concurrency", [1, 2, 128])
 @pytest.mark.parametrize("kind", OUTER)
-def test_upstreams_of_every_kind_are_mapped(kind, max_concurrency):
+def test_upstreams_of_every_kind_are_mapped(kind, concurrency):
     assert_result(
-        lambda: OUTER[kind]().pipe(flat_map(flow.range, max_concurrency=max_concurrency)),
+        lambda: OUTER[kind]().pipe(flat_map(flow.range, concurrency=concurrency)),
         [m for n in range(1, 5) for m in range(n)],
     )
 
@@ -159,7 +159,7 @@ def test_threads_may_be_crossed_anywhere(where):
             made = flow.range(n)
             return made.pipe(observe_on(other)) if where in ("inner", "both") else made
 
-        made = source.pipe(flat_map(inner, max_concurrency=3, prefetch=2))
+        made = source.pipe(flat_map(inner, concurrency=3, prefetch=2))
         if where == "downstream":
             made = made.pipe(observe_on(one))
         for prefetch in (1, 7, 128):
@@ -184,12 +184,12 @@ def test_an_infinite_inner_flow_is_taken_from():
 @given(
     inners=st.lists(st.lists(st.integers(), max_size=8), max_size=8),
     kinds=st.lists(st.sampled_from(["iterable", "hidden", "single"]), min_size=8, max_size=8),
-    max_concurrency=st.integers(1, 4),
+    concurrency=st.integers(1, 4),
     prefetch=st.integers(1, 4),
     steps=st.lists(st.integers(1, 5), max_size=10),
 )
 def test_random_inner_flows_give_all_items_each_flow_in_order(
-    inners, kinds, max_concurrency, prefetch, steps
+    inners, kinds, concurrency, prefetch, steps
 ):
     def mapper(index):
         items = [(index, item) for item in inners[index]]
@@ -200,7 +200,7 @@ def test_random_inner_flows_give_all_items_each_flow_in_order(
 
     seen = TestSubscriber(0)
     flow.range(len(inners)).pipe(
-        flat_map(mapper, max_concurrency=max_concurrency, prefetch=prefetch)
+        flat_map(mapper, concurrency=concurrency, prefetch=prefetch)
     ).subscribe(seen)
     for step in steps:
         seen.request(step)

@@ -85,7 +85,7 @@ def test_flat_map_registers_with_so_many_at_a_time() -> None:
         opened.append(Dispatcher())
         return opened[-1]
 
-    heard = Heard(times(5).flat_map(inner, max_concurrency=2))
+    heard = Heard(times(5).flat_map(inner, concurrency=2))
     assert len(opened) == 2
     opened[0].complete()
     assert len(opened) == 3
@@ -95,8 +95,8 @@ def test_flat_map_registers_with_so_many_at_a_time() -> None:
         one.update()
         one.complete()
     assert (len(opened), heard.text) == (5, "uu|")
-    with pytest.raises(ValueError, match="max_concurrency"):
-        times(5).flat_map(inner, max_concurrency=0)
+    with pytest.raises(ValueError, match="concurrency"):
+        times(5).flat_map(inner, concurrency=0)
 
 
 def test_flat_map_fails_with_any_of_them_and_leaves_the_others() -> None:

@@ -15,8 +15,8 @@ from flow_ops.combine._sources import check_sources
 from flow_ops.coordination import Mapper, itself, labelled
 from flow_ops.transform._flat import FlatMap
 from flow_ops.transform._mapping import (
-    MAX_CONCURRENCY,
-    Concurrency,
+    DEFAULT_CONCURRENCY,
+    Limits,
     Mapped,
     mapped,
     mapping_operator,
@@ -31,7 +31,7 @@ T = TypeVar("T")
 @overload
 def merge(
     *sources: Publisher[T],
-    max_concurrency: int = ...,
+    concurrency: int = ...,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[T]: ...
@@ -42,7 +42,7 @@ def merge(
     sources: Iterable[Publisher[T]],
     /,
     *,
-    max_concurrency: int = ...,
+    concurrency: int = ...,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[T]: ...
@@ -50,7 +50,7 @@ def merge(
 
 def merge(
     *sources: Publisher[Any] | Iterable[Publisher[Any]],  # Any: the overloads say more
-    max_concurrency: int = MAX_CONCURRENCY,
+    concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
@@ -74,20 +74,20 @@ def merge(
     Args:
         sources: what to merge, one by one or as one iterable, which is asked for the next one only
             when it can run. They are subscribed in this order.
-        max_concurrency: how many of them run at a time; the others follow as these complete.
+        concurrency: how many of them run at a time; the others follow as these complete.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
     Raises:
         TypeError: if a source is no publisher, or a number is no int.
-        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
     """
-    return _together("merge", sources, Concurrency(max_concurrency, prefetch, delay_error), FlatMap)
+    return _together("merge", sources, Limits(concurrency, prefetch, delay_error), FlatMap)
 
 
 def merge_with(
     *others: Publisher[T],
-    max_concurrency: int = MAX_CONCURRENCY,
+    concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[T]]:
@@ -102,28 +102,28 @@ def merge_with(
 
     Args:
         others: what to merge with, subscribed after the flow.
-        max_concurrency: see `merge`.
+        concurrency: see `merge`.
         prefetch: see `merge`.
         delay_error: see `merge`.
 
     Raises:
         TypeError: if one of the others is no publisher, or a number is no int.
-        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
     """
-    concurrency = Concurrency(max_concurrency, prefetch, delay_error)
+    limits = Limits(concurrency, prefetch, delay_error)
     check_sources("merge_with", others)
-    detail = concurrency.told(f"{len(others)} flows")
+    detail = limits.told(f"{len(others)} flows")
     label = labelled("merge_with", detail)
 
     def apply(flow: Flow[T]) -> Flow[T]:
-        return _mapped((flow, *others), label, concurrency, FlatMap)
+        return _mapped((flow, *others), label, limits, FlatMap)
 
     return Operator("merge_with", apply, detail)
 
 
 def merge_all(
     *,
-    max_concurrency: int = MAX_CONCURRENCY,
+    concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[Flow[T], Flow[T]]:
@@ -137,22 +137,22 @@ def merge_all(
     Demand, thread, fusion and errors are those of `flat_map`.
 
     Args:
-        max_concurrency: how many of the flows run at a time; 1 is one after the other.
+        concurrency: how many of the flows run at a time; 1 is one after the other.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all have ended; several as an ExceptionGroup.
 
     Raises:
         TypeError: if a number is no int.
-        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
     """
-    concurrency = Concurrency(max_concurrency, prefetch, delay_error)
-    return mapping_operator("merge_all", itself, concurrency, FlatMap)
+    limits = Limits(concurrency, prefetch, delay_error)
+    return mapping_operator("merge_all", itself, limits, FlatMap)
 
 
 @overload
 def merge_sequential(
     *sources: Publisher[T],
-    max_concurrency: int = ...,
+    concurrency: int = ...,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[T]: ...
@@ -163,7 +163,7 @@ def merge_sequential(
     sources: Iterable[Publisher[T]],
     /,
     *,
-    max_concurrency: int = ...,
+    concurrency: int = ...,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[T]: ...
@@ -171,7 +171,7 @@ def merge_sequential(
 
 def merge_sequential(
     *sources: Publisher[Any] | Iterable[Publisher[Any]],  # Any: the overloads say more
-    max_concurrency: int = MAX_CONCURRENCY,
+    concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
@@ -187,19 +187,19 @@ def merge_sequential(
     Args:
         sources: what to run, one by one or as one iterable, which is asked for the next one only
             when it can run.
-        max_concurrency: how many of them are subscribed at a time, the one whose turn it is
+        concurrency: how many of them are subscribed at a time, the one whose turn it is
             included.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
     Raises:
         TypeError: if a source is no publisher, or a number is no int.
-        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     return _together(
         "merge_sequential",
         sources,
-        Concurrency(max_concurrency, prefetch, delay_error),
+        Limits(concurrency, prefetch, delay_error),
         ConcatMapEager,
     )
 
@@ -208,7 +208,7 @@ _Kind = type[FlatMap[Any, Any]] | type[ConcatMapEager[Any, Any]]  # Any: of the 
 
 
 def _together(
-    name: str, sources: tuple[Any, ...], concurrency: Concurrency, kind: _Kind
+    name: str, sources: tuple[Any, ...], limits: Limits, kind: _Kind
 ) -> Flow[Any]:  # Any: here and above, see the overloads
     flows: Iterable[Any] = sources
     detail = f"{len(sources)} flows"
@@ -219,27 +219,21 @@ def _together(
         detail = "an iterable of flows"
     else:
         check_sources(name, sources)
-    return _mapped(flows, labelled(name, concurrency.told(detail)), concurrency, kind)
+    return _mapped(flows, labelled(name, limits.told(detail)), limits, kind)
 
 
-def _mapped(
-    flows: Iterable[Publisher[T]], label: str, concurrency: Concurrency, kind: _Kind
-) -> Flow[T]:
+def _mapped(flows: Iterable[Publisher[T]], label: str, limits: Limits, kind: _Kind) -> Flow[T]:
     mapper: Mapper[Publisher[T], T] = Mapper(itself, label)
     if not isinstance(flows, tuple):
-        return mapped(from_iterable(flows), mapper, concurrency, kind)
-    if (
-        kind is FlatMap
-        and len(flows) <= concurrency.max_concurrency
-        and not concurrency.delay_error
-    ):
+        return mapped(from_iterable(flows), mapper, limits, kind)
+    if kind is FlatMap and len(flows) <= limits.concurrency and not limits.delay_error:
         united = _united(flows)
         if united is not None:
             return united
-    sources = SourcesSource[T](flows, concurrency, kind)
-    if sources.count > concurrency.max_concurrency >= len(flows):
-        concurrency = replace(concurrency, max_concurrency=sources.count)  # as each by itself
-    return mapped(Flow(sources), mapper, concurrency, kind)
+    sources = SourcesSource[T](flows, limits, kind)
+    if sources.count > limits.concurrency >= len(flows):
+        limits = replace(limits, concurrency=sources.count)  # as each by itself
+    return mapped(Flow(sources), mapper, limits, kind)
 
 
 def _united(flows: tuple[Publisher[T], ...]) -> Flow[T] | None:
@@ -260,19 +254,17 @@ class SourcesSource(IterableSource[Publisher[T]]):
 
     Args:
         sources: in order.
-        concurrency: how they run.
+        limits: how they run.
         kind: what they are merged by.
     """
 
-    __slots__ = ("_concurrency", "_flat", "_kind", "_sources", "count")
+    __slots__ = ("_flat", "_kind", "_limits", "_sources", "count")
 
     none_free: ClassVar[bool] = True
 
-    def __init__(
-        self, sources: tuple[Publisher[T], ...], concurrency: Concurrency, kind: _Kind
-    ) -> None:
+    def __init__(self, sources: tuple[Publisher[T], ...], limits: Limits, kind: _Kind) -> None:
         self._sources = sources
-        self._concurrency = concurrency
+        self._limits = limits
         self._kind = kind
         self._flat: tuple[Publisher[T], ...] | None = None
         parts = map(self._stands_for, sources)
@@ -300,16 +292,16 @@ class SourcesSource(IterableSource[Publisher[T]]):
     def _stands_for(self, flow: Publisher[T]) -> SourcesSource[T] | None:
         if not isinstance(flow, Flow) or flow.stages:
             return None
-        merged, own = flow.source, self._concurrency
+        merged, own = flow.source, self._limits
         if not isinstance(merged, Mapped) or merged.make is not self._kind:
             return None
         part: object = merged.upstream.source
         if (
             not isinstance(part, SourcesSource)
-            or (merged.concurrency.prefetch, merged.concurrency.delay_error)
+            or (merged.limits.prefetch, merged.limits.delay_error)
             != (own.prefetch, own.delay_error)
-            or merged.concurrency.max_concurrency < part.count
-            or own.max_concurrency < len(self._sources)
+            or merged.limits.concurrency < part.count
+            or own.concurrency < len(self._sources)
         ):
             return None
         return cast("SourcesSource[T]", part)  # no stage: of the same items

@@ -28,7 +28,7 @@ R = TypeVar("R")
 def map_async(
     function: Callable[[T], Awaitable[R]],
     *,
-    max_concurrency: int = 1,
+    concurrency: int = 1,
     ordered: bool = True,
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> Operator[T, Flow[R]]:
@@ -39,7 +39,7 @@ def map_async(
     ...     await asyncio.sleep(0)
     ...     return 2 * n
     >>> async def main() -> list[int]:
-    ...     return [n async for n in flow.range(3).pipe(map_async(doubled, max_concurrency=2))]
+    ...     return [n async for n in flow.range(3).pipe(map_async(doubled, concurrency=2))]
     >>> asyncio.run(main())
     [0, 2, 4]
 
@@ -47,7 +47,7 @@ def map_async(
     one runs there; or else in a loop of its own, in a daemon thread that lives as long as the flow.
     Each task has a copy of the context of who subscribes.
 
-    Demand: exact; `max_concurrency` items are requested of the upstream, and 75 % of that again
+    Demand: exact; `concurrency` items are requested of the upstream, and 75 % of that again
     whenever as many were taken. A coroutine runs when its item is there, and counts until its
     result was given on.
     Thread: all signals of a running flow come from the loop's thread, whatever the upstream's is;
@@ -60,7 +60,7 @@ def map_async(
 
     Args:
         function: makes an awaitable of an item; mostly an ``async def``. Its result is not None.
-        max_concurrency: how many coroutines run, or have results that wait, at a time.
+        concurrency: how many coroutines run, or have results that wait, at a time.
         ordered: whether results come in the order of the items; otherwise as they are ready.
         loop: where the coroutines have to run.
 
@@ -69,23 +69,23 @@ def map_async(
         from outside, or if its loop was closed.
 
     Raises:
-        TypeError: if `function` cannot be called, or `max_concurrency` is no int.
-        ValueError: if `max_concurrency` is less than 1.
+        TypeError: if `function` cannot be called, or `concurrency` is no int.
+        ValueError: if `concurrency` is less than 1.
     """
     if not callable(function):
         raise TypeError(f"map_async() takes a coroutine function, not {function!r}")
-    check_prefetch(max_concurrency, "max_concurrency")
+    check_prefetch(concurrency, "concurrency")
     detail = describe(function)
-    if max_concurrency != 1:
-        detail += f", max_concurrency={max_concurrency}"
+    if concurrency != 1:
+        detail += f", concurrency={concurrency}"
     if not ordered:
         detail += ", ordered=False"
 
     def made(flow: Flow[T], downstream: CoreSubscriber[R], label: str) -> MapAsync[T, R]:
         where = loop or running_loop()
-        return MapAsync(flow, function, where, max_concurrency, ordered, downstream, label)
+        return MapAsync(flow, function, where, concurrency, ordered, downstream, label)
 
-    return coordinated("map_async", detail, made, max_concurrency)
+    return coordinated("map_async", detail, made, concurrency)
 
 
 @final
@@ -100,7 +100,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         source: the upstream.
         function: makes awaitables.
         loop: where; None for one of its own, in a thread of its own.
-        max_concurrency: how many at a time.
+        concurrency: how many at a time.
         ordered: whether results keep the order.
         downstream: gets the signals.
         label: the operator and its place, for messages.
@@ -108,12 +108,12 @@ class MapAsync(Coordinator[R], Generic[T, R]):
 
     __slots__ = (
         "_coming",
+        "_concurrency",
         "_context",
         "_ended",
         "_function",
         "_input",
         "_loop",
-        "_max_concurrency",
         "_ordered",
         "_ready",
         "_running",
@@ -126,7 +126,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         source: Flow[T],
         function: Callable[[T], Awaitable[R]],
         loop: asyncio.AbstractEventLoop | None,
-        max_concurrency: int,
+        concurrency: int,
         ordered: bool,
         downstream: CoreSubscriber[R],
         label: str,
@@ -135,10 +135,10 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         self._source: Flow[T] | None = source
         self._function = function
         self._loop = loop
-        self._max_concurrency = max_concurrency
+        self._concurrency = concurrency
         self._ordered = ordered
         self._context = copy_context()
-        self._input: BufferedInput[T] | None = BufferedInput(self, max_concurrency)
+        self._input: BufferedInput[T] | None = BufferedInput(self, concurrency)
         self._coming = False
         """The loop is about to step."""
         self._running: dict[asyncio.Task[R], bool] = {}
@@ -253,7 +253,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
 
     def _start(self, loop: asyncio.AbstractEventLoop, items: BufferedInput[T]) -> None:
         running = self._running
-        while len(running) < self._max_concurrency and not self.over:
+        while len(running) < self._concurrency and not self.over:
             item = items.poll()
             if item is EMPTY:
                 return

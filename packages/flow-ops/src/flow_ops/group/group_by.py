@@ -112,7 +112,7 @@ def group_by(
     most `prefetch` items altogether. So the flow stands still, and all groups with it, when
     `prefetch` items wait in groups that are not consumed: since nobody subscribes to them, or
     requests of them, or requests the groups. Consume all groups, and at the same time: with
-    ``flat_map(…, max_concurrency=max_groups)``; with ``concat_map`` a first group that never ends
+    ``flat_map(…, concurrency=max_groups)``; with ``concat_map`` a first group that never ends
     keeps the others waiting.
     Thread: that of the upstream; what waited comes on the thread that requests it.
     Fusion: the flow of groups and each group answer ASYNC, to whoever polls on another thread, too.
@@ -250,7 +250,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         if group is None and len(groups) >= self._max_groups:
             raise MissingBackpressureError(
                 f"item {item!r} begins a group, and {self._max_groups} are open; raise max_groups, "
-                "and the max_concurrency of what runs them, or cancel groups that are done, by "
+                "and the concurrency of what runs them, or cancel groups that are done, by "
                 "take() for example"
             )
         groups[key] = group = Group(self, key, self._overtakes)

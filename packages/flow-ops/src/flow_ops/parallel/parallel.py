@@ -22,7 +22,7 @@ from flow_ops.parallel.failures import FailureHandling, FailurePolicy, filter_ra
 from flow_ops.threads.observe_on import observe_on
 from flow_ops.threads.processes import is_process_pool, on_processes
 from flow_ops.transform._flat import FlatMap
-from flow_ops.transform._mapping import MAX_CONCURRENCY, Concurrency, mapped
+from flow_ops.transform._mapping import DEFAULT_CONCURRENCY, Limits, mapped
 from flow_ops.transform.concat_map import concat_map
 from flow_ops.transform.flat_map import flat_map
 
@@ -165,7 +165,7 @@ class ParallelFlow(Generic[T_co]):
         """
         if isinstance(executor, Pool) and is_process_pool(executor):
             # One batch that runs, and one that waits for the same worker.
-            return self.pipe_rails(on_processes(executor, max_concurrency=2, prefetch=prefetch))
+            return self.pipe_rails(on_processes(executor, concurrency=2, prefetch=prefetch))
         return self.pipe_rails(observe_on(executor, prefetch=prefetch))
 
     def map(
@@ -217,7 +217,7 @@ class ParallelFlow(Generic[T_co]):
         self,
         mapper: Callable[[T_co], Flow[R]],
         *,
-        max_concurrency: int = MAX_CONCURRENCY,
+        concurrency: int = DEFAULT_CONCURRENCY,
         prefetch: int = DEFAULT_PREFETCH,
         delay_error: bool = False,
     ) -> ParallelFlow[R]:
@@ -225,7 +225,7 @@ class ParallelFlow(Generic[T_co]):
         return self.pipe_rails(
             flat_map(
                 mapper,
-                max_concurrency=max_concurrency,
+                concurrency=concurrency,
                 prefetch=prefetch,
                 delay_error=delay_error,
             )
@@ -337,7 +337,7 @@ class ParallelFlow(Generic[T_co]):
             delay_error: whether errors come when all rails have ended; several as an
                 ExceptionGroup.
         """
-        concurrency = Concurrency(self.rails, prefetch, delay_error)
+        limits = Limits(self.rails, prefetch, delay_error)
         label, count, ahead, rail = self._label, self.rails, self._prefetch, self._rail
         mapper: Mapper[Flow[T_co], T_co] = Mapper(itself, label)
 
@@ -347,7 +347,7 @@ class ParallelFlow(Generic[T_co]):
                 # An error of the upstream comes out of every rail, and is one error all the same.
                 whole = rail.on_error_complete(dispatcher.was_told)
                 rails = [_over(Flow(RailSource(dispatcher)), whole) for _ in range(count)]
-                return mapped(from_iterable(rails), mapper, concurrency, FlatMap)
+                return mapped(from_iterable(rails), mapper, limits, FlatMap)
 
             return defer(run)
 

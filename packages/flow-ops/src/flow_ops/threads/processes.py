@@ -39,7 +39,7 @@ _QUICK_S: Final = 0.01
 def on_processes(
     pool: Executor,
     *,
-    max_concurrency: int | None = None,
+    concurrency: int | None = None,
     batch: int = MAX_BATCH,
     prefetch: int = DEFAULT_PREFETCH,
 ) -> Operator[T, Flow[T]]:
@@ -63,7 +63,7 @@ def on_processes(
     never waits for a batch to fill up, unless all that may be under way is.
 
     Demand: exact; `prefetch` items are requested of the upstream, and 75 % of that again whenever
-    as many were sent. No more than `max_concurrency` batches are under way or have results that
+    as many were sent. No more than `concurrency` batches are under way or have results that
     wait; what `flat_map_iterable` makes of an item crosses as a whole.
     Thread: results come on the thread on which the pool hears of its workers, or on that of the
     upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes long.
@@ -78,7 +78,7 @@ def on_processes(
     Args:
         pool: a `concurrent.futures.ProcessPoolExecutor`, or one with the same ``submit``. It stays
             open as long as the flow runs.
-        max_concurrency: batches that are under way; None for two per processor.
+        concurrency: batches that are under way; None for two per processor.
         batch: items that are sent at a time, at most.
         prefetch: items to request ahead, and the most that wait to be sent.
 
@@ -93,8 +93,8 @@ def on_processes(
     if isinstance(pool, type) or not callable(getattr(pool, "submit", None)):
         raise TypeError(f"on_processes() takes a ProcessPoolExecutor, not {pool!r}")
     many = 2 * (os.cpu_count() or 1)
-    if max_concurrency is not None:
-        many = check_prefetch(max_concurrency, "max_concurrency")
+    if concurrency is not None:
+        many = check_prefetch(concurrency, "concurrency")
     check_prefetch(batch, "batch")
     check_prefetch(prefetch)
     detail = type(pool).__name__
@@ -120,26 +120,26 @@ class ProcessSource(AbsorbingSource[T]):
     Args:
         flow: where the items come from.
         pool: runs batches.
-        max_concurrency: batches under way.
+        concurrency: batches under way.
         batch: items to send at a time.
         prefetch: items to request ahead.
         label: the operator and its place, for messages.
     """
 
-    __slots__ = ("_batch", "_flow", "_label", "_max_concurrency", "_pool", "prefetch")
+    __slots__ = ("_batch", "_concurrency", "_flow", "_label", "_pool", "prefetch")
 
     def __init__(  # noqa: PLR0917 - made by `on_processes` alone
         self,
         flow: Flow[T],
         pool: Executor,
-        max_concurrency: int,
+        concurrency: int,
         batch: int,
         prefetch: int,
         label: str,
     ) -> None:
         self._flow = flow
         self._pool = pool
-        self._max_concurrency = max_concurrency
+        self._concurrency = concurrency
         self._batch = batch
         self._label = label
         self.prefetch = prefetch
@@ -176,7 +176,7 @@ class ProcessSource(AbsorbingSource[T]):
                 program,
                 downstream,
                 label,
-                max_concurrency=self._max_concurrency,
+                concurrency=self._concurrency,
                 batch=batch,
                 prefetch=prefetch,
             )
@@ -197,16 +197,16 @@ class OnProcesses(Coordinator[R]):
         program: the stages, pickled.
         downstream: gets the signals.
         label: the operator and its place, for messages.
-        max_concurrency: batches under way, or with results that wait.
+        concurrency: batches under way, or with results that wait.
         batch: items to send at a time.
         prefetch: items to request ahead.
     """
 
     __slots__ = (
         "_batch",
+        "_concurrency",
         "_failure",
         "_input",
-        "_max_concurrency",
         "_pool",
         "_program",
         "_results",
@@ -223,7 +223,7 @@ class OnProcesses(Coordinator[R]):
         downstream: CoreSubscriber[R],
         label: str,
         *,
-        max_concurrency: int,
+        concurrency: int,
         batch: int,
         prefetch: int,
     ) -> None:
@@ -231,7 +231,7 @@ class OnProcesses(Coordinator[R]):
         self._source: Flow[Any] | None = source
         self._pool = pool
         self._program = program
-        self._max_concurrency = max_concurrency
+        self._concurrency = concurrency
         self._batch = batch
         self._size = 1
         """How many items the next batch has, at most."""
@@ -319,7 +319,7 @@ class OnProcesses(Coordinator[R]):
     def _send(self, items: BufferedInput[Any]) -> None:
         under_way = self._under_way
         while (
-            len(under_way) + bool(self._results) < self._max_concurrency
+            len(under_way) + bool(self._results) < self._concurrency
             and self._failure is None
             and not self.over
         ):

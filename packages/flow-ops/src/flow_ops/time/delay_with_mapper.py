@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def delay_with_mapper(
-    mapper: Callable[[T], Flow[object]], *, max_concurrency: int = 128
+    mapper: Callable[[T], Flow[object]], *, concurrency: int = 128
 ) -> Operator[T, Flow[T]]:
     """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
 
@@ -34,17 +34,17 @@ def delay_with_mapper(
 
     Args:
         mapper: makes a flow of an item.
-        max_concurrency: how many items may be on their way.
+        concurrency: how many items may be on their way.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or `max_concurrency` is no int.
-        ValueError: if `max_concurrency` is less than 1.
+        TypeError: if `mapper` cannot be called, or `concurrency` is no int.
+        ValueError: if `concurrency` is less than 1.
     """
     if not callable(mapper):
         raise TypeError(
             f"delay_with_mapper() takes a function from an item to a flow, not {mapper!r}"
         )
-    check_prefetch(max_concurrency, "max_concurrency")
+    check_prefetch(concurrency, "concurrency")
     detail = describe(mapper)
     mapping = Mapper[T, object](mapper, labelled("delay_with_mapper", detail))
 
@@ -57,6 +57,6 @@ def delay_with_mapper(
         return moment.take(1).count().map(lambda _: item)
 
     def apply(flow: Flow[T]) -> Flow[T]:
-        return flow.pipe(flat_map(awaited, max_concurrency=max_concurrency, prefetch=1))
+        return flow.pipe(flat_map(awaited, concurrency=concurrency, prefetch=1))
 
     return Operator("delay_with_mapper", apply, detail)

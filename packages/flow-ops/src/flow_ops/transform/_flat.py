@@ -11,7 +11,7 @@ from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_ops.coordination import Input, Mapper, overflow
-from flow_ops.transform._mapping import Concurrency, Mapping, Outer
+from flow_ops.transform._mapping import Limits, Mapping, Outer
 
 __all__ = ["FlatMap", "MergedInput"]
 
@@ -31,7 +31,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         source: the upstream.
         downstream: gets the signals.
         mapper: makes the inner flows.
-        concurrency: how they run.
+        limits: how they run.
     """
 
     __slots__ = ("_waiting", "limit")
@@ -41,10 +41,10 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         source: Flow[T],
         downstream: CoreSubscriber[R],
         mapper: Mapper[T, R],
-        concurrency: Concurrency,
+        limits: Limits,
     ) -> None:
-        super().__init__(source, downstream, mapper, concurrency)
-        self.limit = replenish_limit(concurrency.prefetch)
+        super().__init__(source, downstream, mapper, limits)
+        self.limit = replenish_limit(limits.prefetch)
         """Items of an inner flow that were given on, when as many are requested again."""
         self._waiting: deque[tuple[MergedInput[R] | Outer[Any, R], R]] = deque()
 

@@ -29,8 +29,8 @@ from flow_ops.coordination import (
 from flow_ops.transform._single import single
 
 __all__ = [
-    "MAX_CONCURRENCY",
-    "Concurrency",
+    "DEFAULT_CONCURRENCY",
+    "Limits",
     "Mapping",
     "One",
     "Outer",
@@ -41,37 +41,37 @@ __all__ = [
 T = TypeVar("T")
 R = TypeVar("R")
 
-MAX_CONCURRENCY = 128
+DEFAULT_CONCURRENCY = 128
 """How many inner flows run at a time, unless the user says."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Concurrency:
+class Limits:
     """How inner flows run.
 
     Args:
-        max_concurrency: how many of them at a time.
+        concurrency: how many of them at a time.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all have ended.
 
     Raises:
-        TypeError: if `max_concurrency` or `prefetch` is no int.
+        TypeError: if `concurrency` or `prefetch` is no int.
         ValueError: if one of them is less than 1.
     """
 
-    max_concurrency: int
+    concurrency: int
     prefetch: int
     delay_error: bool
 
     def __post_init__(self) -> None:
-        check_prefetch(self.max_concurrency, "max_concurrency")
+        check_prefetch(self.concurrency, "concurrency")
         check_prefetch(self.prefetch)
 
     def told(self, detail: str) -> str:
         """`detail` with what is not as usual, for messages."""
-        if self.max_concurrency != MAX_CONCURRENCY:
-            detail += f", max_concurrency={self.max_concurrency}"
+        if self.concurrency != DEFAULT_CONCURRENCY:
+            detail += f", concurrency={self.concurrency}"
         if self.prefetch != DEFAULT_PREFETCH:
             detail += f", prefetch={self.prefetch}"
         if self.delay_error:
@@ -81,20 +81,20 @@ class Concurrency:
 
 _Make = Callable[
     # Any: the type of the items is between the upstream and the mapper.
-    [Flow[Any], CoreSubscriber[R], Mapper[Any, R], Concurrency],
+    [Flow[Any], CoreSubscriber[R], Mapper[Any, R], Limits],
     Coordinator[R],
 ]
 
 
 def mapping_operator(
-    name: str, mapper: Callable[[T], Flow[R]], concurrency: Concurrency, make: _Make[R]
+    name: str, mapper: Callable[[T], Flow[R]], limits: Limits, make: _Make[R]
 ) -> Operator[T, Flow[R]]:
     """An operator that runs the flows that `mapper` makes.
 
     Args:
         name: what it is called.
         mapper: the user's.
-        concurrency: how they run.
+        limits: how they run.
         make: makes a coordinator for a subscriber.
 
     Raises:
@@ -102,11 +102,11 @@ def mapping_operator(
     """
     if not callable(mapper):
         raise TypeError(f"{name}() takes a function from an item to a Flow, not {mapper!r}")
-    detail = concurrency.told(describe(mapper))
+    detail = limits.told(describe(mapper))
     mapping = Mapper(mapper, labelled(name, detail))
 
     def apply(flow: Flow[T]) -> Flow[R]:
-        return mapped(flow, mapping, concurrency, make)
+        return mapped(flow, mapping, limits, make)
 
     return Operator(name, apply, detail)
 
@@ -114,13 +114,13 @@ def mapping_operator(
 def mapped(
     flow: Flow[Any],  # Any: see _Make
     mapping: Mapper[Any, R],
-    concurrency: Concurrency,
+    limits: Limits,
     make: _Make[R],
 ) -> Flow[R]:
     """The flows that `mapping` makes of the items of `flow`, as one flow."""
-    apply = partial(mapped, mapping=mapping, concurrency=concurrency, make=make)
+    apply = partial(mapped, mapping=mapping, limits=limits, make=make)
     one = single(flow, mapping, apply)
-    return Flow(Mapped(flow, mapping, concurrency, make)) if one is None else one
+    return Flow(Mapped(flow, mapping, limits, make)) if one is None else one
 
 
 @final
@@ -130,30 +130,30 @@ class Mapped(Publisher[R]):
     Args:
         upstream: where the items come from.
         mapping: makes flows of them.
-        concurrency: how these run.
+        limits: how these run.
         make: makes the coordinator.
     """
 
-    __slots__ = ("_mapping", "concurrency", "make", "prefetch", "upstream")
+    __slots__ = ("_mapping", "limits", "make", "prefetch", "upstream")
 
     # Any: see _Make
     def __init__(
         self,
         upstream: Flow[Any],
         mapping: Mapper[Any, R],
-        concurrency: Concurrency,
+        limits: Limits,
         make: _Make[R],
     ) -> None:
         self.upstream = upstream
         self._mapping = mapping
-        self.concurrency = concurrency
+        self.limits = limits
         self.make: _Make[R] = make
-        self.prefetch = concurrency.prefetch
+        self.prefetch = limits.prefetch
 
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        self.make(self.upstream, downstream, self._mapping, self.concurrency).start()
+        self.make(self.upstream, downstream, self._mapping, self.limits).start()
 
     def __repr__(self) -> str:
         return self._mapping.label
@@ -169,7 +169,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         source: the upstream.
         downstream: gets the signals.
         mapper: makes the flows.
-        concurrency: how they run.
+        limits: how they run.
         outer: what receives the upstream's items, if it does more than `Outer`.
     """
 
@@ -180,17 +180,17 @@ class Mapping(Coordinator[R], Generic[T, R]):
         source: Flow[T],
         downstream: CoreSubscriber[R],
         mapper: Mapper[T, R],
-        concurrency: Concurrency,
+        limits: Limits,
         outer: type[Outer[T, R]] | None = None,
     ) -> None:
         super().__init__(downstream, mapper.label)
         self._source: Flow[T] | None = source
-        self._delay_error = concurrency.delay_error
+        self._delay_error = limits.delay_error
         self._errors: list[BaseException] = []
-        self.prefetch = concurrency.prefetch
-        self.slots = Slots(concurrency.max_concurrency)
+        self.prefetch = limits.prefetch
+        self.slots = Slots(limits.concurrency)
         kind = outer or Outer
-        self._outer: Outer[T, R] | None = kind(self, mapper, concurrency.max_concurrency)
+        self._outer: Outer[T, R] | None = kind(self, mapper, limits.concurrency)
         self.exhausted = False
         """No flow will be added any more."""
 
@@ -261,13 +261,13 @@ class Outer(Input[T], Generic[T, R]):
     Args:
         owner: runs the flows.
         mapper: makes them.
-        max_concurrency: items to request at first.
+        concurrency: items to request at first.
     """
 
     __slots__ = ("mapper", "mapping", "slots")
 
-    def __init__(self, owner: Mapping[T, R], mapper: Mapper[T, R], max_concurrency: int) -> None:
-        super().__init__(owner, max_concurrency)
+    def __init__(self, owner: Mapping[T, R], mapper: Mapper[T, R], concurrency: int) -> None:
+        super().__init__(owner, concurrency)
         self.mapping = owner
         self.mapper = mapper
         self.slots = owner.slots

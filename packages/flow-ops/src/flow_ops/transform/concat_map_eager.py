@@ -12,8 +12,8 @@ from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_ops.coordination import BufferedInput, Input, Mapper
 from flow_ops.transform._mapping import (
-    MAX_CONCURRENCY,
-    Concurrency,
+    DEFAULT_CONCURRENCY,
+    Limits,
     Mapping,
     One,
     mapping_operator,
@@ -28,7 +28,7 @@ R = TypeVar("R")
 def concat_map_eager(
     mapper: Callable[[T], Flow[R]],
     *,
-    max_concurrency: int = MAX_CONCURRENCY,
+    concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[R]]:
@@ -41,7 +41,7 @@ def concat_map_eager(
 
     The result is that of `concat_map`, sooner. Others call it flat_map_sequential.
 
-    Demand: exact. `max_concurrency` items are requested of the upstream, and one more for each
+    Demand: exact. `concurrency` items are requested of the upstream, and one more for each
     inner flow whose items were all given; `prefetch` items of each inner flow, which wait for its
     turn, and 75 % of that again whenever as many were taken.
     Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
@@ -55,7 +55,7 @@ def concat_map_eager(
 
     Args:
         mapper: makes a flow of an item; not None.
-        max_concurrency: how many inner flows are subscribed at a time; the one whose turn it is and
+        concurrency: how many inner flows are subscribed at a time; the one whose turn it is and
             those that have ended before their turn are among them.
         prefetch: items to request of each inner flow ahead, and the most of each that wait.
         delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
@@ -69,12 +69,12 @@ def concat_map_eager(
 
     Raises:
         TypeError: if `mapper` cannot be called, or a number is no int.
-        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     return mapping_operator(
         "concat_map_eager",
         mapper,
-        Concurrency(max_concurrency, prefetch, delay_error),
+        Limits(concurrency, prefetch, delay_error),
         ConcatMapEager,
     )
 
@@ -87,7 +87,7 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
         source: the upstream.
         downstream: gets the signals.
         mapper: makes the inner flows.
-        concurrency: how they run.
+        limits: how they run.
     """
 
     __slots__ = ("_failing", "_line")
@@ -97,9 +97,9 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
         source: Flow[T],
         downstream: CoreSubscriber[R],
         mapper: Mapper[T, R],
-        concurrency: Concurrency,
+        limits: Limits,
     ) -> None:
-        super().__init__(source, downstream, mapper, concurrency)
+        super().__init__(source, downstream, mapper, limits)
         self._line: deque[BufferedInput[R] | One[R]] = deque()
         """Inner flows; the first one's turn it is. Appended to by the upstream's thread."""
         self._failing = False

@@ -9,7 +9,7 @@ from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_ops.transform._flat import FlatMap
-from flow_ops.transform._mapping import MAX_CONCURRENCY, Concurrency, mapping_operator
+from flow_ops.transform._mapping import DEFAULT_CONCURRENCY, Limits, mapping_operator
 
 __all__ = ["flat_map"]
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 def flat_map(
     mapper: Callable[[T], Flow[R]],
     *,
-    max_concurrency: int = MAX_CONCURRENCY,
+    concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Operator[T, Flow[R]]:
@@ -31,7 +31,7 @@ def flat_map(
     >>> list(flow.range(3).pipe(flat_map(lambda n: flow.range(n).map(lambda m: (n, m)))))
     [(1, 0), (2, 0), (2, 1)]
 
-    Demand: exact. `max_concurrency` items are requested of the upstream, and one more for each
+    Demand: exact. `concurrency` items are requested of the upstream, and one more for each
     inner flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
     `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. What
     waits for demand is given in the order in which it came.
@@ -46,7 +46,7 @@ def flat_map(
 
     Args:
         mapper: makes a flow of an item; not None.
-        max_concurrency: how many inner flows run at a time.
+        concurrency: how many inner flows run at a time.
         prefetch: items to request of each inner flow ahead, and the most of each that wait.
         delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
             have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
@@ -59,8 +59,6 @@ def flat_map(
 
     Raises:
         TypeError: if `mapper` cannot be called, or a number is no int.
-        ValueError: if `max_concurrency` or `prefetch` is less than 1.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
     """
-    return mapping_operator(
-        "flat_map", mapper, Concurrency(max_concurrency, prefetch, delay_error), FlatMap
-    )
+    return mapping_operator("flat_map", mapper, Limits(concurrency, prefetch, delay_error), FlatMap)

@@ -15,7 +15,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.stages.template import describe
 from flow_ops.coordination import Coordinated, Coordinator, Listener, Mapper, itself, labelled
-from flow_ops.transform._mapping import Concurrency, Mapping, Outer
+from flow_ops.transform._mapping import Limits, Mapping, Outer
 from flow_ops.transform._single import single
 
 __all__ = ["switch_latest", "switch_map"]
@@ -129,7 +129,7 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         mapper: Mapper[T, R],
         delay_error: bool,
     ) -> None:
-        every = Concurrency(UNBOUNDED, UNBOUNDED, delay_error)
+        every = Limits(UNBOUNDED, UNBOUNDED, delay_error)
         super().__init__(source, downstream, mapper, every, SwitchedInput)
         self._last: Listener[R] | None = None
         """The last inner flow that was made. Of the upstream's thread."""
@@ -263,8 +263,8 @@ class SwitchedInput(Outer[T, R], Generic[T, R]):
 
     __slots__ = ("_switching",)
 
-    def __init__(self, owner: SwitchMap[T, R], mapper: Mapper[T, R], max_concurrency: int) -> None:
-        super().__init__(owner, mapper, max_concurrency)
+    def __init__(self, owner: SwitchMap[T, R], mapper: Mapper[T, R], concurrency: int) -> None:
+        super().__init__(owner, mapper, concurrency)
         self._switching = owner
 
     def on_next(self, item: T, /) -> None:

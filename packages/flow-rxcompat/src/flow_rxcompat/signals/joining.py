@@ -240,10 +240,10 @@ def until(source: Publisher[Signal], other: Publisher[object]) -> Observable:
 def flat_mapped(
     source: Publisher[Signal],
     function: Callable[[], Publisher[Signal]],
-    max_concurrency: int,
+    concurrency: int,
 ) -> Observable:
     """See `Observable.flat_map`."""
-    check_prefetch(max_concurrency, "max_concurrency")
+    check_prefetch(concurrency, "concurrency")
 
     def connect(joined: _Joined) -> None:
         def more() -> None:
@@ -258,7 +258,7 @@ def flat_mapped(
                 joined._open += 1
             joined.attach(made, one)
 
-        outer = _Input(joined, add, counts=True, requests=max_concurrency)
+        outer = _Input(joined, add, counts=True, requests=concurrency)
         joined._open = 1
         joined.attach(source, outer)
 

@@ -165,18 +165,18 @@ class Observable(Publisher[Signal]):
         return until(self, other)
 
     def flat_map(
-        self, function: Callable[[], Publisher[Signal]], *, max_concurrency: int = 128
+        self, function: Callable[[], Publisher[Signal]], *, concurrency: int = 128
     ) -> Observable:
         """The updates of all that `function` gives, which is called at each update.
 
         Args:
             function: gives an observable.
-            max_concurrency: how many of them are registered with at a time; updates that come
+            concurrency: how many of them are registered with at a time; updates that come
                 meanwhile wait, as a number.
         """
         from flow_rxcompat.signals.joining import flat_mapped
 
-        return flat_mapped(self, function, max_concurrency)
+        return flat_mapped(self, function, concurrency)
 
     def merge_with(self, *others: Publisher[Signal]) -> Observable:
         """The updates of this one and of `others`; ends with the last of them."""
