@@ -405,7 +405,7 @@ def kept() -> None:
         Store("list", lambda items: [ITEM for _ in range(items)], by="python"),
         Store("ReplayProcessor()", replaying(lambda _: ReplayProcessor()), MARK),
         Store("ReplayProcessor(size)", replaying(lambda size: ReplayProcessor(size)), MARK),
-        Store("ReplayProcessor(ttl_s)", replaying(lambda _: ReplayProcessor(ttl_s=3600)), MARK),
+        Store("ReplayProcessor(ttl)", replaying(lambda _: ReplayProcessor(ttl=3600)), MARK),
         Store("to_list", lambda items: stalled(ones(items).to_list(), 1)),
         Store("buffer_with_count", buffered),
         Store("take_last", lambda items: stalled(ones(items).take_last(items), 1)),

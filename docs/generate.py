@@ -331,7 +331,7 @@ def _sample(parameter: inspect.Parameter) -> Any:
     kind = str(parameter.annotation)
     if "Executor" in kind or parameter.name == "executor":
         return inline
-    if parameter.name.endswith("_s") or kind.startswith("float"):
+    if kind.startswith(("float", "Seconds")):
         return 3600.0
     if "Clock" in kind:
         return VirtualClock()

@@ -77,14 +77,14 @@ VARIANTS: Final[Mapping[str, tuple[_Apply, bool]]] = {
         False,
     ),
     "replay, 8 items": (lambda f, _: f.pipe(replay(size=8)).auto_connect(), False),
-    "replay, an hour": (lambda f, _: f.pipe(replay(ttl_s=_HOUR_S)).auto_connect(), False),
+    "replay, an hour": (lambda f, _: f.pipe(replay(ttl=_HOUR_S)).auto_connect(), False),
     "replay, 8 items of an hour": (
-        lambda f, _: f.pipe(replay(size=8, ttl_s=_HOUR_S)).ref_count(),
+        lambda f, _: f.pipe(replay(size=8, ttl=_HOUR_S)).ref_count(),
         False,
     ),
     "replay, with a selector": (lambda f, _: f.pipe(replay(_itself)), False),
     "replay, 8 items, with a selector": (lambda f, _: f.pipe(replay(_itself, size=8)), False),
-    "share, with a time of grace": (lambda f, _: f.pipe(share(grace_s=0.001)), True),
+    "share, with a time of grace": (lambda f, _: f.pipe(share(grace=0.001)), True),
 }
 """Other ways to use them."""
 
@@ -126,7 +126,7 @@ FED: Final[Mapping[str, tuple[_Make, Callable[[_Make, int], Any], int | None, bo
     "ReplayProcessor": (ReplayProcessor, _fed_before, None, False),
     "ReplayProcessor, 64 items": (partial(ReplayProcessor, 64), _fed_before, None, False),
     "ReplayProcessor, an hour": (
-        partial(ReplayProcessor, ttl_s=_HOUR_S),
+        partial(ReplayProcessor, ttl=_HOUR_S),
         _fed_before,
         None,
         False,

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from itertools import count
 from threading import Event, Thread, get_ident
 from types import FrameType
@@ -20,7 +21,17 @@ from typing import Any
 import pytest
 
 from flow_core import RejectedExecutionError
-from flow_core.clocks import AsyncioClock, Clock, SystemClock, _LoopTimer, _Timed, system_clock
+from flow_core.clocks import (
+    AsyncioClock,
+    Clock,
+    SystemClock,
+    _LoopTimer,
+    _Timed,
+    check_delay,
+    check_period,
+    in_seconds,
+    system_clock,
+)
 from flow_core.testing import TIMEOUT_S, Drops, VirtualClock, race
 
 FOREVER_S = 3600.0
@@ -50,7 +61,7 @@ class Task:
 
 @pytest.fixture
 def clock() -> SystemClock:
-    return SystemClock(keep_alive_s=1)
+    return SystemClock(keep_alive=1)
 
 
 def await_thread_end(clock: SystemClock) -> None:
@@ -64,7 +75,7 @@ def await_thread_end(clock: SystemClock) -> None:
 
 
 def on_system(use: Callable[[Clock, Callable[[], None]], None]) -> None:
-    clock, done = SystemClock(keep_alive_s=1), Event()
+    clock, done = SystemClock(keep_alive=1), Event()
     # In the clock's own thread, so that nothing runs before `use` has returned.
     clock.schedule(0, lambda: use(clock, done.set))
     assert done.wait(TIMEOUT_S)
@@ -236,6 +247,16 @@ def test_a_task_is_let_go_of_when_it_has_run_and_when_it_is_disposed_of(run: Run
     assert seen == [True, True]
 
 
+def test_a_length_of_time_is_a_number_of_seconds_or_a_timedelta() -> None:
+    assert in_seconds(timedelta(minutes=1, milliseconds=500)) == 60.5
+    assert in_seconds(2) == 2.0
+    assert (check_delay(timedelta(seconds=-1)), check_period(timedelta(days=1))) == (0.0, 86_400.0)
+    with pytest.raises(TypeError, match="the pause is a number of seconds or a timedelta, not '1'"):
+        in_seconds("1", "the pause")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="above 0 and finite"):
+        check_period(timedelta(0))
+
+
 # -- the system clock
 
 
@@ -282,7 +303,7 @@ def test_an_earlier_task_overtakes_what_the_thread_waits_for(clock: SystemClock)
 
 
 def test_the_thread_ends_when_it_is_idle_and_comes_back() -> None:
-    clock = SystemClock(keep_alive_s=0.01)
+    clock = SystemClock(keep_alive=0.01)
     first, second = Task(), Task()
     clock.schedule(0, first)
     first.await_run()

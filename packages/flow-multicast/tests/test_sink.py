@@ -132,7 +132,7 @@ def test_of_two_threads_at_once_one_is_told_to_come_again() -> None:
     assert sink.try_next(2) is EmitResult.NON_SERIALIZED
     with pytest.raises(EmitError, match="another thread"):
         sink.next(2)
-    again = threading.Thread(target=lambda: sink.next(3, spin_s=20))
+    again = threading.Thread(target=lambda: sink.next(3, spin=20))
     again.start()
     go.set()
     thread.join(20)

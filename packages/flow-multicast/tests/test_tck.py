@@ -50,9 +50,7 @@ RECIPES = (
         facts={"goes_on": True},
     ),
     OperatorRecipe("replay, 4 items", lambda upstream: upstream.pipe(replay(size=4)).ref_count()),
-    OperatorRecipe(
-        "replay, an hour", lambda upstream: upstream.pipe(replay(ttl_s=3600)).ref_count()
-    ),
+    OperatorRecipe("replay, an hour", lambda upstream: upstream.pipe(replay(ttl=3600)).ref_count()),
     OperatorRecipe("replay, selected", lambda upstream: upstream.pipe(replay(lambda items: items))),
     OperatorRecipe("share", lambda upstream: upstream.pipe(share()), facts={"coordinated": True}),
 )
@@ -163,7 +161,7 @@ class TestReplayOfTheLast(Replaying):
 
 class TestReplayOfAnHour(Replaying):
     def create_processor(self) -> Processor[int, int]:
-        return ReplayProcessor[int](ttl_s=3600)
+        return ReplayProcessor[int](ttl=3600)
 
 
 class TestTheLastItem(PublisherVerification[int]):

@@ -65,12 +65,12 @@ WAYS: dict[str, Way] = {
     "publish, selector": lambda up, clock: up.pipe(publish(_itself)),
     "publish_value": lambda up, clock: up.pipe(publish_value(0)).ref_count(2),
     "replay": lambda up, clock: up.pipe(replay(size=3)).ref_count(2),
-    "replay, of an age": lambda up, clock: up.pipe(replay(ttl_s=5, clock=clock)).ref_count(
-        2, grace_s=3, clock=clock
+    "replay, of an age": lambda up, clock: up.pipe(replay(ttl=5, clock=clock)).ref_count(
+        2, grace=3, clock=clock
     ),
     "replay, selector": lambda up, clock: up.pipe(replay(_itself, size=3)),
     "share": lambda up, clock: up.pipe(share()),
-    "share, grace": lambda up, clock: up.pipe(share(grace_s=3, clock=clock)),
+    "share, grace": lambda up, clock: up.pipe(share(grace=3, clock=clock)),
 }
 
 each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)

@@ -30,7 +30,7 @@ numbers = flow.range(3)
 # Connectables, and the flows that they become.
 assert_type(numbers.pipe(publish()), Connectable[int])
 assert_type(numbers.pipe(publish(prefetch=4)).flow, Flow[int])
-assert_type(numbers.pipe(publish()).ref_count(2, grace_s=1.5), Flow[int])
+assert_type(numbers.pipe(publish()).ref_count(2, grace=1.5), Flow[int])
 assert_type(numbers.pipe(publish()).auto_connect(2), Flow[int])
 assert_type(numbers.pipe(publish()).connect(), Disposable)
 assert_type(numbers.pipe(publish()).statistics(), ConnectableStatistics[int])
@@ -44,7 +44,7 @@ assert_type(numbers.map(str).pipe(cache(size=2)), Flow[str])
 # Selectors: lambdas are inferred, and so is what they make.
 assert_type(numbers.pipe(publish(lambda shared: shared.map(lambda n: str(n)))), Flow[str])
 assert_type(numbers.pipe(publish(lambda shared: shared.take(5))), Flow[int])
-assert_type(numbers.pipe(replay(lambda shared: shared.map(lambda n: n / 2), ttl_s=60)), Flow[float])
+assert_type(numbers.pipe(replay(lambda shared: shared.map(lambda n: n / 2), ttl=60)), Flow[float])
 
 # Processors, given as one or as what makes one.
 assert_type(numbers.pipe(multicast(DirectProcessor[int]())), Connectable[int])

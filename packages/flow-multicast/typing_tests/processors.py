@@ -108,7 +108,7 @@ def unicast(processor: UnicastProcessor[Cat]) -> None:
 def hot(level: BehaviorProcessor[int]) -> None:
     takes_processor(DirectProcessor[int]())
     takes_processor(AsyncProcessor())
-    takes_processor(ReplayProcessor[int](16, ttl_s=2.5))
+    takes_processor(ReplayProcessor[int](16, ttl=2.5))
     takes_publisher(DirectProcessor[Cat]())
     takes_subscriber(ReplayProcessor[Animal]())
     assert_type(BehaviorProcessor(1), BehaviorProcessor[int])
@@ -118,7 +118,7 @@ def hot(level: BehaviorProcessor[int]) -> None:
     assert_type(level.statistics(), ProcessorStatistics[int])
     level.on_next("high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     takes_processor(DirectProcessor[str]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ReplayProcessor[int](ttl_s="1 s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ReplayProcessor[int](ttl="1 s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def fronts() -> None:

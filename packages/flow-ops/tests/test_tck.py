@@ -308,7 +308,7 @@ RECIPES = (
     OperatorRecipe(
         "timeout, the fallback",
         lambda upstream: flow.never().pipe(
-            timeout(selector=flow.just, first_s=1, fallback=upstream, clock=HASTE)
+            timeout(selector=flow.just, first=1, fallback=upstream, clock=HASTE)
         ),
     ),
     OperatorRecipe("timestamp", lambda upstream: upstream.pipe(timestamp(clock=CLOCK))),
@@ -317,9 +317,7 @@ RECIPES = (
     ),
     OperatorRecipe(
         "on_backpressure_buffer, timed",
-        lambda upstream: upstream.pipe(
-            on_backpressure_buffer(100_000, timeout_s=60.0, clock=CLOCK)
-        ),
+        lambda upstream: upstream.pipe(on_backpressure_buffer(100_000, timeout=60.0, clock=CLOCK)),
     ),
     OperatorRecipe("rebatch_requests", lambda upstream: upstream.pipe(rebatch_requests(4))),
     OperatorRecipe("subscribe_on", lambda upstream: upstream.pipe(subscribe_on(_inline))),

@@ -26,7 +26,7 @@ assert_type(
             8,
             overflow="drop_oldest",
             on_overflow=lambda text: print(text.upper()),
-            timeout_s=1.5,
+            timeout=1.5,
             clock=VirtualClock(),
         )
     ),

@@ -39,7 +39,7 @@ words = numbers.map(str)
 
 # Sources.
 assert_type(interval(1), Flow[int])
-assert_type(interval(0.5, initial_delay_s=0, overflow="drop", clock=clock), Flow[int])
+assert_type(interval(0.5, initial_delay=0, overflow="drop", clock=clock), Flow[int])
 assert_type(interval_range(5, 3, 0.5, overflow="buffer"), Flow[int])
 assert_type(timer(1).map(lambda n: n / 2), Flow[float])
 interval("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -66,7 +66,7 @@ assert_type(words.pipe(skip_until_with_time(1)), Flow[str])
 assert_type(words.pipe(take_last_with_time(1, max_items=3)), Flow[str])
 assert_type(words.pipe(skip_last_with_time(1)), Flow[str])
 assert_type(words.pipe(timeout(1)), Flow[str])
-assert_type(words.pipe(timeout(first_s=1)), Flow[str])
+assert_type(words.pipe(timeout(first=1)), Flow[str])
 assert_type(words.pipe(timeout(1, fallback=flow.just("late"))), Flow[str])
 words.pipe(timeout(1, fallback=numbers))  # type: ignore[arg-type]
 
@@ -74,7 +74,7 @@ words.pipe(timeout(1, fallback=numbers))  # type: ignore[arg-type]
 assert_type(words.pipe(debounce(lambda word: timer(len(word)))), Flow[str])
 assert_type(words.pipe(delay_with_mapper(lambda word: timer(len(word)))), Flow[str])
 assert_type(
-    words.pipe(timeout(first_s=1, selector=lambda word: timer(len(word)), fallback=flow.just("x"))),
+    words.pipe(timeout(first=1, selector=lambda word: timer(len(word)), fallback=flow.just("x"))),
     Flow[str],
 )
 

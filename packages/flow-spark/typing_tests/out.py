@@ -62,7 +62,7 @@ def states(df: DataFrame) -> None:
             lambda trip: trip.origin,
             lambda total, trip: total + trip.minutes,
             0.0,
-            timeout_s=60,
+            timeout=60,
             on_timeout=lambda origin, total: total if origin else None,
             order_by=lambda trip: trip.minutes,
         )

@@ -6,7 +6,7 @@
 """
 
 from flow_core import hooks, operators
-from flow_core.clocks import Clock, system_clock
+from flow_core.clocks import Clock, Seconds, system_clock
 from flow_core.conversion import from_
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import (
@@ -100,6 +100,7 @@ __all__ = [
     "QueueSubscription",
     "RejectedExecutionError",
     "ScalarSource",
+    "Seconds",
     "SingleSink",
     "Stage",
     "Subscriber",

@@ -13,9 +13,10 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from datetime import timedelta
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Final, Protocol, final
+from typing import Final, Protocol, TypeAlias, final
 from weakref import WeakSet
 
 from flow_core import hooks
@@ -26,12 +27,17 @@ from flow_core.protocols import Disposable
 __all__ = [
     "AsyncioClock",
     "Clock",
+    "Seconds",
     "SystemClock",
     "check_delay",
     "check_period",
+    "in_seconds",
     "on_clock_thread",
     "system_clock",
 ]
+
+Seconds: TypeAlias = float | timedelta
+"""A length of time: a number of seconds, or a timedelta."""
 
 _KEEP_ALIVE_S: Final = 10.0
 _LONGEST_WAIT_S: Final = 3600.0
@@ -91,32 +97,47 @@ class Clock(Protocol):
         """
 
 
-def check_delay(delay_s: float) -> float:
-    """`delay_s`, but at least 0.
+def in_seconds(time: Seconds, name: str = "a time") -> float:
+    """`time` as a number of seconds.
+
+    Args:
+        time: a number of seconds, or a timedelta.
+        name: what it is, for the message.
 
     Raises:
-        TypeError: if it is no number of seconds.
+        TypeError: if it is neither.
+    """
+    if isinstance(time, timedelta):
+        return time.total_seconds()
+    if not isinstance(time, (int, float)) or isinstance(time, bool):
+        raise TypeError(f"{name} is a number of seconds or a timedelta, not {time!r}")
+    return float(time)
+
+
+def check_delay(delay: Seconds) -> float:
+    """`delay` in seconds, but at least 0.
+
+    Raises:
+        TypeError: if it is neither a number of seconds nor a timedelta.
         ValueError: if it is NaN.
     """
-    if not isinstance(delay_s, (int, float)) or isinstance(delay_s, bool):
-        raise TypeError(f"a delay is a number of seconds, not {delay_s!r}")
+    delay_s = in_seconds(delay, "a delay")
     if math.isnan(delay_s):
         raise ValueError("a delay is a number of seconds, not NaN")
-    return max(0.0, float(delay_s))
+    return max(0.0, delay_s)
 
 
-def check_period(period_s: float) -> float:
-    """`period_s`, if something can be done that often.
+def check_period(period: Seconds) -> float:
+    """`period` in seconds, if something can be done that often.
 
     Raises:
-        TypeError: if it is no number of seconds.
+        TypeError: if it is neither a number of seconds nor a timedelta.
         ValueError: if it is not above 0 and finite.
     """
-    if not isinstance(period_s, (int, float)) or isinstance(period_s, bool):
-        raise TypeError(f"a period is a number of seconds, not {period_s!r}")
+    period_s = in_seconds(period, "a period")
     if not 0 < period_s < math.inf:
         raise ValueError(f"a period is above 0 and finite, not {period_s} s")
-    return float(period_s)
+    return period_s
 
 
 # -- the clock of the process
@@ -212,7 +233,7 @@ class SystemClock(Clock):
     Sent to another process, it is the clock of that process, without the tasks.
 
     Args:
-        keep_alive_s: seconds without a task after which the thread ends.
+        keep_alive: how long there may be no task before the thread ends.
     """
 
     __slots__ = (
@@ -225,8 +246,8 @@ class SystemClock(Clock):
         "_thread",
     )
 
-    def __init__(self, keep_alive_s: float = _KEEP_ALIVE_S) -> None:
-        self._keep_alive_s = check_delay(keep_alive_s)
+    def __init__(self, keep_alive: Seconds = _KEEP_ALIVE_S) -> None:
+        self._keep_alive_s = check_delay(keep_alive)
         self._numbers = count()
         self._reset()
         _clocks.add(self)

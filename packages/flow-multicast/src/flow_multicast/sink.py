@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar, final
 
+from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import FlowError, none_given
 from flow_multicast.processors._hot import HotProcessor
 from flow_multicast.processors.direct import DirectProcessor
@@ -94,29 +95,29 @@ class Sink(Generic[T]):
             raise none_given("Sink.try_error")
         return self._alone(lambda: self._end(error))
 
-    def next(self, item: T, *, spin_s: float = 0.0) -> None:
+    def next(self, item: T, *, spin: Seconds = 0.0) -> None:
         """Emit an item, or raise.
 
         Args:
             item: the item.
-            spin_s: how many seconds to try again, while another thread emits or there is no room.
+            spin: for how long to try again, while another thread emits or there is no room.
 
         Raises:
             EmitError: if it was not taken; says why.
             NoneItemError: for None (§2.13).
         """
-        self._insist(lambda: self.try_next(item), "an item", spin_s)
+        self._insist(lambda: self.try_next(item), "an item", spin)
 
-    def complete(self, *, spin_s: float = 0.0) -> None:
+    def complete(self, *, spin: Seconds = 0.0) -> None:
         """Emit the end, or raise; see `next`."""
-        self._insist(self.try_complete, "the end", spin_s)
+        self._insist(self.try_complete, "the end", spin)
 
-    def error(self, error: BaseException, *, spin_s: float = 0.0) -> None:
+    def error(self, error: BaseException, *, spin: Seconds = 0.0) -> None:
         """Emit an error, or raise; see `next`."""
-        self._insist(lambda: self.try_error(error), f"{error!r}", spin_s)
+        self._insist(lambda: self.try_error(error), f"{error!r}", spin)
 
-    def _insist(self, emit: Callable[[], EmitResult], what: str, spin_s: float) -> None:
-        until = time.monotonic() + spin_s
+    def _insist(self, emit: Callable[[], EmitResult], what: str, spin: Seconds) -> None:
+        until = time.monotonic() + in_seconds(spin)
         while (result := emit()) is not EmitResult.OK:
             again = result in {EmitResult.NON_SERIALIZED, EmitResult.OVERFLOW}
             if not again or time.monotonic() >= until:

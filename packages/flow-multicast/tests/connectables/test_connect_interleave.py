@@ -415,7 +415,7 @@ def test_the_time_of_grace_ends_as_another_subscriber_comes() -> None:
     def body() -> Scenario:
         source = Source()
         clock = VirtualClock()
-        shared = published(source).ref_count(grace_s=5, clock=clock)
+        shared = published(source).ref_count(grace=5, clock=clock)
         first, second = joined(shared), TestSubscriber[int](10)
         first.cancel()
 
@@ -436,7 +436,7 @@ def test_the_time_of_grace_begins_and_ends_as_another_comes_and_goes() -> None:
     def body() -> Scenario:
         source = Source()
         clock = VirtualClock()
-        shared = published(source).ref_count(grace_s=5, clock=clock)
+        shared = published(source).ref_count(grace=5, clock=clock)
         first, second = joined(shared), TestSubscriber[int](-1)
 
         def check() -> None:

@@ -480,7 +480,7 @@ def test_who_comes_late_gets_what_was_kept() -> None:
 def test_items_that_are_too_old_are_not_for_newcomers() -> None:
     clock = VirtualClock()
     source = TestPublisher[int]()
-    numbers = Flow(source).pipe(replay(ttl_s=10, clock=clock))
+    numbers = Flow(source).pipe(replay(ttl=10, clock=clock))
     numbers.connect()
     source.next(1)
     clock.advance_by(6)
@@ -573,7 +573,7 @@ def test_it_waits_for_as_many_as_it_takes() -> None:
 def test_it_goes_on_without_subscribers_for_the_time_of_grace() -> None:
     clock = VirtualClock()
     source = TestPublisher[int]()
-    shared = Flow(source).pipe(share(grace_s=5, clock=clock))
+    shared = Flow(source).pipe(share(grace=5, clock=clock))
     first, second = TestSubscriber[int](10), TestSubscriber[int](10)
     shared.subscribe(first)
     first.cancel()
@@ -625,13 +625,13 @@ def test_connecting_by_itself_happens_once_and_lasts() -> None:
     [
         (lambda numbers: numbers.ref_count(0), ValueError),
         (lambda numbers: numbers.ref_count("1"), TypeError),
-        (lambda numbers: numbers.ref_count(grace_s=float("nan")), ValueError),
+        (lambda numbers: numbers.ref_count(grace=float("nan")), ValueError),
         (lambda numbers: numbers.auto_connect(-1), ValueError),
         (lambda numbers: numbers.auto_connect(None), TypeError),
         (lambda _: publish(3), TypeError),
         (lambda _: publish(prefetch=0), ValueError),
         (lambda _: replay(size=0), ValueError),
-        (lambda _: replay(ttl_s=0), ValueError),
+        (lambda _: replay(ttl=0), ValueError),
         (lambda _: multicast(3), TypeError),
     ],
 )

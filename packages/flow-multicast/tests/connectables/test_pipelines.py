@@ -42,7 +42,7 @@ def write(tmp_path: Path) -> Write:
     ("operator", "expected"),
     [
         ('use = "share"', [0, 1, 2, 3]),
-        ('use = "share"\nprefetch = 2\ngrace_s = 1.5', [0, 1, 2, 3]),
+        ('use = "share"\nprefetch = 2\ngrace = 1.5', [0, 1, 2, 3]),
         ('use = "cache"\nsize = 2', [0, 1, 2, 3]),
         ('use = "publish"\nselector = { object = "chosen:tens" }', [0, 10, 20, 30]),
         ('use = "replay"\nselector = { object = "chosen:tens" }\nsize = 2', [0, 10, 20, 30]),

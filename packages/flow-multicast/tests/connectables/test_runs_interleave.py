@@ -342,7 +342,7 @@ def test_the_source_ends_in_the_time_of_grace_as_another_comes() -> None:
     def body() -> Scenario:
         source = Source()
         clock = VirtualClock()
-        shared = flow.Flow(source).pipe(share(grace_s=5, clock=clock))
+        shared = flow.Flow(source).pipe(share(grace=5, clock=clock))
         first, second = joined(shared), TestSubscriber[int](10)
         first.cancel()
 
@@ -369,7 +369,7 @@ def test_one_leaves_and_another_comes_while_the_time_of_grace_ends() -> None:
     def body() -> Scenario:
         source = Source()
         clock = VirtualClock()
-        shared = flow.Flow(source).pipe(replay()).ref_count(grace_s=5, clock=clock)
+        shared = flow.Flow(source).pipe(replay()).ref_count(grace=5, clock=clock)
         first, second = joined(shared), TestSubscriber[int](10)
         source.next(1)
 

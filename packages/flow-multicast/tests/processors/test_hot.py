@@ -35,7 +35,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "direct": DirectProcessor,
     "replay": ReplayProcessor,
     "replay, 2": lambda: ReplayProcessor(2),
-    "replay, an hour": lambda: ReplayProcessor(ttl_s=3600),
+    "replay, an hour": lambda: ReplayProcessor(ttl=3600),
 }
 each = pytest.mark.parametrize("make", list(MAKERS.values()), ids=list(MAKERS))
 SENDING = {name: make for name, make in MAKERS.items() if name != "async"}

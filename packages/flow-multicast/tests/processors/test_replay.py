@@ -51,7 +51,7 @@ def test_a_newcomer_gets_what_is_young_enough(
     waits: list[int], later: int, ttl: int, size: int | None
 ) -> None:
     clock = VirtualClock()
-    processor = ReplayProcessor[int](size, ttl_s=ttl, clock=clock)
+    processor = ReplayProcessor[int](size, ttl=ttl, clock=clock)
     times: list[int] = []
     now = 0
     for n, wait in enumerate(waits):
@@ -128,7 +128,7 @@ def test_it_holds_so_many_items_and_no_more(size: int) -> None:
 
 def test_what_is_too_old_is_let_go_when_the_next_one_comes() -> None:
     clock = VirtualClock()
-    processor = ReplayProcessor[Item](ttl_s=2, clock=clock)
+    processor = ReplayProcessor[Item](ttl=2, clock=clock)
     item = Item()
     alive = weakref.ref(item)
     processor.on_next(item)
@@ -143,7 +143,7 @@ def test_what_has_grown_too_old_is_still_there_for_a_slow_one_until_something_co
     comes: str,
 ) -> None:
     clock = VirtualClock()
-    processor = ReplayProcessor[int](ttl_s=1, clock=clock)
+    processor = ReplayProcessor[int](ttl=1, clock=clock)
     slow, newcomer = TestSubscriber[int](0), TestSubscriber[int]()
     processor.subscribe(slow)
     processor.on_next(1)

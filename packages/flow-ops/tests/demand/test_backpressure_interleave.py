@@ -47,7 +47,7 @@ def send(source: TestPublisher[int], *items: int, end: bool = True) -> Any:
 
 LOSSLESS = {
     "buffer": lambda: on_backpressure_buffer(2),
-    "timed": lambda: on_backpressure_buffer(2, timeout_s=1, clock=VirtualClock()),
+    "timed": lambda: on_backpressure_buffer(2, timeout=1, clock=VirtualClock()),
 }
 
 
@@ -170,7 +170,7 @@ def test_timed_drop_oldest_against_a_timer() -> None:
         clock = VirtualClock()
         subscriber = behind(
             source,
-            on_backpressure_buffer(1, overflow="drop_oldest", timeout_s=1, clock=clock),
+            on_backpressure_buffer(1, overflow="drop_oldest", timeout=1, clock=clock),
         )
         source.next(1)
 
@@ -190,7 +190,7 @@ def test_a_request_against_a_timer() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         clock = VirtualClock()
-        subscriber = behind(source, on_backpressure_buffer(3, timeout_s=1, clock=clock))
+        subscriber = behind(source, on_backpressure_buffer(3, timeout=1, clock=clock))
         source.next(1)
         clock.advance_by(0.5)
         source.next(2).complete()

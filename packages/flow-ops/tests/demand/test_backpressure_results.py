@@ -33,7 +33,7 @@ ALL: Operators = {
     "buffer": lambda: on_backpressure_buffer(100),
     "buffer, drop_oldest": lambda: on_backpressure_buffer(100, overflow="drop_oldest"),
     "buffer, drop_latest": lambda: on_backpressure_buffer(100, overflow="drop_latest"),
-    "buffer, timed": lambda: on_backpressure_buffer(100, timeout_s=3600),
+    "buffer, timed": lambda: on_backpressure_buffer(100, timeout=3600),
     "drop": on_backpressure_drop,
     "error": on_backpressure_error,
     "latest": on_backpressure_latest,
@@ -183,7 +183,7 @@ def test_a_full_buffer_drops(
     told: list[int] = []
     source = TestPublisher[int]()
     operator = on_backpressure_buffer(
-        2, overflow=overflow, on_overflow=told.append, timeout_s=timeout_s
+        2, overflow=overflow, on_overflow=told.append, timeout=timeout_s
     )
     subscriber = observe(source_flow(source).pipe(operator), 1)
     source.next(1, 2, 3, 4, 5).complete()
@@ -197,7 +197,7 @@ def test_a_full_buffer_drops(
 def test_a_full_buffer_fails_after_what_waits(timeout_s: float | None, dropped: Any) -> None:
     told: list[int] = []
     source = TestPublisher[int]()
-    operator = on_backpressure_buffer(2, on_overflow=told.append, timeout_s=timeout_s)
+    operator = on_backpressure_buffer(2, on_overflow=told.append, timeout=timeout_s)
     subscriber = observe(source_flow(source).pipe(operator), 1)
     source.next(1, 2, 3, 4)
     source.assert_cancelled()
@@ -291,7 +291,7 @@ def test_what_on_overflow_raises_fails_the_flow_at_once(
         raise error
 
     source = TestPublisher[int]()
-    operator = on_backpressure_buffer(1, on_overflow=tell, timeout_s=timeout_s)
+    operator = on_backpressure_buffer(1, on_overflow=tell, timeout=timeout_s)
     subscriber = observe(source_flow(source).pipe(operator), 0)
     source.next(1, 2)
     subscriber.assert_failure(error)
@@ -384,7 +384,7 @@ def test_a_buffer_holds_one_item_at_least(capacity: int) -> None:
 @pytest.mark.parametrize("timeout_s", [0, -1.0, float("inf"), float("nan")])
 def test_a_timeout_is_above_0_and_finite(timeout_s: float) -> None:
     with pytest.raises(ValueError):
-        on_backpressure_buffer(1, timeout_s=timeout_s)
+        on_backpressure_buffer(1, timeout=timeout_s)
 
 
 def test_wrong_arguments_are_refused_when_the_flow_is_assembled() -> None:
@@ -394,8 +394,8 @@ def test_wrong_arguments_are_refused_when_the_flow_is_assembled() -> None:
     for make in (
         lambda: on_backpressure_buffer(wrong),
         lambda: on_backpressure_buffer(1, on_overflow=wrong),
-        lambda: on_backpressure_buffer(1, timeout_s=wrong),
-        lambda: on_backpressure_buffer(1, timeout_s=1, clock=wrong),
+        lambda: on_backpressure_buffer(1, timeout=wrong),
+        lambda: on_backpressure_buffer(1, timeout=1, clock=wrong),
         lambda: on_backpressure_drop(wrong),
         lambda: on_backpressure_reduce(wrong),
     ):

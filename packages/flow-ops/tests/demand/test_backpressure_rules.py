@@ -27,7 +27,7 @@ ALL: dict[str, Any] = {
     "buffer": lambda: on_backpressure_buffer(2),
     "buffer, drop_oldest": lambda: on_backpressure_buffer(2, overflow="drop_oldest"),
     "buffer, drop_latest": lambda: on_backpressure_buffer(2, overflow="drop_latest"),
-    "buffer, timed": lambda: on_backpressure_buffer(2, timeout_s=1, clock=VirtualClock()),
+    "buffer, timed": lambda: on_backpressure_buffer(2, timeout=1, clock=VirtualClock()),
     "drop": on_backpressure_drop,
     "error": on_backpressure_error,
     "latest": on_backpressure_latest,
@@ -58,7 +58,7 @@ def test_it_lets_go_of_everything(name: str, ending: Ending) -> None:
         return  # it fails: there is no room for so many
     capacity: dict[str, Any] = {
         "buffer": lambda: on_backpressure_buffer(9),
-        "buffer, timed": lambda: on_backpressure_buffer(9, timeout_s=1, clock=VirtualClock()),
+        "buffer, timed": lambda: on_backpressure_buffer(9, timeout=1, clock=VirtualClock()),
     }
     make = capacity.get(name, ALL[name])
     assert_released(

@@ -33,7 +33,7 @@ def test_it_grants_async_across_threads_too() -> None:
     "operator",
     [
         on_backpressure_buffer(2, overflow="drop_oldest"),
-        on_backpressure_buffer(2, timeout_s=9),
+        on_backpressure_buffer(2, timeout=9),
         on_backpressure_latest(),
     ],
     ids=["drop_oldest", "timed", "latest"],

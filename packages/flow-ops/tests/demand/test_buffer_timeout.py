@@ -22,7 +22,7 @@ class Timed:
         self.source = TestPublisher[int]()
         operator = on_backpressure_buffer(
             more.pop("capacity", 9),
-            timeout_s=1,
+            timeout=1,
             clock=self.clock,
             on_overflow=self.lost.append,
             **more,
@@ -113,7 +113,7 @@ def test_what_on_overflow_raises_on_the_clock_fails_the_flow() -> None:
         raise error
 
     clock, source = VirtualClock(), TestPublisher[int]()
-    operator = on_backpressure_buffer(2, timeout_s=1, clock=clock, on_overflow=fail)
+    operator = on_backpressure_buffer(2, timeout=1, clock=clock, on_overflow=fail)
     subscriber = observe(Flow(source).pipe(operator), 0)
     source.next(1)
     clock.advance_by(1)

@@ -15,9 +15,9 @@ def test_counts_one_number_each_period(clock):
 
 
 def test_the_first_number_may_have_a_delay_of_its_own(clock):
-    made = interval(2, initial_delay_s=1, clock=clock)
+    made = interval(2, initial_delay=1, clock=clock)
     assert_marbles(made, "-0-1-2", clock=clock, subscription="^-----!")
-    made = interval(2, initial_delay_s=0, clock=clock)
+    made = interval(2, initial_delay=0, clock=clock)
     assert_marbles(made, "0-1-2", clock=clock, subscription="^----!")
 
 
@@ -115,7 +115,7 @@ def test_range_in_every_form(hasty):
 
 
 def test_a_range_completes_with_its_last_number(clock):
-    made = interval_range(3, 3, 2, initial_delay_s=1, clock=clock)
+    made = interval_range(3, 3, 2, initial_delay=1, clock=clock)
     assert_marbles(made, "-3-4-(5|)", clock=clock)
 
 
@@ -166,8 +166,8 @@ def test_the_clock_of_the_process_serves_by_default():
         (lambda: interval(-1), ValueError),
         (lambda: interval("1"), TypeError),
         (lambda: interval(float("inf")), ValueError),
-        (lambda: interval(1, initial_delay_s=-1), ValueError),
-        (lambda: interval(1, initial_delay_s="1"), TypeError),
+        (lambda: interval(1, initial_delay=-1), ValueError),
+        (lambda: interval(1, initial_delay="1"), TypeError),
         (lambda: interval(1, overflow="lose"), ValueError),
         (lambda: interval(1, clock=3), TypeError),
         (lambda: interval(1, clock=VirtualClock), TypeError),

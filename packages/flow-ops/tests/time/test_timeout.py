@@ -56,25 +56,25 @@ def test_the_error_says_what_was_late(clock):
     assert "test_timeout.py" in text
     assert text.endswith("no item came within 3 s")
     seen = TestSubscriber()
-    cold("a", clock=clock).flow.pipe(timeout(0.5, first_s=1, clock=clock)).subscribe(seen)
+    cold("a", clock=clock).flow.pipe(timeout(0.5, first=1, clock=clock)).subscribe(seen)
     clock.run()
     assert str(seen.error).endswith("no other item came within 0.5 s")
 
 
 def test_the_first_item_may_have_a_limit_of_its_own(clock):
     source = cold("-----a-b----c", clock=clock).flow
-    made = source.pipe(timeout(3, first_s=6, clock=clock))
+    made = source.pipe(timeout(3, first=6, clock=clock))
     assert_marbles(made, "-----a-b--#", clock=clock)
     source = cold("---a", clock=clock).flow
-    assert_marbles(source.pipe(timeout(9, first_s=2, clock=clock)), "--#", clock=clock)
+    assert_marbles(source.pipe(timeout(9, first=2, clock=clock)), "--#", clock=clock)
 
 
 def test_only_the_first_item_may_have_a_limit(clock):
     source = cold("-a-------b|", clock=clock).flow
-    made = source.pipe(timeout(first_s=2, clock=clock))
+    made = source.pipe(timeout(first=2, clock=clock))
     assert_marbles(made, "-a-------b|", clock=clock)
     source = cold("---a|", clock=clock).flow
-    assert_marbles(source.pipe(timeout(first_s=2, clock=clock)), "--#", clock=clock)
+    assert_marbles(source.pipe(timeout(first=2, clock=clock)), "--#", clock=clock)
 
 
 def test_an_infinite_limit_is_none(clock):
@@ -84,7 +84,7 @@ def test_an_infinite_limit_is_none(clock):
 
 def test_a_limit_that_gets_shorter_moves_the_timer(clock):
     source = cold("a-----b", clock=clock).flow
-    assert_marbles(source.pipe(timeout(1, first_s=100, clock=clock)), "a#", clock=clock)
+    assert_marbles(source.pipe(timeout(1, first=100, clock=clock)), "a#", clock=clock)
 
 
 def test_one_timer_serves_all_items(clock):
@@ -129,7 +129,7 @@ def test_that_flow_is_left_when_the_item_comes(clock):
 
 def test_before_the_first_item_the_selector_has_no_say(clock):
     source = cold("-----a|", clock=clock).flow
-    made = source.pipe(timeout(first_s=3, selector=lambda _: flow.never(), clock=clock))
+    made = source.pipe(timeout(first=3, selector=lambda _: flow.never(), clock=clock))
     assert_marbles(made, "---#", clock=clock)
 
 
@@ -280,7 +280,7 @@ def test_an_item_that_comes_too_late_is_dropped(clock, dropped):
         (lambda: timeout(), TypeError),
         (lambda: timeout(-1), ValueError),
         (lambda: timeout("1"), TypeError),
-        (lambda: timeout(1, first_s=float("nan")), ValueError),
+        (lambda: timeout(1, first=float("nan")), ValueError),
         (lambda: timeout(1, selector=flow.just), TypeError),
         (lambda: timeout(selector=3), TypeError),
         (lambda: timeout(1, fallback=[1]), TypeError),
@@ -293,5 +293,5 @@ def test_wrong_arguments_are_refused_at_once(make, error):
 
 
 def test_says_what_it_is():
-    made = flow.range(3).pipe(timeout(1, first_s=2, fallback=flow.never()))
-    assert "timeout(1 s, first_s=2 s, fallback=never())" in repr(made)
+    made = flow.range(3).pipe(timeout(1, first=2, fallback=flow.never()))
+    assert "timeout(1 s, first=2 s, fallback=never())" in repr(made)

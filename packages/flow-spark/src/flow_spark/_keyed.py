@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
+from flow_core.clocks import Seconds, in_seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
@@ -40,7 +41,7 @@ def scan_by_key(
     accumulate: Callable[[S, T], S],
     seed: S,
     *,
-    timeout_s: float | None = None,
+    timeout: Seconds | None = None,
     on_timeout: Callable[[K, S], S | None] | None = None,
     order_by: Callable[[T], Any] | None = None,  # Any: whatever can be compared
 ) -> Operator[T, Flow[tuple[K, S]]]:
@@ -65,7 +66,7 @@ def scan_by_key(
             can be pickled; it is kept between runs of the program, so that its class should be one
             of an importable module.
         seed: the state of a key before its first item.
-        timeout_s: seconds without an item after which the state of a key is given up; the next item
+        timeout: how long without an item after which the state of a key is given up; the next item
             begins with the seed again. Spark looks at the time once in each micro-batch. None keeps
             states for ever.
         on_timeout: gets the key and the state that is given up; what it gives is sent as the last
@@ -80,7 +81,7 @@ def scan_by_key(
         behind it raises arrives as itself.
 
     Raises:
-        ValueError: if `timeout_s` is not positive, or `on_timeout` is given without it.
+        ValueError: if `timeout` is not positive, or `on_timeout` is given without it.
         UnsupportedTypeError: when applied to anything else.
         NotPicklableError: when applied, if a function or the seed cannot be sent to the cluster.
         ImportError: when applied, if protobuf is missing, which Spark needs for it.
@@ -89,10 +90,11 @@ def scan_by_key(
     They are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay
     so: on one machine, a few are enough.
     """
+    timeout_s = None if timeout is None else in_seconds(timeout, "the timeout")
     if timeout_s is not None and timeout_s <= 0:
-        raise ValueError(f"timeout_s must be positive, and is {timeout_s}")
+        raise ValueError(f"timeout must be positive, and is {timeout_s} s")
     if on_timeout is not None and timeout_s is None:
-        raise ValueError("on_timeout needs timeout_s")
+        raise ValueError("on_timeout needs timeout")
     timeout_ms = None if timeout_s is None else max(1, round(timeout_s * 1000))
     states = KeyStates(key, accumulate, _pickled_seed(seed), timeout_ms, on_timeout, order_by)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from flow_core import hooks
+from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Subscription
@@ -44,7 +45,7 @@ def stream_source(
     spool: str | os.PathLike[str],
     schema: object = None,
     segment_rows: int = BATCH_ROWS,
-    flush_s: float = 0.1,
+    flush: Seconds = 0.1,
     batch_segments: int = 8,
     window: int | None = None,
     tasks: int | None = None,
@@ -74,7 +75,7 @@ def stream_source(
         schema: the columns, as for `to_dataframe`. None takes what the last mapper of `flow` is
             annotated to return.
         segment_rows: the most items in a segment. As many again are in memory on their way.
-        flush_s: seconds after which a segment is closed that is not full, if Spark waits for it.
+        flush: how long it takes until a segment is closed that is not full, if Spark waits for it.
         batch_segments: the most segments in a micro-batch.
         window: how many segments wait on disk for a micro-batch; those of the micro-batch at hand
             come on top. At least two micro-batches; None takes that.
@@ -102,8 +103,9 @@ def stream_source(
             f"window must be at least two micro-batches, {2 * batch_segments}, and not {window}: "
             "Spark commits one only when it has planned the next"
         )
+    flush_s = in_seconds(flush, "flush")
     if flush_s < 0:
-        raise ValueError(f"flush_s must not be negative, and is {flush_s}")
+        raise ValueError(f"flush must not be negative, and is {flush_s} s")
     folder = local_folder(spool)
     if folder is None:
         raise ValueError(f"spool is a path that this process can write to, not {spool!r}")

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, final, overload
 
+from flow_core.clocks import Seconds, in_seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
@@ -43,7 +44,7 @@ def from_stream(
     *,
     as_: type[R],
     checkpoint: str | Path | None = None,
-    trigger: float | Literal["available-now"] | None = None,
+    trigger: Seconds | Literal["available-now"] | None = None,
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
 ) -> Flow[R]: ...
@@ -55,7 +56,7 @@ def from_stream(
     *,
     as_: str | None = None,
     checkpoint: str | Path | None = None,
-    trigger: float | Literal["available-now"] | None = None,
+    trigger: Seconds | Literal["available-now"] | None = None,
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
 ) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
@@ -66,7 +67,7 @@ def from_stream(
     *,
     as_: type[R] | str | None = None,
     checkpoint: str | Path | None = None,
-    trigger: float | Literal["available-now"] | None = None,
+    trigger: Seconds | Literal["available-now"] | None = None,
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
 ) -> Flow[R] | Flow[Any]:
@@ -95,7 +96,7 @@ def from_stream(
             is. It belongs to one flow. None: a temporary one, and each run begins anew.
             Without a `name`, a flow is known by the names of its stages on Spark and by what `df`
             reads; the functions in them may change between two runs.
-        trigger: seconds between the starts of micro-batches; ``"available-now"`` takes what there
+        trigger: how long between the starts of micro-batches; ``"available-now"`` takes what there
             is, and completes; None takes the next as soon as the last one is consumed.
         name: of the query, in Spark's tools. A checkpoint is not given to a flow of another name;
             one of the same name is trusted, so that its stages and what it reads may change.
@@ -124,14 +125,15 @@ def from_stream(
     return Flow(SparkSource[Any](StreamOrigin(df, as_, settings)))
 
 
-def _trigger(trigger: float | str | None) -> dict[str, Any]:  # Any: as in StreamSettings
+def _trigger(trigger: Seconds | str | None) -> dict[str, Any]:  # Any: as in StreamSettings
     if trigger is None:
         return {}
     if trigger == "available-now":
         return {"availableNow": True}
-    if isinstance(trigger, str) or trigger < 0:
-        raise ValueError(f"trigger takes seconds, 'available-now' or None, not {trigger!r}")
-    return {"processingTime": f"{round(trigger * 1000)} milliseconds"}
+    trigger_s = -1.0 if isinstance(trigger, str) else in_seconds(trigger, "trigger")
+    if trigger_s < 0:
+        raise ValueError(f"trigger takes a time, 'available-now' or None, not {trigger!r}")
+    return {"processingTime": f"{round(trigger_s * 1000)} milliseconds"}
 
 
 def for_each_batch(

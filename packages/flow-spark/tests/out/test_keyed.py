@@ -219,7 +219,7 @@ def test_a_key_without_items_is_given_up_in_time(
             lambda n: n % 10,
             lambda count, _: count + 1,
             0,
-            timeout_s=2,
+            timeout=2,
             on_timeout=lambda _, count: -count,
         )
     ).subscribe(subscriber)
@@ -268,7 +268,7 @@ def test_what_cannot_have_states_is_refused(spark: SparkSession, facts: DataFram
     rows = from_stream(facts, as_=Fact)
 
     with pytest.raises(ValueError, match="timeout_s"):
-        scan_by_key(lambda _: 0, lambda total, _: total, 0, timeout_s=0)
+        scan_by_key(lambda _: 0, lambda total, _: total, 0, timeout=0)
     with pytest.raises(ValueError, match="on_timeout"):
         scan_by_key(lambda _: 0, lambda total, _: total, 0, on_timeout=lambda *_: None)
     with pytest.raises(UnsupportedTypeError, match="from_stream"):

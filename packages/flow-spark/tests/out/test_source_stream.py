@@ -252,7 +252,7 @@ def test_a_segment_that_does_not_fill_up_is_not_kept_waiting(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     publisher = TestPublisher[int]()
-    df = stream_source(Flow(publisher), spark, schema=int, spool=tmp_path / "spool", flush_s=0.05)
+    df = stream_source(Flow(publisher), spark, schema=int, spool=tmp_path / "spool", flush=0.05)
     came = threading.Event()
     handle = from_stream(df).subscribe(lambda _: came.set())
     assert until(lambda: publisher.requested > 0)
@@ -337,7 +337,7 @@ def test_wrong_arguments_are_refused(spark: SparkSession, tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="segment_rows"):
         stream_source(numbers, spark, spool=tmp_path / "spool", schema=int, segment_rows=0)
     with pytest.raises(ValueError, match="flush_s"):
-        stream_source(numbers, spark, spool=tmp_path / "spool", schema=int, flush_s=-1)
+        stream_source(numbers, spark, spool=tmp_path / "spool", schema=int, flush=-1)
     with pytest.raises(ValueError, match="hdfs"):
         stream_source(numbers, spark, spool="hdfs://host/spool", schema=int)
     with pytest.raises(UnsupportedTypeError, match="schema="):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, final
 
 from flow_core import Flow
-from flow_core.clocks import Clock
+from flow_core.clocks import Clock, Seconds
 from flow_core.protocols import Disposable, Publisher, Subscriber
 
 __all__ = ["Connectable", "ConnectableStatistics"]
@@ -210,7 +210,7 @@ class Connectable(Publisher[T], Generic[T]):
 
     @final
     def ref_count(
-        self, min_subscribers: int = 1, *, grace_s: float = 0.0, clock: Clock | None = None
+        self, min_subscribers: int = 1, *, grace: Seconds = 0.0, clock: Clock | None = None
     ) -> Flow[T]:
         """A flow that connects when there are subscribers, and disconnects when all have left.
 
@@ -230,13 +230,13 @@ class Connectable(Publisher[T], Generic[T]):
 
         Args:
             min_subscribers: how many it takes to connect.
-            grace_s: seconds to go on without subscribers; one who comes meanwhile joins.
+            grace: how long to go on without subscribers; one who comes meanwhile joins.
             clock: what these are measured by; None is the clock of the process.
 
         Raises:
-            TypeError: if `min_subscribers` is no int, or `grace_s` no number.
-            ValueError: if `min_subscribers` is less than 1, or `grace_s` NaN.
+            TypeError: if `min_subscribers` is no int, or `grace` no time.
+            ValueError: if `min_subscribers` is less than 1, or `grace` NaN.
         """
         from flow_multicast.connectables.ref_count import ref_counted
 
-        return ref_counted(self, min_subscribers, grace_s, clock)
+        return ref_counted(self, min_subscribers, grace, clock)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, get_origin, overload
 
 from flow_core import Flow, Operator
-from flow_core.clocks import Clock, check_delay
+from flow_core.clocks import Clock, Seconds, check_delay
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.protocols import Processor, Publisher
 from flow_core.stages.template import describe
@@ -159,7 +159,7 @@ def publish(
 
 
 def share(
-    *, prefetch: int = DEFAULT_PREFETCH, grace_s: float = 0.0, clock: Clock | None = None
+    *, prefetch: int = DEFAULT_PREFETCH, grace: Seconds = 0.0, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
     """One run of the flow, as long as there are subscribers: `publish` and `Connectable.ref_count`.
 
@@ -179,15 +179,15 @@ def share(
 
     Args:
         prefetch: see `publish`.
-        grace_s: see `Connectable.ref_count`.
+        grace: see `Connectable.ref_count`.
         clock: see `Connectable.ref_count`.
     """
-    check_delay(grace_s)
+    grace_s = check_delay(grace)
     published: Operator[T, Connectable[T]] = publish(prefetch=prefetch)
     return Operator(
         "share",
-        lambda flow: flow.pipe(published).ref_count(grace_s=grace_s, clock=clock),
-        f"grace_s={grace_s:g}" if grace_s else "",
+        lambda flow: flow.pipe(published).ref_count(grace=grace_s, clock=clock),
+        f"grace={grace_s:g}" if grace_s else "",
     )
 
 
@@ -228,7 +228,7 @@ def publish_value(value: T) -> Operator[T, Connectable[T]]:
 
 @overload
 def replay(
-    *, size: int | None = None, ttl_s: float | None = None, clock: Clock | None = None
+    *, size: int | None = None, ttl: Seconds | None = None, clock: Clock | None = None
 ) -> Operator[T, Connectable[T]]: ...
 
 
@@ -237,7 +237,7 @@ def replay(
     selector: Callable[[Flow[T]], Publisher[R]],
     *,
     size: int | None = None,
-    ttl_s: float | None = None,
+    ttl: Seconds | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[R]]: ...
 
@@ -246,7 +246,7 @@ def replay(
     selector: Callable[[Flow[T]], Publisher[R]] | None = None,
     *,
     size: int | None = None,
-    ttl_s: float | None = None,
+    ttl: Seconds | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Connectable[T]] | Operator[T, Flow[R]]:
     """One run of the flow for many subscribers; those who come later get what was before.
@@ -271,16 +271,16 @@ def replay(
     Args:
         selector: makes a flow of the shared one. When that ends, so does the run (C07).
         size: how many items to keep; None keeps all.
-        ttl_s: how many seconds to keep an item; None keeps it for ever.
+        ttl: how long to keep an item; None keeps it for ever.
         clock: what these are measured by; None is the clock of the process.
 
     Raises:
-        TypeError: if `selector` cannot be called, `size` is no int or `ttl_s` no number.
-        ValueError: if `size` is less than 1, or `ttl_s` not above 0 and finite.
+        TypeError: if `selector` cannot be called, `size` is no int or `ttl` no time.
+        ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
     """
 
     def processor() -> ReplayProcessor[T]:
-        return ReplayProcessor(size, ttl_s=ttl_s, clock=clock)
+        return ReplayProcessor(size, ttl=ttl, clock=clock)
 
     limits = repr(processor()).removeprefix("ReplayProcessor(").removesuffix(")")
     if selector is None:
@@ -304,7 +304,7 @@ def replay(
 
 
 def cache(
-    *, size: int | None = None, ttl_s: float | None = None, clock: Clock | None = None
+    *, size: int | None = None, ttl: Seconds | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
     """One run of the flow, begun by the first subscriber; all get what it gave, however late.
 
@@ -323,8 +323,8 @@ def cache(
 
     Args:
         size: see `replay`.
-        ttl_s: see `replay`.
+        ttl: see `replay`.
         clock: see `replay`.
     """
-    replayed: Operator[T, Connectable[T]] = replay(size=size, ttl_s=ttl_s, clock=clock)
+    replayed: Operator[T, Connectable[T]] = replay(size=size, ttl=ttl, clock=clock)
     return Operator("cache", lambda flow: flow.pipe(replayed).auto_connect(), replayed.detail)

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, TypeVar, final
 
 from flow_core import Flow, hooks
-from flow_core.clocks import Clock, check_delay, system_clock
+from flow_core.clocks import Clock, Seconds, check_delay, system_clock
 from flow_core.demand import check_prefetch
 from flow_core.errors import throw_if_fatal
 from flow_core.protocols import (
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 
 def ref_counted(
-    connectable: Connectable[T], min_subscribers: int, grace_s: float, clock: Clock | None
+    connectable: Connectable[T], min_subscribers: int, grace: Seconds, clock: Clock | None
 ) -> Flow[T]:
     """See `Connectable.ref_count`."""
     check_prefetch(min_subscribers, "min_subscribers")
     return Flow(
-        RefCounted(connectable, min_subscribers, check_delay(grace_s), clock or system_clock())
+        RefCounted(connectable, min_subscribers, check_delay(grace), clock or system_clock())
     )
 
 

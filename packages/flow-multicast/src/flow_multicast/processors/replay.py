@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, TypeVar, cast, final
 
-from flow_core.clocks import Clock, check_period, system_clock
+from flow_core.clocks import Clock, Seconds, check_period, system_clock
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
@@ -47,21 +47,21 @@ class ReplayProcessor(HotProcessor[T]):
     at once is waited for, too: up to twice `size` items are kept while somebody is behind.
     A processor that is fed faster than that, by hand or by an upstream that ignores demand, forgets
     what it has no room for: a subscriber that had not got it yet fails with
-    MissingBackpressureError, alone. The same holds for items that grow older than `ttl_s` before
+    MissingBackpressureError, alone. The same holds for items that grow older than `ttl` before
     a subscriber asks for them, if they were forgotten by then: that happens when the next item or
     a newcomer comes. So nobody fails because time alone has passed.
     Thread: that of the upstream, or of whoever requests or subscribes. Fusion: none.
-    Memory: 8 bytes for each kept item, and 40 with `ttl_s`, beside the item itself.
+    Memory: 8 bytes for each kept item, and 40 with `ttl`, beside the item itself.
     Errors: those of the upstream come after the items that are kept.
 
     Args:
         size: how many items to keep at most; None keeps all.
-        ttl_s: how many seconds to keep an item; None keeps it for ever.
+        ttl: how long to keep an item; None keeps it for ever.
         clock: what these are measured by; None is the clock of the process.
 
     Raises:
-        TypeError: if `size` is no int, or `ttl_s` no number.
-        ValueError: if `size` is less than 1, or `ttl_s` not above 0 and finite.
+        TypeError: if `size` is no int, or `ttl` no time.
+        ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
     """
 
     __slots__ = (
@@ -80,11 +80,11 @@ class ReplayProcessor(HotProcessor[T]):
     )
 
     def __init__(
-        self, size: int | None = None, *, ttl_s: float | None = None, clock: Clock | None = None
+        self, size: int | None = None, *, ttl: Seconds | None = None, clock: Clock | None = None
     ) -> None:
         super().__init__()
         self.size: Final = None if size is None else check_prefetch(size, "size")
-        self._ttl_s = None if ttl_s is None else check_period(ttl_s)
+        self._ttl_s = None if ttl is None else check_period(ttl)
         self._clock = clock or system_clock()
         self._log: tuple[int, list[T | None]] = (0, [])
         """The position of the first entry, and the entries; None for what is forgotten. The list
@@ -93,7 +93,7 @@ class ReplayProcessor(HotProcessor[T]):
         self._first = 0
         """The position of the oldest item that is kept."""
         self._times: deque[float] = deque()
-        """When the items that are kept have come; only with `ttl_s`."""
+        """When the items that are kept have come; only with `ttl`."""
         self._going = 0
         """The items before this position are forgotten, or about to be."""
         # What follows is for a processor with a size, and guarded by the lock.
@@ -288,7 +288,7 @@ class ReplayProcessor(HotProcessor[T]):
     def __repr__(self) -> str:
         parts = [f"size={self.size}"] if self.size is not None else []
         if self._ttl_s is not None:
-            parts.append(f"ttl_s={self._ttl_s:g}")
+            parts.append(f"ttl={self._ttl_s:g}")
         return f"ReplayProcessor({', '.join(parts)})"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, get_args
 
 from flow_core import hooks
-from flow_core.clocks import Clock, check_delay
+from flow_core.clocks import Clock, Seconds, check_delay
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.errors import MissingBackpressureError, late_fusion
 from flow_core.flow import Flow
@@ -44,7 +44,7 @@ def on_backpressure_buffer(
     *,
     overflow: Overflow = "error",
     on_overflow: Callable[[T], object] | None = None,
-    timeout_s: float | None = None,
+    timeout: Seconds | None = None,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
     """Have the items that come when there is no demand wait, up to so many.
@@ -71,31 +71,31 @@ def on_backpressure_buffer(
         overflow: what to do when there is no room: see `Overflow`.
         on_overflow: told of each item that is dropped, for want of room or of time. These go to
             the dropped-items hook, too.
-        timeout_s: how many seconds an item may wait before it is dropped; None for any time.
+        timeout: how long an item may wait before it is dropped; None for any time.
         clock: tells when; that of the process, if not given.
 
     Raises:
         TypeError: if an argument is of the wrong type.
-        ValueError: if `capacity` is less than 1, `overflow` is unknown, or `timeout_s` is not above
+        ValueError: if `capacity` is less than 1, `overflow` is unknown, or `timeout` is not above
             0 and finite.
     """
     room = Room(capacity, overflow, on_overflow)
     detail = room.told()
     telling = checked_clock(clock)
-    if timeout_s is None:
+    if timeout is None:
         return coordinated(
             "on_backpressure_buffer",
             detail,
             lambda flow, downstream, label: Buffer(flow, room, downstream, label),
         )
-    seconds = check_delay(timeout_s)
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"timeout_s is above 0 and finite, not {timeout_s} s")
+    timeout_s = check_delay(timeout)
+    if not 0 < timeout_s < math.inf:
+        raise ValueError(f"timeout is above 0 and finite, not {timeout_s} s")
     return coordinated(
         "on_backpressure_buffer",
-        f"{detail}, timeout_s={timeout_s}",
+        f"{detail}, timeout={timeout_s:g} s",
         lambda flow, downstream, label: TimedBuffer(
-            flow, room, downstream, label, timeout_s=seconds, clock=telling
+            flow, room, downstream, label, timeout_s=timeout_s, clock=telling
         ),
     )
 

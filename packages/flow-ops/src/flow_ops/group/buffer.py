@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from flow_core.clocks import Clock, check_period
+from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.demand import check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -42,8 +42,8 @@ MAX_SIZE = 65_536
 
 
 def buffer_with_time(
-    period_s: float,
-    shift_s: float | None = None,
+    period: Seconds,
+    shift: Seconds | None = None,
     *,
     clock: Clock | None = None,
     max_size: int = MAX_SIZE,
@@ -64,9 +64,9 @@ def buffer_with_time(
     Errors: those of the upstream come at once; buffers that are open or wait are dropped.
 
     Args:
-        period_s: seconds from a buffer's begin to its end.
-        shift_s: seconds from one buffer's begin to the next one's: less than `period_s` makes
-            buffers overlap, more leaves items out; `period_s` by default.
+        period: how long from a buffer's begin to its end.
+        shift: how long from one buffer's begin to the next one's: less than `period` makes
+            buffers overlap, more leaves items out; `period` by default.
         clock: tells the time; that of the process by default.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
@@ -75,12 +75,12 @@ def buffer_with_time(
         TypeError: if a number is of the wrong type, or `clock` is no clock.
         ValueError: if a time is not above 0 and finite, or another number is less than 1.
     """
-    period_s = check_period(period_s)
-    distance = period_s if shift_s is None else check_period(shift_s)
+    period_s = check_period(period)
+    distance = period_s if shift is None else check_period(shift)
     time = checked_clock(clock)
     check_prefetch(max_size, "max_size")
     check_prefetch(max_waiting, "max_waiting")
-    detail = seconds(period_s) if shift_s is None else f"{seconds(period_s)}, {seconds(shift_s)}"
+    detail = seconds(period_s) if shift is None else f"{seconds(period_s)}, {seconds(distance)}"
     return coordinated(
         "buffer_with_time",
         detail,
@@ -100,7 +100,7 @@ def buffer_with_time(
 
 
 def buffer_with_time_or_count(
-    period_s: float,
+    period: Seconds,
     count: int,
     *,
     clock: Clock | None = None,
@@ -123,7 +123,7 @@ def buffer_with_time_or_count(
     Errors: as `buffer_with_time`.
 
     Args:
-        period_s: seconds from a buffer's begin to its end.
+        period: how long from a buffer's begin to its end.
         count: items in a buffer, at most.
         clock: tells the time; that of the process by default.
         max_waiting: how many buffers may wait for demand.
@@ -132,7 +132,7 @@ def buffer_with_time_or_count(
         TypeError: if a number is of the wrong type, or `clock` is no clock.
         ValueError: if the time is not above 0 and finite, or another number is less than 1.
     """
-    period_s = check_period(period_s)
+    period_s = check_period(period)
     check_prefetch(count, "count")
     time = checked_clock(clock)
     check_prefetch(max_waiting, "max_waiting")

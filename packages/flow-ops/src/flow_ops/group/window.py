@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from flow_core.clocks import Clock, check_period
+from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -94,8 +94,8 @@ def window_with_count(
 
 
 def window_with_time(
-    period_s: float,
-    shift_s: float | None = None,
+    period: Seconds,
+    shift: Seconds | None = None,
     *,
     clock: Clock | None = None,
     prefetch: int = DEFAULT_PREFETCH,
@@ -116,9 +116,9 @@ def window_with_time(
     `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
 
     Args:
-        period_s: seconds from a window's begin to its end.
-        shift_s: seconds from one window's begin to the next one's: less than `period_s` makes
-            windows overlap, more leaves items out; `period_s` by default.
+        period: how long from a window's begin to its end.
+        shift: how long from one window's begin to the next one's: less than `period` makes
+            windows overlap, more leaves items out; `period` by default.
         clock: tells the time; that of the process by default.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
@@ -127,12 +127,12 @@ def window_with_time(
         TypeError: if a number is of the wrong type, or `clock` is no clock.
         ValueError: if a time is not above 0 and finite, or another number is less than 1.
     """
-    period_s = check_period(period_s)
-    distance = period_s if shift_s is None else check_period(shift_s)
+    period_s = check_period(period)
+    distance = period_s if shift is None else check_period(shift)
     time = checked_clock(clock)
     check_prefetch(prefetch)
     check_prefetch(max_waiting, "max_waiting")
-    detail = seconds(period_s) if shift_s is None else f"{seconds(period_s)}, {seconds(shift_s)}"
+    detail = seconds(period_s) if shift is None else f"{seconds(period_s)}, {seconds(distance)}"
     return coordinated(
         "window_with_time",
         detail,
@@ -152,7 +152,7 @@ def window_with_time(
 
 
 def window_with_time_or_count(
-    period_s: float,
+    period: Seconds,
     count: int,
     *,
     clock: Clock | None = None,
@@ -177,7 +177,7 @@ def window_with_time_or_count(
     Errors: as `window_with_time`.
 
     Args:
-        period_s: seconds from a window's begin to its end.
+        period: how long from a window's begin to its end.
         count: items in a window, at most.
         clock: tells the time; that of the process by default.
         prefetch: items to request ahead, and the most that wait in all windows together.
@@ -187,7 +187,7 @@ def window_with_time_or_count(
         TypeError: if a number is of the wrong type, or `clock` is no clock.
         ValueError: if the time is not above 0 and finite, or another number is less than 1.
     """
-    period_s = check_period(period_s)
+    period_s = check_period(period)
     check_prefetch(count, "count")
     time = checked_clock(clock)
     check_prefetch(prefetch)

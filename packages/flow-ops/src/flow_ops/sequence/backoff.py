@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import final
 
-from flow_core.clocks import Clock
+from flow_core.clocks import Clock, Seconds, in_seconds
 from flow_core.errors import FlowError
 from flow_core.stages.recovery import ErrorFilter, error_filter
 
@@ -33,14 +33,14 @@ class Backoff:
     """Waits longer after each failure, and not always the same: for `retry_when`.
 
     >>> from random import Random
-    >>> backoff = Backoff(0.1, max_s=1.0, jitter=0)
+    >>> backoff = Backoff(0.1, max=1.0, jitter=0)
     >>> [backoff.delay_s(retries, Random()) for retries in range(5)]
     [0.1, 0.2, 0.4, 0.8, 1.0]
 
     Args:
-        first_s: seconds before the first retry; never is the time shorter.
+        first: how long before the first retry; never is the time shorter.
         factor: by what the time grows with each retry; 1 for a fixed time.
-        max_s: seconds that are never exceeded.
+        max: a time that is never exceeded.
         jitter: which part of the time is left to chance, from 0 to 1: with 0.5, a time of 2 s is
             anything from 1 s to 3 s. So those who failed together do not come back together.
         max_attempts: how many retries there are at most; None for any number. What fails then
@@ -53,13 +53,13 @@ class Backoff:
 
     Raises:
         TypeError: if one of these is not of its type.
-        ValueError: if `first_s` is negative, `factor` is less than 1, `max_s` less than `first_s`,
+        ValueError: if `first` is negative, `factor` is less than 1, `max` less than `first`,
             `jitter` not in [0, 1], or `max_attempts` negative.
     """
 
-    first_s: float
+    first: Seconds
     factor: float = 2.0
-    max_s: float = math.inf
+    max: Seconds = math.inf
     jitter: float = 0.5
     max_attempts: int | None = None
     when: ErrorFilter = Exception
@@ -68,7 +68,8 @@ class Backoff:
     clock: Clock | None = None
 
     def __post_init__(self) -> None:
-        for name in ("first_s", "factor", "max_s", "jitter"):
+        first_s, max_s = self._times()
+        for name in ("factor", "jitter"):
             value: object = getattr(self, name)
             if not isinstance(value, (int, float)) or isinstance(value, bool):
                 raise TypeError(f"Backoff({name}=) takes a number, not {value!r}")
@@ -80,12 +81,12 @@ class Backoff:
         if clock is not None and not callable(getattr(clock, "schedule", None)):
             raise TypeError(f"Backoff(clock=) takes a Clock or None, not {clock!r}")
         error_filter("Backoff", self.when)
-        if not 0 <= self.first_s < math.inf:
-            raise ValueError(f"Backoff(first_s=) takes at least 0 s, not {self.first_s} s")
+        if not 0 <= first_s < math.inf:
+            raise ValueError(f"Backoff(first=) takes at least 0 s, not {first_s} s")
         if not 1 <= self.factor < math.inf:
             raise ValueError(f"Backoff(factor=) takes at least 1, not {self.factor}")
-        if not self.max_s >= self.first_s:
-            raise ValueError(f"Backoff(max_s=) takes at least first_s, not {self.max_s} s")
+        if not max_s >= first_s:
+            raise ValueError(f"Backoff(max=) takes at least first, not {max_s} s")
         if not 0 <= self.jitter <= 1:
             raise ValueError(f"Backoff(jitter=) takes 0 to 1, not {self.jitter}")
         if self.max_attempts is not None and self.max_attempts < 0:
@@ -98,12 +99,16 @@ class Backoff:
             retries: how many there were already.
             random: where chance comes from.
         """
+        first_s, max_s = self._times()
         try:
-            delay = min(self.first_s * float(self.factor) ** retries, self.max_s)
+            delay = min(first_s * float(self.factor) ** retries, max_s)
         except OverflowError:
-            delay = self.max_s if self.first_s else 0.0  # nothing does not grow
+            delay = max_s if first_s else 0.0  # nothing does not grow
         if not self.jitter or math.isinf(delay):
             return delay
         spread = delay * self.jitter
-        lowest, highest = max(self.first_s, delay - spread), min(self.max_s, delay + spread)
+        lowest, highest = max(first_s, delay - spread), min(max_s, delay + spread)
         return lowest + (highest - lowest) * random.random()
+
+    def _times(self) -> tuple[float, float]:
+        return in_seconds(self.first, "Backoff(first=)"), in_seconds(self.max, "Backoff(max=)")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock, check_delay, system_clock
+from flow_core.clocks import Clock, Seconds, in_seconds, system_clock
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.protocols import EMPTY, CoreSubscriber, Disposable, Empty
@@ -48,16 +48,17 @@ def checked_clock(clock: Clock | None) -> Clock:
     return clock
 
 
-def checked_delay(delay_s: float, name: str) -> float:
-    """`delay_s`, if it is a number of seconds of at least 0.
+def checked_delay(delay: Seconds, name: str) -> float:
+    """`delay` in seconds, if it is at least 0.
 
     Raises:
-        TypeError: if it is no number.
+        TypeError: if it is neither a number of seconds nor a timedelta.
         ValueError: if it is NaN or less than 0.
     """
-    if check_delay(delay_s) > delay_s:
-        raise ValueError(f"{name} is a number of seconds, at least 0, not {delay_s}")
-    return float(delay_s)
+    delay_s = in_seconds(delay, name)
+    if not delay_s >= 0:
+        raise ValueError(f"{name} is a number of seconds, at least 0, not {delay_s:g}")
+    return delay_s
 
 
 def seconds(value: float) -> str:

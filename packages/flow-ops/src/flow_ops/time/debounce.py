@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
-from flow_core.clocks import Clock
+from flow_core.clocks import Clock, Seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 def debounce(
-    quiet: float | Callable[[T], Flow[object]],
+    quiet: Seconds | Callable[[T], Flow[object]],
     *,
     clock: Clock | None = None,
 ) -> Operator[T, Flow[T]]:
@@ -41,12 +41,12 @@ def debounce(
     waits.
 
     Args:
-        quiet: seconds, at least 0; or a function that makes a flow of an item: the item is due when
+        quiet: how long, at least 0; or a function that makes a flow of an item, which is due when
             that gives its first item, or completes.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `quiet` is neither a number nor a function, or `clock` no clock.
+        TypeError: if `quiet` is neither a time nor a function, or `clock` no clock.
         ValueError: if it is less than 0, or NaN.
     """
     telling = checked_clock(clock)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock
+from flow_core.clocks import Clock, Seconds
 from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -25,9 +26,9 @@ T = TypeVar("T")
 
 
 def delay(
-    delay_s: float, *, delay_error: bool = False, clock: Clock | None = None
+    delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """Everything `delay_s` later.
+    """Everything a while later.
 
     >>> import flow_core as flow
     >>> from flow_ops import delay
@@ -35,21 +36,21 @@ def delay(
     [0, 1, 2]
 
     Demand: passed on; items on their way count against it. So not more wait here than were
-    requested; if everything is, that is what the upstream sends within `delay_s`.
+    requested; if everything is, that is what the upstream sends within `delay`.
     Thread: the clock's. Fusion: none.
     Errors: those of the upstream, at once: they overtake the items on their way, unless
     `delay_error`. RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay_s: seconds, at least 0, from when an item comes to when it goes.
+        delay: how long, at least 0, from when an item comes to when it goes.
         delay_error: whether the upstream's error comes later, too, after the items before it.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `delay_s` is no number, or `clock` no clock.
-        ValueError: if `delay_s` is less than 0, or NaN.
+        TypeError: if `delay` is no time, or `clock` no clock.
+        ValueError: if `delay` is less than 0, or NaN.
     """
-    later_s = checked_delay(delay_s, "the delay")
+    later_s = checked_delay(delay, "the delay")
     waiting = checked_clock(clock)
     return coordinated(
         "delay",
@@ -60,8 +61,8 @@ def delay(
     )
 
 
-def delay_elements(delay_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Each item `delay_s` after the one before it was given, or after it came, if that is later.
+def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Each item a while after the one before it was given, or after it came, if that is later.
 
     >>> import flow_core as flow
     >>> from flow_ops import delay_elements
@@ -77,14 +78,15 @@ def delay_elements(delay_s: float, *, clock: Clock | None = None) -> Operator[T,
     takes no task.
 
     Args:
-        delay_s: seconds between two items, at least 0; also before the first one.
+        delay: how long between two items, at least 0; also before the first one.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `delay_s` is no number, or `clock` no clock.
-        ValueError: if `delay_s` is less than 0, or NaN.
+        TypeError: if `delay` is no time, or `clock` no clock.
+        ValueError: if `delay` is less than 0, or NaN.
     """
-    pause = timer(checked_delay(delay_s, "the delay"), clock=checked_clock(clock))
+    pause_s = checked_delay(delay, "the delay")
+    pause = timer(pause_s, clock=checked_clock(clock))
 
     def later(item: T) -> Flow[T]:
         return pause.map(lambda _: item)
@@ -92,11 +94,11 @@ def delay_elements(delay_s: float, *, clock: Clock | None = None) -> Operator[T,
     def apply(flow: Flow[T]) -> Flow[T]:
         return flow.pipe(concat_map(later, prefetch=1))
 
-    return Operator("delay_elements", apply, seconds(delay_s))
+    return Operator("delay_elements", apply, seconds(pause_s))
 
 
 def delay_subscription(
-    delay: float | Publisher[object], *, clock: Clock | None = None
+    delay: Seconds | Publisher[object], *, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
     """Subscribe to the upstream later: after a while, or when another flow says so.
 
@@ -112,15 +114,15 @@ def delay_subscription(
     Errors: those of both flows. RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay: seconds, at least 0; or a flow whose first item or completion is the moment.
+        delay: how long, at least 0; or a flow whose first item or completion is the moment.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `delay` is neither a number nor a flow, or `clock` no clock.
+        TypeError: if `delay` is neither a time nor a flow, or `clock` no clock.
         ValueError: if it is less than 0, or NaN.
     """
     waiting = checked_clock(clock)
-    if isinstance(delay, (int, float)):
+    if isinstance(delay, (int, float, timedelta)):
         delay_s = checked_delay(delay, "the delay")
         return coordinated(
             "delay_subscription",
@@ -130,7 +132,7 @@ def delay_subscription(
             ),
         )
     if not hasattr(delay, "subscribe"):
-        raise TypeError(f"delay_subscription() takes seconds or a flow, not {delay!r}")
+        raise TypeError(f"delay_subscription() takes a time or a flow, not {delay!r}")
     return coordinated(
         "delay_subscription",
         describe(delay),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, final
 
-from flow_core.clocks import Clock, check_period
+from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable
@@ -18,13 +18,13 @@ Overflow = Literal["error", "drop", "buffer"]
 
 
 def interval(
-    period_s: float,
+    period: Seconds,
     *,
-    initial_delay_s: float | None = None,
+    initial_delay: Seconds | None = None,
     overflow: Overflow = "error",
     clock: Clock | None = None,
 ) -> Flow[int]:
-    """0, 1, 2 and so on, one each `period_s`, without end.
+    """0, 1, 2 and so on, one in each period, without end.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
@@ -39,8 +39,8 @@ def interval(
     no task.
 
     Args:
-        period_s: seconds between two numbers, above 0. There is no drift.
-        initial_delay_s: seconds before the first one; as long as `period_s` if None.
+        period: how long between two numbers, above 0. There is no drift.
+        initial_delay: how long before the first one; as long as `period` if None.
         overflow: what happens to a number that nobody has requested when its time comes.
             ``"error"`` fails the flow; ``"drop"`` leaves the number out, and the next one is still
             the count of periods; ``"buffer"`` makes up for it when there is demand (it takes no
@@ -48,24 +48,24 @@ def interval(
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if a time is no number, or `clock` no clock.
+        TypeError: if a time is none, or `clock` no clock.
         ValueError: if the period is not above 0 and finite, the delay less than 0, or `overflow`
             something else.
     """
-    period = check_period(period_s)
-    initial = period if initial_delay_s is None else checked_delay(initial_delay_s, "the delay")
+    period_s = check_period(period)
+    initial_s = period_s if initial_delay is None else checked_delay(initial_delay, "the delay")
     if overflow not in ("error", "drop", "buffer"):
         raise ValueError(f'overflow= takes "error", "drop" or "buffer", not {overflow!r}')
     ticking = checked_clock(clock)
     return coordinated_source(
         "interval",
-        seconds(period),
+        seconds(period_s),
         lambda downstream, label: Interval(
             downstream,
             label,
             clock=ticking,
-            initial_s=initial,
-            period_s=period,
+            initial_s=initial_s,
+            period_s=period_s,
             overflow=overflow,
         ),
     )
@@ -74,36 +74,36 @@ def interval(
 def interval_range(
     start: int,
     count: int,
-    period_s: float,
+    period: Seconds,
     *,
-    initial_delay_s: float | None = None,
+    initial_delay: Seconds | None = None,
     overflow: Overflow = "error",
     clock: Clock | None = None,
 ) -> Flow[int]:
-    """`count` ints from `start` on, one each `period_s`; completes with the last.
+    """`count` ints from `start` on, one in each period; completes with the last.
 
     It is `interval` with `take` and `map` behind it: see there.
 
     Args:
         start: the first int.
         count: how many, at least 0.
-        period_s: seconds between two of them, above 0.
-        initial_delay_s: seconds before the first one; as long as `period_s` if None.
+        period: how long between two of them, above 0.
+        initial_delay: how long before the first one; as long as `period` if None.
         overflow: see `interval`. With ``"drop"`` the ints still are `count`, with gaps.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if a number is none, or `clock` no clock.
+        TypeError: if a number or a time is none, or `clock` no clock.
         ValueError: as `interval`, or if `count` is less than 0.
     """
     if not isinstance(start, int):
         raise TypeError(f"interval_range() starts with an int, not {start!r}")
-    ticks = interval(period_s, initial_delay_s=initial_delay_s, overflow=overflow, clock=clock)
+    ticks = interval(period, initial_delay=initial_delay, overflow=overflow, clock=clock)
     return ticks.take(count).map(lambda n: start + n)
 
 
-def timer(delay_s: float, *, clock: Clock | None = None) -> Flow[int]:
-    """0, after `delay_s`.
+def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
+    """0, after a while.
 
     >>> list(timer(0.001))
     [0]
@@ -113,19 +113,19 @@ def timer(delay_s: float, *, clock: Clock | None = None) -> Flow[int]:
     Errors: RejectedExecutionError if the clock takes no task.
 
     Args:
-        delay_s: seconds, at least 0; infinity is never.
+        delay: how long, at least 0; infinity is never.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `delay_s` is no number, or `clock` no clock.
-        ValueError: if `delay_s` is less than 0, or NaN.
+        TypeError: if `delay` is no time, or `clock` no clock.
+        ValueError: if `delay` is less than 0, or NaN.
     """
-    delay = checked_delay(delay_s, "the delay")
+    delay_s = checked_delay(delay, "the delay")
     waiting = checked_clock(clock)
     return coordinated_source(
         "timer",
-        seconds(delay),
-        lambda downstream, label: Timer(downstream, label, waiting, delay),
+        seconds(delay_s),
+        lambda downstream, label: Timer(downstream, label, waiting, delay_s),
     )
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TypeVar, final
 
 from flow_core import defer, hooks
-from flow_core.clocks import Clock
+from flow_core.clocks import Clock, Seconds
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -29,7 +29,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-def take_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items of the first while; then it completes.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
@@ -47,14 +47,15 @@ def take_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator
     Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
     Args:
-        duration_s: seconds from the subscription on, at least 0.
+        duration: how long, from the subscription on, at least 0.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `duration_s` is no number, or `clock` no clock.
-        ValueError: if `duration_s` is less than 0, or NaN.
+        TypeError: if `duration` is no time, or `clock` no clock.
+        ValueError: if `duration` is less than 0, or NaN.
     """
-    end = timer(checked_delay(duration_s, "the duration"), clock=checked_clock(clock))
+    duration_s = checked_delay(duration, "the duration")
+    end = timer(duration_s, clock=checked_clock(clock))
     return coordinated(
         "take_with_time",
         seconds(duration_s),
@@ -62,7 +63,7 @@ def take_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator
     )
 
 
-def skip_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items after the first while; those before are dropped.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
@@ -80,14 +81,15 @@ def skip_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator
     Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
 
     Args:
-        duration_s: seconds from the subscription on, at least 0.
+        duration: how long, from the subscription on, at least 0.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `duration_s` is no number, or `clock` no clock.
-        ValueError: if `duration_s` is less than 0, or NaN.
+        TypeError: if `duration` is no time, or `clock` no clock.
+        ValueError: if `duration` is less than 0, or NaN.
     """
-    start = timer(checked_delay(duration_s, "the duration"), clock=checked_clock(clock))
+    duration_s = checked_delay(duration, "the duration")
+    start = timer(duration_s, clock=checked_clock(clock))
     return coordinated(
         "skip_with_time",
         seconds(duration_s),
@@ -95,18 +97,18 @@ def skip_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator
     )
 
 
-def take_until_with_time(time_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items until the clock shows a time; then it completes. See `take_with_time`.
 
     Args:
-        time_s: a time of the clock, as its `now` gives it. What has passed already is at once.
+        time: seconds of the clock, as its `now` gives them. What has passed already is at once.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `time_s` is no number, or `clock` no clock.
-        ValueError: if `time_s` is less than 0, or NaN.
+        TypeError: if `time` is no number, or `clock` no clock.
+        ValueError: if `time` is less than 0, or NaN.
     """
-    end_s = checked_delay(time_s, "the time")
+    end_s = checked_delay(time, "the time")
     end = _at(end_s, checked_clock(clock))
     return coordinated(
         "take_until_with_time",
@@ -115,18 +117,18 @@ def take_until_with_time(time_s: float, *, clock: Clock | None = None) -> Operat
     )
 
 
-def skip_until_with_time(time_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
 
     Args:
-        time_s: a time of the clock, as its `now` gives it. What has passed already is at once.
+        time: seconds of the clock, as its `now` gives them. What has passed already is at once.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `time_s` is no number, or `clock` no clock.
-        ValueError: if `time_s` is less than 0, or NaN.
+        TypeError: if `time` is no number, or `clock` no clock.
+        ValueError: if `time` is less than 0, or NaN.
     """
-    start_s = checked_delay(time_s, "the time")
+    start_s = checked_delay(time, "the time")
     start = _at(start_s, checked_clock(clock))
     return coordinated(
         "skip_until_with_time",
@@ -141,7 +143,7 @@ def _at(time_s: float, clock: Clock) -> Flow[int]:
 
 
 def take_last_with_time(
-    duration_s: float, *, max_items: int | None = None, clock: Clock | None = None
+    duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
     """The items of the last while before the end.
 
@@ -158,29 +160,29 @@ def take_last_with_time(
     Errors: those of the upstream; the items are dropped.
 
     Args:
-        duration_s: seconds before the completion of the upstream, at least 0.
+        duration: how long before the completion of the upstream, at least 0.
         max_items: the most items that are kept; older ones are left out. If None, as many are kept
             as come in that time.
         clock: tells the time; that of the process if None.
 
     Raises:
         TypeError: if an argument is of a wrong type.
-        ValueError: if `duration_s` is less than 0, or NaN, or `max_items` less than 1.
+        ValueError: if `duration` is less than 0, or NaN, or `max_items` less than 1.
     """
-    duration = checked_delay(duration_s, "the duration")
+    duration_s = checked_delay(duration, "the duration")
     telling = checked_clock(clock)
     if max_items is not None:
         check_prefetch(max_items, "max_items")
     return coordinated(
         "take_last_with_time",
-        seconds(duration) + ("" if max_items is None else f", max_items={max_items}"),
+        seconds(duration_s) + ("" if max_items is None else f", max_items={max_items}"),
         lambda flow, downstream, label: TakeLast(
-            flow, downstream, label, duration_s=duration, max_items=max_items, clock=telling
+            flow, downstream, label, duration_s=duration_s, max_items=max_items, clock=telling
         ),
     )
 
 
-def skip_last_with_time(duration_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """All items but those of the last while before the end.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
@@ -191,28 +193,28 @@ def skip_last_with_time(duration_s: float, *, clock: Clock | None = None) -> Ope
     >>> seen.items
     [0, 1, 2]
 
-    An item is given when another one, a request or the end comes `duration_s` after it.
+    An item is given when another one, a request or the end comes `duration` after it.
 
     Demand: passed on; while there is demand, an item that has to wait is requested again. So items
-    of the last `duration_s` wait here, and those that were requested. Thread: that of the upstream,
+    of the last `duration` wait here, and those that were requested. Thread: that of the upstream,
     or that which requests. Fusion: none.
     Errors: those of the upstream, at once; items that wait are dropped.
 
     Args:
-        duration_s: seconds before the completion of the upstream, at least 0.
+        duration: how long before the completion of the upstream, at least 0.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `duration_s` is no number, or `clock` no clock.
-        ValueError: if `duration_s` is less than 0, or NaN.
+        TypeError: if `duration` is no time, or `clock` no clock.
+        ValueError: if `duration` is less than 0, or NaN.
     """
-    duration = checked_delay(duration_s, "the duration")
+    duration_s = checked_delay(duration, "the duration")
     telling = checked_clock(clock)
     return coordinated(
         "skip_last_with_time",
-        seconds(duration),
+        seconds(duration_s),
         lambda flow, downstream, label: SkipLast(
-            flow, downstream, label, duration_s=duration, clock=telling
+            flow, downstream, label, duration_s=duration_s, clock=telling
         ),
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TypeVar, final
 
-from flow_core.clocks import Clock, check_period
+from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 def sample(
-    sampler: float | Publisher[object],
+    sampler: Seconds | Publisher[object],
     *,
     emit_last: bool = False,
     clock: Clock | None = None,
@@ -44,17 +45,17 @@ def sample(
     Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
 
     Args:
-        sampler: seconds between samples, above 0; or a flow: each of its items takes a sample, and
+        sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
             its end is the end of the flow.
         emit_last: whether the end takes a sample, too.
         clock: tells the time, if `sampler` is a period; that of the process if None.
 
     Raises:
-        TypeError: if `sampler` is neither a number nor a flow, or `clock` no clock.
+        TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
         ValueError: if the period is not above 0 and finite.
     """
     telling = checked_clock(clock)
-    if isinstance(sampler, (int, float)):
+    if isinstance(sampler, (int, float, timedelta)):
         period = check_period(sampler)
         return coordinated(
             "sample",
@@ -64,7 +65,7 @@ def sample(
             ),
         )
     if not hasattr(sampler, "subscribe"):
-        raise TypeError(f"sample() takes a number of seconds or a flow, not {sampler!r}")
+        raise TypeError(f"sample() takes a time or a flow, not {sampler!r}")
     return coordinated(
         "sample",
         describe(sampler),

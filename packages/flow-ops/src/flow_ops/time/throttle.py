@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar, final
 
-from flow_core.clocks import Clock, check_period
+from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.operators import stage
@@ -18,8 +18,8 @@ __all__ = ["throttle_first", "throttle_latest"]
 T = TypeVar("T")
 
 
-def throttle_first(period_s: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """An item, and then none for `period_s`; what comes meanwhile is left out.
+def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """An item, and then none for a period; what comes meanwhile is left out.
 
     >>> import flow_core as flow
     >>> from flow_ops import throttle_first
@@ -33,14 +33,14 @@ def throttle_first(period_s: float, *, clock: Clock | None = None) -> Operator[T
     Errors: those of the upstream.
 
     Args:
-        period_s: seconds from an item that is given to the next one that may be, above 0.
+        period: how long from an item that is given to the next one that may be, above 0.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `period_s` is no number, or `clock` no clock.
-        ValueError: if `period_s` is not above 0 and finite.
+        TypeError: if `period` is no time, or `clock` no clock.
+        ValueError: if `period` is not above 0 and finite.
     """
-    return stage(Stage(_THROTTLE_FIRST, check_period(period_s), checked_clock(clock).now))
+    return stage(Stage(_THROTTLE_FIRST, check_period(period), checked_clock(clock).now))
 
 
 _THROTTLE_FIRST: Final = Template(
@@ -58,7 +58,7 @@ _THROTTLE_FIRST: Final = Template(
 
 
 def throttle_latest(
-    period_s: float, *, emit_last: bool = False, clock: Clock | None = None
+    period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
     """An item at once, and then the newest of each period, if there was one.
 
@@ -77,21 +77,21 @@ def throttle_latest(
     Errors: those of the upstream, at once: they overtake an item that waits.
 
     Args:
-        period_s: seconds between two items, above 0.
+        period: how long between two items, above 0.
         emit_last: whether the newest item of a period comes with the end, if that is earlier.
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `period_s` is no number, or `clock` no clock.
-        ValueError: if `period_s` is not above 0 and finite.
+        TypeError: if `period` is no time, or `clock` no clock.
+        ValueError: if `period` is not above 0 and finite.
     """
-    period = check_period(period_s)
+    period_s = check_period(period)
     telling = checked_clock(clock)
     return coordinated(
         "throttle_latest",
-        seconds(period),
+        seconds(period_s),
         lambda flow, downstream, label: ThrottleLatest(
-            flow, downstream, label, period_s=period, clock=telling, emit_last=emit_last
+            flow, downstream, label, period_s=period_s, clock=telling, emit_last=emit_last
         ),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock
+from flow_core.clocks import Clock, Seconds
 from flow_core.demand import UNBOUNDED, add_demand
 from flow_core.errors import FlowTimeoutError, none_given
 from flow_core.flow import Flow
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 def timeout(
-    item_s: float | None = None,
+    item: Seconds | None = None,
     *,
-    first_s: float | None = None,
+    first: Seconds | None = None,
     selector: Callable[[T], Flow[object]] | None = None,
     fallback: Publisher[T] | None = None,
     clock: Clock | None = None,
@@ -49,9 +49,9 @@ def timeout(
     Source: checklist O34.
 
     Args:
-        item_s: seconds from the subscription to the first item, and from each one to the next, at
+        item: how long from the subscription to the first item, and from each one to the next, at
             least 0. None if only the first item has a time limit, or if `selector` says.
-        first_s: seconds to the first item, if they are others.
+        first: how long to the first item, if that is another time.
         selector: makes a flow of an item; if that gives an item or completes before the next item
             comes, that is too late.
         fallback: goes on in place of the flow that is late; it has no time limit. If None, the flow
@@ -63,24 +63,24 @@ def timeout(
         there is no `fallback`.
 
     Raises:
-        TypeError: if there is no limit at all, or both `item_s` and `selector`; if a time is no
-            number, `selector` no function, `fallback` no flow, `clock` no clock.
+        TypeError: if there is no limit at all, or both `item` and `selector`; if a time is none,
+            `selector` no function, `fallback` no flow, `clock` no clock.
         ValueError: if a time is less than 0, or NaN.
     """
-    if item_s is not None and selector is not None:
-        raise TypeError("timeout() takes item_s or selector=, not both; first_s= goes with each")
-    if item_s is None and selector is None and first_s is None:
-        raise TypeError("timeout() takes item_s, first_s= or selector=")
+    if item is not None and selector is not None:
+        raise TypeError("timeout() takes item or selector=, not both; first= goes with each")
+    if item is None and selector is None and first is None:
+        raise TypeError("timeout() takes item, first= or selector=")
     if selector is not None and not callable(selector):
         raise TypeError(f"selector= takes a function from an item to a flow, not {selector!r}")
     if fallback is not None and not hasattr(fallback, "subscribe"):
         raise TypeError(f"fallback= takes a flow, not {fallback!r}")
     telling = checked_clock(clock)
-    between_s = None if item_s is None else checked_delay(item_s, "item_s")
-    before_s = between_s if first_s is None else checked_delay(first_s, "first_s")
+    between_s = None if item is None else checked_delay(item, "item")
+    before_s = between_s if first is None else checked_delay(first, "first")
     detail = [
         *([] if between_s is None else [seconds(between_s)]),
-        *([] if first_s is None else [f"first_s={seconds(first_s)}"]),
+        *([] if first is None or before_s is None else [f"first={seconds(before_s)}"]),
         *([] if selector is None else [f"selector={describe(selector)}"]),
         *([] if fallback is None else [f"fallback={describe(fallback)}"]),
     ]
