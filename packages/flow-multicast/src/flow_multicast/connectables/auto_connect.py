@@ -113,7 +113,7 @@ class AutoConnected(Publisher[T]):
 
     def connect(self) -> None:
         """Connect, and remember that run."""
-        self._connectable.run(self._connected)
+        self._connectable.connect_until_begun(self._connected)
 
     def _last(self) -> Disposable | None:
         return self._connection

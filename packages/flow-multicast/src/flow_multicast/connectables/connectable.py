@@ -133,7 +133,7 @@ class Connectable(Publisher[T], Generic[T]):
         """
 
     @final
-    def run(self, callback: Callable[[Disposable], object]) -> None:
+    def connect_until_begun(self, callback: Callable[[Disposable], object]) -> None:
         """Connect for those who wait; again, if another one has disposed of that before it began.
 
         Args:

@@ -188,7 +188,7 @@ class RefCounted(Publisher[T]):
         tries: _Counted[T] | None = counted
         while tries is not None:
             try:
-                self._connectable.run(connected)
+                self._connectable.connect_until_begun(connected)
                 return
             except BaseException as error:
                 failed, tries = tries, self._next(connection, tries)
