@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flow_core import hooks
 from flow_core.protocols import CoreSubscriber
-from flow_core.stages.template import line_of
+from flow_core.stages.template import line_of, outside
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
 
-__all__ = ["assembled", "assembly_trace", "subscribed"]
+__all__ = ["assembled", "assembly_trace", "labelled", "subscribed"]
 
 T = TypeVar("T")
 
@@ -52,6 +53,12 @@ def subscribed(subscriber: CoreSubscriber[T]) -> CoreSubscriber[T]:
     if not isinstance(made, CoreSubscriber):
         raise TypeError(f"an on_subscribe hook must return a CoreSubscriber, not {made!r}")
     return made
+
+
+def labelled(name: str, detail: str) -> str:
+    """The operator ``name(detail)`` and the line of the user's code that makes it, for messages."""
+    frame = outside(sys._getframe(1))
+    return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def assembly_trace(flow: Flow[Any]) -> str:  # Any: whatever its items are

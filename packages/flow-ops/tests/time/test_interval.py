@@ -187,3 +187,12 @@ def test_wrong_arguments_are_refused_at_once(make, error):
 def test_says_what_it_is():
     assert repr(interval(0.5)).startswith("interval(0.5 s), assembled at ")
     assert "test_interval.py" in repr(timer(3))
+
+
+def test_stages_within_an_operator_say_where_the_user_has_put_it() -> None:
+    made = interval_range(0, 3, 1)
+
+    assert [stage.name for stage in made.stages] == ["take", "map"]
+    for stage in made.stages:
+        assert stage.assembled_at is not None
+        assert "test_interval.py:" in stage.assembled_at

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import CO_COROUTINE
 from keyword import iskeyword
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from flow_core.errors import FlowError
@@ -46,6 +46,9 @@ UNSET: Final = _Unset()
 
 Site: TypeAlias = tuple[CodeType, int] | tuple[str, int]
 """A place in the user's code: an instruction, or (once it was pickled) a file and a line."""
+
+_OTHERS: Final = ("flow_ops.", "flow_multicast.", "flow_rxcompat.", "flow_spark.")
+"""How the modules of the packages beside this one begin: they are no user's code, either."""
 
 Helper: TypeAlias = Callable[..., object]
 """A function or class of the template's author that the texts call by its name."""
@@ -298,9 +301,18 @@ def user_site() -> Site:
     except ValueError:
         # By `Flow` itself at the top of a script, or by a method that is all that a thread runs.
         frame = sys._getframe(2)
-    while frame.f_globals.get("__name__", "")[:10] == "flow_core." and frame.f_back:
-        frame = frame.f_back
+    frame = outside(frame)
     return frame.f_code, frame.f_lasti
+
+
+def outside(frame: FrameType) -> FrameType:
+    """The frame itself, or the nearest one that has called it and is not of this library."""
+    while (back := frame.f_back) is not None:
+        name: str = frame.f_globals.get("__name__", "")
+        if name[:10] != "flow_core." and not name.startswith(_OTHERS):
+            break
+        frame = back
+    return frame
 
 
 def line_of(site: Site | None) -> str | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, get_origin, overload
+from typing import Any, TypeVar, get_origin, overload
 
 from flow_core import Flow, Operator
+from flow_core.assembly import labelled
 from flow_core.clocks import Clock, Seconds, check_delay
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.protocols import Processor, Publisher
@@ -16,20 +16,10 @@ from flow_multicast.connectables.multicast import MulticastConnectable
 from flow_multicast.connectables.selecting import Selected
 from flow_multicast.processors import BehaviorProcessor, MulticastProcessor, ReplayProcessor
 
-__all__ = ["cache", "labelled", "multicast", "publish", "publish_value", "replay", "share"]
+__all__ = ["cache", "multicast", "publish", "publish_value", "replay", "share"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-_LIBRARY: Final = ("flow_multicast.", "flow_core.")
-
-
-def labelled(name: str, detail: str) -> str:
-    """An operator and the line of the user's code that makes it, for messages."""
-    frame = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith(_LIBRARY) and frame.f_back:
-        frame = frame.f_back
-    return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def multicast(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar, cast, final, overload
 
 from flow_core import hooks
+from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import NoneItemError
 from flow_core.flow import Flow, check_order
@@ -17,15 +18,7 @@ from flow_core.sources import empty
 from flow_core.stages import Program
 from flow_core.stages.compiler import close_iterator, exhausted
 from flow_ops.combine._sources import check_function, check_sources, described, take_errors
-from flow_ops.coordination import (
-    BufferedInput,
-    Coordinated,
-    Coordinator,
-    Input,
-    blamed,
-    combined,
-    labelled,
-)
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, blamed, combined
 from flow_ops.transform._inner import inline_source
 
 __all__ = ["zip", "zip_with"]

@@ -4,7 +4,6 @@ from flow_ops.coordination.assembly import (
     Coordinated,
     coordinated,
     coordinated_source,
-    labelled,
 )
 from flow_ops.coordination.buffered import BufferedInput
 from flow_ops.coordination.coordinator import Coordinator, Input, Listener
@@ -27,7 +26,6 @@ __all__ = [
     "coordinated",
     "coordinated_source",
     "itself",
-    "labelled",
     "no_stop",
     "overflow",
 ]

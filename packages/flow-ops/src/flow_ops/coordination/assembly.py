@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TypeVar, final
 
+from flow_core.assembly import labelled
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination.coordinator import Coordinator
 
-__all__ = ["Coordinated", "coordinated", "coordinated_source", "labelled"]
+__all__ = ["Coordinated", "coordinated", "coordinated_source"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,14 +46,6 @@ class Coordinated(Publisher[R]):
 
     def __repr__(self) -> str:
         return self._label
-
-
-def labelled(name: str, detail: str) -> str:
-    """The operator ``name(detail)`` and the line of the user's code that makes it, for messages."""
-    frame = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith("flow_ops.") and frame.f_back:
-        frame = frame.f_back
-    return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def coordinated(

@@ -8,6 +8,7 @@ from concurrent.futures import Executor as Pool
 from heapq import merge as merge_sorted
 from typing import Any, Generic, TypeVar, final, overload
 
+from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.executors import Executor
 from flow_core.flow import Flow
@@ -16,7 +17,7 @@ from flow_core.protocols import Publisher, Subscriber
 from flow_core.sources import defer, from_iterable
 from flow_core.stages.aggregate import Comparable
 from flow_core.stages.template import UNSET
-from flow_ops.coordination import Mapper, itself, labelled
+from flow_ops.coordination import Mapper, itself
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
 from flow_ops.parallel.failures import FailureHandling, FailurePolicy, filter_rail, map_rail
 from flow_ops.threads.observe_on import observe_on

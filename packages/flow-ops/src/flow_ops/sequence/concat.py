@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar, cast, final, overload
 
+from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_publisher
-from flow_ops.coordination import Mapper, itself, labelled
+from flow_ops.coordination import Mapper, itself
 from flow_ops.transform.concat_map import IterableConcatMap
 
 __all__ = [

@@ -10,6 +10,7 @@ from threading import Lock, get_ident
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import labelled
 from flow_core.demand import (
     DEFAULT_PREFETCH,
     UNBOUNDED,
@@ -36,7 +37,7 @@ from flow_core.protocols import (
 )
 from flow_core.serial import SerialDrain
 from flow_core.subscribers import core_subscriber
-from flow_ops.coordination import labelled, overflow
+from flow_ops.coordination import overflow
 
 __all__ = ["observe_on"]
 

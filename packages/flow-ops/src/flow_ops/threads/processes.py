@@ -14,13 +14,14 @@ from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import FlowError, RejectedExecutionError, is_fatal, throw_if_fatal
 from flow_core.flow import AbsorbingSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher, Subscriber
 from flow_core.stages import Program, Stage, Template
-from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, labelled
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator
 
 __all__ = ["is_process_pool", "on_processes"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from flow_core.assembly import labelled
 from flow_core.demand import check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.sources import from_publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import Mapper, labelled
+from flow_ops.coordination import Mapper
 from flow_ops.transform.flat_map import flat_map
 
 __all__ = ["delay_with_mapper"]

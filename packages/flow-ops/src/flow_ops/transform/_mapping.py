@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
 from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
@@ -17,15 +18,7 @@ from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscri
 from flow_core.serial import SerialDrain
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
-from flow_ops.coordination import (
-    Coordinator,
-    Input,
-    Mapper,
-    combined,
-    labelled,
-    no_stop,
-    overflow,
-)
+from flow_ops.coordination import Coordinator, Input, Mapper, combined, no_stop, overflow
 from flow_ops.transform._single import single
 
 __all__ = [

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import throw_if_fatal
 from flow_core.flow import Flow
@@ -16,7 +17,7 @@ from flow_core.sources.calls import fail
 from flow_core.stages.compiler import close_iterator
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
-from flow_ops.coordination import Mapper, combined, labelled
+from flow_ops.coordination import Mapper, combined
 from flow_ops.transform._concat import ConcatMapSubscriber
 from flow_ops.transform._inner import none_item, pulled
 from flow_ops.transform._single import single

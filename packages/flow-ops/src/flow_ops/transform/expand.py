@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, Generic, TypeVar, final
 
+from flow_core.assembly import labelled
 from flow_core.demand import check_prefetch
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
@@ -13,7 +14,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource
 from flow_core.sources import defer
 from flow_core.stages.template import describe
-from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Mapper, labelled
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Mapper
 from flow_ops.sequence.concat import follow_one_another
 from flow_ops.transform._mapping import One
 

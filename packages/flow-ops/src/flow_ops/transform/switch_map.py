@@ -9,12 +9,13 @@ from threading import get_ident
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import labelled
 from flow_core.demand import UNBOUNDED
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import Coordinated, Coordinator, Listener, Mapper, itself, labelled
+from flow_ops.coordination import Coordinated, Coordinator, Listener, Mapper, itself
 from flow_ops.transform._mapping import Limits, Mapping, Outer
 from flow_ops.transform._single import single
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast, overload
 
+from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher
 from flow_core.sources import from_callable
 from flow_core.stages.template import describe
-from flow_ops.coordination import Mapper, labelled
+from flow_ops.coordination import Mapper
 from flow_ops.transform.concat_map import concat_mapped
 
 __all__ = ["delay_until", "filter_when", "map_when"]
