@@ -15,6 +15,8 @@ Each operator is an argument of `flow_core.Flow.pipe`:
 ['0', '1', '2']
 """
 
+from flow_core.backoff import Backoff, RetryExhaustedError
+from flow_core.results import FailureHandling, TimeInterval, Timestamped
 from flow_ops.arbiters import ProducerArbiter, SubscriptionArbiter, SwitchArbiter
 from flow_ops.combine.amb import amb, amb_with
 from flow_ops.combine.combine_latest import combine_latest
@@ -49,9 +51,7 @@ from flow_ops.group.window import (
     window_with_time,
     window_with_time_or_count,
 )
-from flow_ops.parallel.failures import FailureHandling
 from flow_ops.parallel.parallel import ParallelFlow, parallel
-from flow_ops.sequence.backoff import Backoff, RetryExhaustedError
 from flow_ops.sequence.concat import and_then, concat, concat_with, start_with_flows
 from flow_ops.sequence.on_error_resume import on_error_resume
 from flow_ops.sequence.repeat import repeat, repeat_until, repeat_when
@@ -74,7 +74,7 @@ from flow_ops.time.limits import (
     take_with_time,
 )
 from flow_ops.time.sample import sample, throttle_last
-from flow_ops.time.stamps import TimeInterval, Timestamped, time_interval, timestamp
+from flow_ops.time.stamps import time_interval, timestamp
 from flow_ops.time.throttle import throttle_first, throttle_latest
 from flow_ops.time.timeout import timeout
 from flow_ops.transform.concat_map import concat_map

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, auto
-from typing import Generic, TypeAlias, TypeVar, final
+from typing import Generic, TypeVar, final
 
 from flow_core.errors import NoneItemError, throw_if_fatal
 from flow_core.flow import Flow
+from flow_core.results import FailureHandling, FailurePolicy
 from flow_core.stages.sink import SingleSink
 from flow_core.stages.template import describe
 
-__all__ = ["FailureHandling", "FailurePolicy", "filter_rail", "map_rail"]
+__all__ = ["filter_rail", "map_rail"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@final
-class FailureHandling(Enum):
-    """What a rail of a `ParallelFlow` does when the function of `map` or `filter` raises."""
-
-    ERROR = auto()
-    """The rail fails."""
-    STOP = auto()
-    """The rail completes; the other rails get what still comes."""
-    SKIP = auto()
-    """The item is left out."""
-    RETRY = auto()
-    """The function is called again with the same item; without bound, if it always raises."""
-
-
-FailurePolicy: TypeAlias = FailureHandling | Callable[[int, BaseException], FailureHandling]
-"""One of them; or a function of how often it has been tried with this item, and of the error."""
 
 
 def map_rail(flow: Flow[T], mapper: Callable[[T], R], policy: FailurePolicy) -> Flow[R]:

@@ -14,12 +14,13 @@ from flow_core.executors import Executor
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
+from flow_core.results import FailureHandling, FailurePolicy
 from flow_core.sources import defer, from_iterable
 from flow_core.stages.aggregate import Comparable
 from flow_core.stages.template import UNSET
 from flow_ops.coordination import Mapper, itself
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
-from flow_ops.parallel.failures import FailureHandling, FailurePolicy, filter_rail, map_rail
+from flow_ops.parallel.failures import filter_rail, map_rail
 from flow_ops.threads.observe_on import observe_on
 from flow_ops.threads.processes import is_process_pool, on_processes
 from flow_ops.transform._flat import FlatMap

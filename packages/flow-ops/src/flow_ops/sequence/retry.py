@@ -7,6 +7,7 @@ from random import Random
 from typing import TypeVar, final
 
 from flow_core import hooks
+from flow_core.backoff import Backoff, RetryExhaustedError
 from flow_core.clocks import system_clock
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -16,7 +17,6 @@ from flow_core.stages.template import describe
 from flow_ops.arbiters import SwitchArbiter
 from flow_ops.coordination import coordinated
 from flow_ops.sequence._companion import Companioned
-from flow_ops.sequence.backoff import Backoff, RetryExhaustedError
 from flow_ops.sequence.repeat import check_times
 
 __all__ = ["retry", "retry_when"]

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from flow_core.clocks import Clock
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.operators import stage
+from flow_core.results import TimeInterval, Timestamped
 from flow_core.stages import Stage, Template
 from flow_ops.time._timed import checked_clock
 
-__all__ = ["TimeInterval", "Timestamped", "time_interval", "timestamp"]
+__all__ = ["time_interval", "timestamp"]
 
 T = TypeVar("T")
-
-
-class Timestamped(NamedTuple, Generic[T]):
-    """An item, and when it came."""
-
-    item: T
-    time_s: float
-    """The time of the operator's clock. That of the process counts from a moment of its machine."""
-
-
-class TimeInterval(NamedTuple, Generic[T]):
-    """An item, and how long after the one before it came."""
-
-    item: T
-    interval_s: float
-    """Seconds since the item before, or since the subscription."""
 
 
 _TIME_INTERVAL: Final = Template(
