@@ -38,13 +38,10 @@ assert_type(words.pipe(expand(lambda text: flow.just(text[1:]), depth_first=True
 # What another flow decides.
 assert_type(numbers.pipe(map_when(lambda n: flow.just(str(n)))), Flow[str])
 
-
-def pair(n: int, text: str) -> tuple[int, str]:
-    return n, text
-
-
-assert_type(numbers.pipe(map_when(lambda n: flow.just(str(n)), pair)), Flow[tuple[int, str]])
-assert_type(numbers.pipe(map_when(lambda n: flow.just("x"), lambda n, _: n / 2)), Flow[float])
+assert_type(
+    numbers.pipe(map_when(lambda n: flow.just("x").map(lambda text: (n, text)))),
+    Flow[tuple[int, str]],
+)
 assert_type(numbers.pipe(filter_when(lambda n: flow.just(n > 1))), Flow[int])
 assert_type(words.pipe(delay_until(lambda text: flow.range(len(text)))), Flow[str])
 

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from threading import RLock
 from types import TracebackType
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
+from typing import Any, Final, Generic, Protocol, TypeVar, final, overload
 
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
@@ -22,8 +22,6 @@ from flow_core.subscribers.strict import core_subscriber
 __all__ = ["from_future"]
 
 T = TypeVar("T")
-
-_Loop: TypeAlias = asyncio.AbstractEventLoop
 
 
 class _AnyFuture(Protocol):
@@ -106,7 +104,10 @@ class FutureSource(Generic[T]):
     __slots__ = ("_awaitable", "_cancel", "_future", "_lock", "_loop", "_name", "_trace", "_waited")
 
     def __init__(
-        self, future: _AnyFuture | Awaitable[object], loop: _Loop | None, cancel: bool
+        self,
+        future: _AnyFuture | Awaitable[object],
+        loop: asyncio.AbstractEventLoop | None,
+        cancel: bool,
     ) -> None:
         self._name = type(future).__name__
         self._cancel = cancel
@@ -175,7 +176,7 @@ class FutureSource(Generic[T]):
             waiting.add(emitter, resolved, future)
             emitter.on_cancel(lambda: waiting.remove(emitter))
 
-    def _started(self) -> tuple[_AnyFuture, _Loop | None]:
+    def _started(self) -> tuple[_AnyFuture, asyncio.AbstractEventLoop | None]:
         """The future, and the loop in which it is waited for, if there is one.
 
         The awaitable runs once, for all subscribers.
@@ -237,19 +238,21 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
 def from_future(
     future: Future[T | None] | Awaitable[T | None],
     *,
-    loop: _Loop | None = ...,
+    loop: asyncio.AbstractEventLoop | None = ...,
     cancel: bool = ...,
 ) -> Flow[T]: ...
 
 
 @overload
-def from_future(future: Future[T], *, loop: _Loop | None = ..., cancel: bool = ...) -> Flow[T]: ...
+def from_future(
+    future: Future[T], *, loop: asyncio.AbstractEventLoop | None = ..., cancel: bool = ...
+) -> Flow[T]: ...
 
 
 def from_future(
     future: Future[Any] | Awaitable[Any],  # Any: see the overloads
     *,
-    loop: _Loop | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
     cancel: bool = False,
 ) -> Flow[Any]:
     """What a future results in: one item, or none if the result is None.

@@ -56,7 +56,7 @@ T = TypeVar("T")
 # Any: without values, it is up to the reader what a letter stands for.
 _Values = Mapping[str, Any] | Mapping[int, Any]
 
-Overflow = Literal["buffer", "drop", "error"]
+MarbleOverflow = Literal["buffer", "drop", "error"]
 """What a source does with an item that is due and not requested."""
 
 _SPECIAL: Final = frozenset("-|#()^!, ")
@@ -242,13 +242,13 @@ class MarbleSource(Publisher[T], Generic[T]):
         signals: tuple[MarbleSignal, ...],
         clock: Clock,
         hot: bool,
-        overflow: Overflow,
+        overflow: MarbleOverflow,
         marbles: str,
     ) -> None:
         self._signals = signals
         self._clock = clock
         self._hot = hot
-        self._overflow: Overflow = overflow
+        self._overflow: MarbleOverflow = overflow
         self._marbles = marbles
         self._start_s = clock.now()
         self._live: dict[_MarbleSubscription[T], None] = {}
@@ -338,7 +338,7 @@ class _MarbleSubscription(SerialDrain, Generic[T]):
         source: MarbleSource[T],
         place: int,
         downstream: CoreSubscriber[T],
-        overflow: Overflow,
+        overflow: MarbleOverflow,
     ) -> None:
         super().__init__()
         self._source = source
@@ -451,7 +451,7 @@ def cold(
     clock: Clock,
     error: BaseException | None = None,
     frame_s: float = 1.0,
-    overflow: Overflow = "buffer",
+    overflow: MarbleOverflow = "buffer",
 ) -> MarbleSource[T]: ...
 @overload
 def cold(
@@ -461,7 +461,7 @@ def cold(
     clock: Clock,
     error: BaseException | None = None,
     frame_s: float = 1.0,
-    overflow: Overflow = "buffer",
+    overflow: MarbleOverflow = "buffer",
 ) -> MarbleSource[Any]: ...
 def cold(
     marbles: str,
@@ -470,7 +470,7 @@ def cold(
     clock: Clock,
     error: BaseException | None = None,
     frame_s: float = 1.0,
-    overflow: Overflow = "buffer",
+    overflow: MarbleOverflow = "buffer",
 ) -> MarbleSource[Any]:
     """A source whose time starts anew with each subscriber.
 
@@ -511,7 +511,7 @@ def hot(
     clock: Clock,
     error: BaseException | None = None,
     frame_s: float = 1.0,
-    overflow: Overflow = "error",
+    overflow: MarbleOverflow = "error",
 ) -> MarbleSource[T]: ...
 @overload
 def hot(
@@ -521,7 +521,7 @@ def hot(
     clock: Clock,
     error: BaseException | None = None,
     frame_s: float = 1.0,
-    overflow: Overflow = "error",
+    overflow: MarbleOverflow = "error",
 ) -> MarbleSource[Any]: ...
 def hot(
     marbles: str,
@@ -530,7 +530,7 @@ def hot(
     clock: Clock,
     error: BaseException | None = None,
     frame_s: float = 1.0,
-    overflow: Overflow = "error",
+    overflow: MarbleOverflow = "error",
 ) -> MarbleSource[Any]:
     """A source that runs from now on, whether anybody listens or not.
 

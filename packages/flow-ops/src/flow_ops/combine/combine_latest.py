@@ -36,7 +36,6 @@ D = TypeVar("D")
 E = TypeVar("E")
 R = TypeVar("R")
 
-_Combiner = Callable[..., R] | None
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
@@ -184,7 +183,7 @@ def combine_latest(
 
 def combine_latest(
     *sources: Publisher[Any],  # Any, here and below: the flows are of many types
-    combiner: _Combiner[Any] = None,
+    combiner: Callable[..., Any] | None = None,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
@@ -303,7 +302,7 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
     def __init__(
         self,
         flows: tuple[Publisher[Any], ...],
-        combiner: _Combiner[R],
+        combiner: Callable[..., R] | None,
         downstream: CoreSubscriber[R],
         label: str,
         *,

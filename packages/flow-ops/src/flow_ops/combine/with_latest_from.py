@@ -21,8 +21,6 @@ C = TypeVar("C")
 D = TypeVar("D")
 R = TypeVar("R")
 
-_Combiner = Callable[..., R] | None
-
 
 @overload
 def with_latest_from(
@@ -99,7 +97,7 @@ def with_latest_from(
 
 def with_latest_from(
     *others: Publisher[Any],  # Any, here and below: the flows are of many types
-    combiner: _Combiner[Any] = None,
+    combiner: Callable[..., Any] | None = None,
 ) -> Operator[Any, Flow[Any]]:
     """Each item together with the latest ones of other flows, which give nothing by themselves.
 
@@ -144,7 +142,7 @@ class WithLatestFrom(Coordinator[R]):
         self,
         source: Flow[Any],
         flows: tuple[Publisher[Any], ...],
-        combiner: _Combiner[R],
+        combiner: Callable[..., R] | None,
         downstream: CoreSubscriber[R],
         label: str,
     ) -> None:

@@ -31,7 +31,6 @@ D = TypeVar("D")
 E = TypeVar("E")
 R = TypeVar("R")
 
-_Combiner = Callable[..., R] | None
 _AnyFlow = Flow[Any]  # Any, here and below: the flows are of many types
 
 
@@ -178,7 +177,7 @@ def zip(
 
 def zip(
     *sources: Publisher[Any],
-    combiner: _Combiner[Any] = None,
+    combiner: Callable[..., Any] | None = None,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
@@ -277,7 +276,7 @@ def zip_with(
 
 
 def _check(
-    name: str, sources: tuple[Publisher[Any], ...], combiner: _Combiner[R], prefetch: int
+    name: str, sources: tuple[Publisher[Any], ...], combiner: Callable[..., R] | None, prefetch: int
 ) -> None:
     check_sources(name, sources)
     check_function(name, "combiner", combiner)
@@ -287,7 +286,7 @@ def _check(
 def _zipped(
     name: str,
     sources: tuple[Publisher[Any], ...],
-    combiner: _Combiner[Any],
+    combiner: Callable[..., Any] | None,
     prefetch: int,
     delay_error: bool,
 ) -> Flow[Any]:
@@ -300,7 +299,7 @@ def _zipped(
 
 def _assembled(
     sources: tuple[Publisher[Any], ...],
-    combiner: _Combiner[R],
+    combiner: Callable[..., R] | None,
     prefetch: int,
     delay_error: bool,
     label: str,
@@ -336,7 +335,9 @@ class IterableZip(IterableSource[R]):
 
     none_free = True
 
-    def __init__(self, flows: tuple[_AnyFlow, ...], combiner: _Combiner[R], label: str) -> None:
+    def __init__(
+        self, flows: tuple[_AnyFlow, ...], combiner: Callable[..., R] | None, label: str
+    ) -> None:
         self._flows = flows
         self._combiner = combiner
         self._label = label
@@ -465,7 +466,7 @@ class Zip(Coordinator[R]):
     def __init__(
         self,
         flows: tuple[Publisher[Any], ...],
-        combiner: _Combiner[R],
+        combiner: Callable[..., R] | None,
         downstream: CoreSubscriber[R],
         label: str,
         *,

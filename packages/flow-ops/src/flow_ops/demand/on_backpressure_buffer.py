@@ -28,11 +28,11 @@ from flow_ops.coordination import coordinated
 from flow_ops.demand.backpressured import Backpressured, UnboundedInput
 from flow_ops.time._timed import checked_clock
 
-__all__ = ["Overflow", "on_backpressure_buffer"]
+__all__ = ["BufferOverflow", "on_backpressure_buffer"]
 
 T = TypeVar("T")
 
-Overflow: TypeAlias = Literal["error", "drop_oldest", "drop_latest"]
+BufferOverflow: TypeAlias = Literal["error", "drop_oldest", "drop_latest"]
 """What becomes of an item for which there is no room: the flow fails after what waits, or the
 oldest one that waits is dropped for it, or it is dropped itself."""
 
@@ -42,7 +42,7 @@ _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of
 def on_backpressure_buffer(
     capacity: int,
     *,
-    overflow: Overflow = "error",
+    overflow: BufferOverflow = "error",
     on_overflow: Callable[[T], object] | None = None,
     timeout: Seconds | None = None,
     clock: Clock | None = None,
@@ -68,7 +68,7 @@ def on_backpressure_buffer(
 
     Args:
         capacity: how many items may wait.
-        overflow: what to do when there is no room: see `Overflow`.
+        overflow: what to do when there is no room: see `BufferOverflow`.
         on_overflow: told of each item that is dropped, for want of room or of time. These go to
             the dropped-items hook, too.
         timeout: how long an item may wait before it is dropped; None for any time.
@@ -116,12 +116,12 @@ class Room(Generic[T]):
     """
 
     capacity: int
-    overflow: Overflow
+    overflow: BufferOverflow
     on_overflow: Callable[[T], object] | None
 
     def __post_init__(self) -> None:
         check_prefetch(self.capacity, "capacity")
-        known = get_args(Overflow)
+        known = get_args(BufferOverflow)
         if self.overflow not in known:
             raise ValueError(f"overflow is one of {', '.join(known)}, not {self.overflow!r}")
         if self.on_overflow is not None and not callable(self.on_overflow):

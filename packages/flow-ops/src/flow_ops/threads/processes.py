@@ -7,7 +7,8 @@ import pickle
 import sys
 import traceback
 from collections import deque
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from concurrent.futures import Executor as Pool
 from functools import lru_cache
 from threading import Thread
 from time import perf_counter
@@ -38,7 +39,7 @@ _QUICK_S: Final = 0.01
 
 
 def on_processes(
-    pool: Executor,
+    pool: Pool,
     *,
     concurrency: int | None = None,
     batch: int = MAX_BATCH,
@@ -132,7 +133,7 @@ class ProcessSource(AbsorbingSource[T]):
     def __init__(  # noqa: PLR0917 - made by `on_processes` alone
         self,
         flow: Flow[T],
-        pool: Executor,
+        pool: Pool,
         concurrency: int,
         batch: int,
         prefetch: int,
@@ -219,7 +220,7 @@ class OnProcesses(Coordinator[R]):
     def __init__(
         self,
         source: Flow[Any],  # Any: here and below, what the stages take and give
-        pool: Executor,
+        pool: Pool,
         program: bytes,
         downstream: CoreSubscriber[R],
         label: str,

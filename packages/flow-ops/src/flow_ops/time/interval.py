@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.errors import MissingBackpressureError
@@ -11,9 +11,9 @@ from flow_core.protocols import CoreSubscriber, Disposable
 from flow_ops.coordination import Coordinator, coordinated_source
 from flow_ops.time._timed import Timed, checked_clock, checked_delay, seconds
 
-__all__ = ["Overflow", "interval", "interval_range", "timer"]
+__all__ = ["IntervalOverflow", "interval", "interval_range", "timer"]
 
-Overflow = Literal["error", "drop", "buffer"]
+IntervalOverflow: TypeAlias = Literal["error", "drop", "buffer"]
 """What happens to a number that nobody has requested when its time comes."""
 
 
@@ -21,7 +21,7 @@ def interval(
     period: Seconds,
     *,
     initial_delay: Seconds | None = None,
-    overflow: Overflow = "error",
+    overflow: IntervalOverflow = "error",
     clock: Clock | None = None,
 ) -> Flow[int]:
     """0, 1, 2 and so on, one in each period, without end.
@@ -77,7 +77,7 @@ def interval_range(
     period: Seconds,
     *,
     initial_delay: Seconds | None = None,
-    overflow: Overflow = "error",
+    overflow: IntervalOverflow = "error",
     clock: Clock | None = None,
 ) -> Flow[int]:
     """`count` ints from `start` on, one in each period; completes with the last.
@@ -143,13 +143,13 @@ class Interval(Coordinator[int]):
         clock: Clock,
         initial_s: float,
         period_s: float,
-        overflow: Overflow,
+        overflow: IntervalOverflow,
     ) -> None:
         super().__init__(downstream, label)
         self._clock = clock
         self._initial_s = initial_s
         self._period_s = period_s
-        self._overflow: Overflow = overflow
+        self._overflow: IntervalOverflow = overflow
         self._handle: Disposable | None = None
         self._ticks = 0
         """Periods that have passed. Written by the clock's task, which never overlaps itself."""

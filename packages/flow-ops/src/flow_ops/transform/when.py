@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast
 
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
@@ -22,72 +22,40 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-@overload
 def map_when(
     mapper: Callable[[T], Flow[R]],
-    combiner: None = None,
-    *,
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Operator[T, Flow[R]]: ...
-
-
-@overload
-def map_when(
-    mapper: Callable[[T], Flow[R]],
-    combiner: Callable[[T, R], S],
-    *,
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Operator[T, Flow[S]]: ...
-
-
-def map_when(
-    mapper: Callable[[Any], Flow[Any]],  # Any: the overloads say
-    combiner: Callable[[Any, Any], Any] | None = None,
     *,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
-) -> Operator[Any, Flow[Any]]:
+) -> Operator[T, Flow[R]]:
     """The first item of the flow that `mapper` makes of each item: a map that takes its time.
 
     >>> import flow_core as flow
     >>> from flow_ops import map_when
-    >>> list(flow.range(4).pipe(map_when(lambda n: flow.range(n, 2 * n), lambda n, m: f"{n}-{m}")))
-    ['1-1', '2-2', '3-3']
+    >>> list(flow.range(4).pipe(map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m)))))
+    [(1, 1), (2, 2), (3, 3)]
 
     An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
     its first item.
 
     Demand, thread and fusion are those of `concat_map`.
-    Errors: those of the flow, and of what `mapper` and `combiner` raise.
+    Errors: those of the flow, and of what `mapper` raises.
 
     Args:
         mapper: makes a flow of an item; not None.
-        combiner: gets the item and the first item of its flow, and gives what follows instead.
         prefetch: items to request of an upstream that pushes, and the most that wait.
         delay_error: whether the other items follow when one of these flows has failed; its error
             comes at the end.
 
     Returns:
-        An operator for `Flow.pipe`. Its flow fails with NoneItemError if a function gives None.
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.
 
     Raises:
-        TypeError: if `mapper` or `combiner` cannot be called, or `prefetch` is no int.
+        TypeError: if `mapper` cannot be called, or `prefetch` is no int.
         ValueError: if `prefetch` is less than 1.
     """
     _check("map_when", mapper)
-    detail = describe(mapper)
-    if combiner is None:
-        return _deciding("map_when", detail, mapper, _first, (prefetch, delay_error))
-    _check("map_when", combiner)
-    combine = combiner
-
-    def combined(made: Flow[Any], item: Any) -> Flow[Any]:  # Any: see above
-        return _first(made, item).map(lambda first: combine(item, first))
-
-    detail += f", {describe(combiner)}"
-    return _deciding("map_when", detail, mapper, combined, (prefetch, delay_error))
+    return _deciding("map_when", describe(mapper), mapper, _first, (prefetch, delay_error))
 
 
 def filter_when(
