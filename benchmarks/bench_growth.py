@@ -139,7 +139,7 @@ def grouped(source: Flow[int], key: Callable[[int], int], keys: int) -> int:
     total = Summing()
 
     def on_group(group: GroupedFlow[int, int]) -> None:
-        group.flow.subscribe(total)
+        group.subscribe(total)
 
     source.pipe(group_by(key, max_groups=keys)).subscribe(on_group)
     return total.total

@@ -507,7 +507,7 @@ def groups_by_flow(items: int) -> list[int]:
 
     def on_group(group: GroupedFlow[int, int]) -> None:
         consumers.append(Counting())
-        group.flow.subscribe(consumers[-1])
+        group.subscribe(consumers[-1])
 
     flow.range(items).pipe(group_by(key_of, max_groups=KEYS)).subscribe(on_group)
     return [consumer.count for consumer in consumers]
@@ -516,7 +516,7 @@ def groups_by_flow(items: int) -> list[int]:
 def counts_by_flow(items: int) -> list[int]:
     """The groups counted by an operator, and merged."""
     grouped = flow.range(items).pipe(group_by(key_of, max_groups=KEYS))
-    counts = grouped.pipe(flat_map(lambda group: group.flow.count(), concurrency=KEYS))
+    counts = grouped.pipe(flat_map(lambda group: group.count(), concurrency=KEYS))
     return list(counts)
 
 

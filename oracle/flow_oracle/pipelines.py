@@ -279,7 +279,7 @@ OPERATORS: Final[dict[str, Callable[..., Items]]] = {
         ops.group_by(key(f), prefetch=prefetch)
     ).pipe(
         ops.flat_map(
-            lambda group: self.behind(group.flow, None, operators),
+            lambda group: self.behind(group, None, operators),
             concurrency=concurrency,
             prefetch=prefetch,
         )

@@ -355,12 +355,12 @@ RECIPES = (
     ),
     OperatorRecipe(
         "group_by",
-        lambda upstream: upstream.pipe(group_by(lambda _: 0)).pipe(flat_map(lambda one: one.flow)),
+        lambda upstream: upstream.pipe(group_by(lambda _: 0)).pipe(flat_map(lambda one: one)),
     ),
     OperatorRecipe(
         "group_by, each item a group",
         lambda upstream: upstream.pipe(group_by(lambda n: n, prefetch=1)).pipe(
-            flat_map(lambda one: one.flow.take(1))
+            flat_map(lambda one: one.take(1))
         ),
     ),
     OperatorRecipe(

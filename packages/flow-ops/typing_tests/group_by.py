@@ -37,19 +37,19 @@ assert_type(
 )
 assert_type(
     numbers.pipe(group_by(lambda n: str(n))).pipe(
-        flat_map(lambda group: group.flow.map(lambda n: (group.key, n)))
+        flat_map(lambda group: group.map(lambda n: (group.key, n)))
     ),
     Flow[tuple[str, int]],
 )
 assert_type(
-    numbers.pipe(group_by(lambda n: n > 1)).map(lambda group: (group.key, group.flow)),
-    Flow[tuple[bool, Flow[int]]],
+    numbers.pipe(group_by(lambda n: n > 1)).map(lambda group: (group.key, group)),
+    Flow[tuple[bool, GroupedFlow[bool, int]]],
 )
 
 
 def tagged(group: GroupedFlow[str, int]) -> Flow[str]:
     assert_type(group.pipe(concat_map(lambda n: flow.just(n / 2))), Flow[float])
-    return group.flow.map(lambda n: f"{group.key}{n}")
+    return group.map(lambda n: f"{group.key}{n}")
 
 
 assert_type(numbers.pipe(group_by(str)).pipe(flat_map(tagged)), Flow[str])
@@ -93,3 +93,7 @@ group_by(str, 3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIss
 window_with_count("2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 buffer_when(flow.never())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 window_boundary(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+# A group is a flow.
+assert_type(numbers.pipe(group_by(str)).pipe(flat_map(lambda group: group)), Flow[int])
+assert_type(numbers.pipe(group_by(str)).pipe(flat_map(lambda group: group.map(str))), Flow[str])

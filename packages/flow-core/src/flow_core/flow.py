@@ -160,7 +160,6 @@ class DeferredSource(Generic[T_co]):
         """The flow for one subscriber."""
 
 
-@final
 class Flow(
     Transforming[T_co],
     Filtering[T_co],

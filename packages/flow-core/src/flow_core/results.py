@@ -4,11 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
-__all__ = ["FailureHandling", "FailurePolicy", "TimeInterval", "Timestamped"]
+from flow_core.flow import Flow
+from flow_core.protocols import IterableSource, Publisher
+
+__all__ = ["FailureHandling", "FailurePolicy", "GroupedFlow", "TimeInterval", "Timestamped"]
 
 T = TypeVar("T")
+K_co = TypeVar("K_co", covariant=True)
+V_co = TypeVar("V_co", covariant=True)
+
+
+@final
+class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
+    """A flow of the items of one key; what its operators make of it is a `Flow`.
+
+    >>> import flow_core as flow
+    >>> group = GroupedFlow("even", flow.just(2, 4).source)
+    >>> group.key, list(group.map(str))
+    ('even', ['2', '4'])
+
+    Args:
+        key: what its items have in common.
+        source: of its items; that of `group_by` is for one subscriber.
+    """
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: K_co, source: Publisher[V_co] | IterableSource[V_co]) -> None:
+        super().__init__(source)
+        self.key: Final = key
+
+    def __repr__(self) -> str:
+        return f"GroupedFlow({self.key!r})"
 
 
 class Timestamped(NamedTuple, Generic[T]):

@@ -16,7 +16,7 @@ Each operator is an argument of `flow_core.Flow.pipe`:
 """
 
 from flow_core.backoff import Backoff, RetryExhaustedError
-from flow_core.results import FailureHandling, TimeInterval, Timestamped
+from flow_core.results import FailureHandling, GroupedFlow, TimeInterval, Timestamped
 from flow_ops.arbiters import ProducerArbiter, SubscriptionArbiter, SwitchArbiter
 from flow_ops.combine.amb import amb, amb_with
 from flow_ops.combine.combine_latest import combine_latest
@@ -42,7 +42,7 @@ from flow_ops.group.buffer import (
     buffer_with_time,
     buffer_with_time_or_count,
 )
-from flow_ops.group.group_by import GroupedFlow, group_by
+from flow_ops.group.group_by import group_by
 from flow_ops.group.window import (
     window_boundary,
     window_toggle,

@@ -375,7 +375,7 @@ def test_fused_all_the_way_through_flat_map() -> None:
         source = TestPublisher[int]()
         seen = TestSubscriber[int](0, on_item=busy)
         flow.Flow(source).pipe(group_by(lambda n: n % 2, prefetch=2)).pipe(
-            flat_map(lambda group: group.flow, prefetch=1)
+            flat_map(lambda group: group, prefetch=1)
         ).subscribe(seen)
 
         def send() -> None:

@@ -18,7 +18,7 @@ from flow_ops import GroupedFlow, concat_map, flat_map, group_by, observe_on
 
 
 def tagged(group: GroupedFlow[Any, Any]) -> flow.Flow[tuple[Any, Any]]:
-    return group.flow.map(lambda value: (group.key, value))
+    return group.map(lambda value: (group.key, value))
 
 
 @pytest.mark.checklist("F52", "F56")
@@ -99,7 +99,7 @@ def test_groups_are_a_dict_of_lists(
     lists = grouped.pipe(
         flat_map(
             lambda group: (
-                (group.flow.hide() if hidden else group.flow)
+                (group.hide() if hidden else group)
                 .to_list()
                 .map(lambda values: (group.key, values))
             )
@@ -129,7 +129,7 @@ def test_a_group_that_was_cancelled_begins_anew(
     def limited(group: GroupedFlow[int, tuple[int, int]]) -> flow.Flow[int]:
         own: list[tuple[int, int]] = []
         seen.append(own)
-        return group.flow.do_action(own.append).take_until(lambda _: len(own) == own[0][1]).count()
+        return group.do_action(own.append).take_until(lambda _: len(own) == own[0][1]).count()
 
     flow.from_iterable(sizes).pipe(group_by(lambda item: item[0], prefetch=prefetch)).pipe(
         flat_map(limited)
@@ -205,7 +205,7 @@ def test_groups_wait_for_demand_with_their_items() -> None:
     assert [group.key for group in groups.items] == [1, 2]
     groups.assert_not_terminated()
     groups.request(1)
-    assert [list(group.flow) for group in groups.items] == [[1], [2], [3]]
+    assert [list(group) for group in groups.items] == [[1], [2], [3]]
     assert groups.terminated
 
 
@@ -228,7 +228,7 @@ def test_one_group_too_many_fails_the_flow_and_names_the_way_out() -> None:
 
 def test_cancelled_groups_make_room() -> None:
     one_each = flow.range(500).pipe(group_by(lambda n: n, max_groups=1, prefetch=1))
-    assert list(one_each.pipe(flat_map(lambda group: group.flow.take(1)))) == list(range(500))
+    assert list(one_each.pipe(flat_map(lambda group: group.take(1)))) == list(range(500))
 
 
 def test_twice_as_many_keys_as_are_run_at_a_time_fail_by_default() -> None:
@@ -242,9 +242,9 @@ def test_twice_as_many_keys_as_are_run_at_a_time_fail_by_default() -> None:
 @pytest.mark.checklist("M02")
 def test_a_second_subscriber_gets_an_error() -> None:
     groups = list(flow.just(1).pipe(group_by(str)))
-    assert list(groups[0].flow) == [1]
+    assert list(groups[0]) == [1]
     with pytest.raises(ProtocolViolationError, match=r"the group '1' of group_by\("):
-        list(groups[0].flow)
+        list(groups[0])
 
 
 @pytest.mark.checklist("M02")
@@ -447,7 +447,7 @@ def test_a_bad_request_for_items_ends_that_group_alone() -> None:
     seen.assert_failure(ValueError)
     source.next(2)
     assert len(groups.items) == 2
-    assert list(groups.items[1].flow.take(1)) == [2]
+    assert list(groups.items[1].take(1)) == [2]
 
 
 def test_a_bad_request_for_groups_lets_running_groups_run() -> None:
@@ -483,10 +483,32 @@ def test_take_of_groups_lets_them_run() -> None:
 
 def test_a_group_cancels_itself_within_an_item() -> None:
     pairs = flow.range(12).pipe(group_by(lambda n: n % 2, prefetch=1))
-    lists = pairs.pipe(flat_map(lambda group: group.flow.take(3).to_list()))
+    lists = pairs.pipe(flat_map(lambda group: group.take(3).to_list()))
     assert sorted(lists) == [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]]
 
 
 def test_many_groups_after_one_another() -> None:
     grouped = flow.range(20_000).pipe(group_by(lambda n: n, max_groups=2))
-    assert grouped.pipe(flat_map(lambda group: group.flow.take(1))).count().single() == 20_000
+    assert grouped.pipe(flat_map(lambda group: group.take(1))).count().single() == 20_000
+
+
+@pytest.mark.parametrize(
+    "way", [flat_map, concat_map, lambda mapper: flat_map(lambda group: mapper(group).hide())]
+)
+def test_a_group_is_a_flow_and_what_is_made_of_it_is_a_plain_one(way: Any) -> None:
+    kinds: list[type[Any]] = []
+
+    def looked_at(group: GroupedFlow[int, int]) -> flow.Flow[int]:
+        kinds.extend(map(type, (group, group.map(abs), group.hide(), group.pipe(observe_on(run)))))
+        return group
+
+    def run(task: Any) -> None:
+        task()
+
+    assert sorted(flow.range(4).pipe(group_by(lambda n: n // 2)).pipe(way(looked_at))) == [
+        0,
+        1,
+        2,
+        3,
+    ]
+    assert kinds == 2 * [GroupedFlow, flow.Flow, flow.Flow, flow.Flow]

@@ -46,12 +46,12 @@ def all_of(operator: Any) -> Make:
 
 OPERATORS: dict[str, Make] = {
     "group_by": lambda payloads: payloads.pipe(group_by(lambda n: int(n) % 2, prefetch=2)).pipe(
-        flat_map(lambda group: group.flow)
+        flat_map(lambda group: group)
     ),
     "group_by, the groups": lambda payloads: payloads.pipe(group_by(int)),
     "group_by, delayed": lambda payloads: payloads.pipe(group_by(int, delay_error=True)),
     "group_by, one of each": lambda payloads: payloads.pipe(group_by(int)).pipe(
-        flat_map(lambda group: group.flow.take(1))
+        flat_map(lambda group: group.take(1))
     ),
     "window_with_count": all_of(window_with_count(2)),
     "window_with_count, overlapping": lambda payloads: payloads.pipe(window_with_count(2, 1)).pipe(

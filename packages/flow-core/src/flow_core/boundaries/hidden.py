@@ -140,8 +140,12 @@ def _hidden(
     return _Hidden(downstream, on_request)
 
 
-def _hide(flow: Flow[Any]) -> Flow[Any]:  # Any: whatever the items are
-    return type(flow)(HiddenSource(flow))
+def _hide(
+    flow: Flow[Any], on_request: Callable[[int], object] | None = None
+) -> Flow[Any]:  # Any: whatever the items are
+    from flow_core.flow import Flow
+
+    return Flow(HiddenSource(flow, on_request))
 
 
 HIDE: Final[Operator[Any, Any]] = Operator("hide", _hide)  # Any: see _hide
@@ -149,6 +153,4 @@ HIDE: Final[Operator[Any, Any]] = Operator("hide", _hide)  # Any: see _hide
 
 def observing_requests(action: Callable[[int], object]) -> Operator[Any, Any]:  # Any: see _hide
     """`Flow.do_on_request` as an operator."""
-    return Operator(
-        "do_on_request", lambda flow: type(flow)(HiddenSource(flow, action)), describe(action)
-    )
+    return Operator("do_on_request", lambda flow: _hide(flow, action), describe(action))

@@ -10,13 +10,14 @@ from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
+from flow_core.protocols import CoreSubscriber
+from flow_core.results import GroupedFlow
 from flow_core.stages.template import describe
 from flow_ops.coordination import coordinated
 from flow_ops.group._splitting import Splitting
 from flow_ops.group._unicast import Unicast
 
-__all__ = ["GroupedFlow", "group_by"]
+__all__ = ["group_by"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -25,38 +26,6 @@ R = TypeVar("R")
 
 MAX_GROUPS = 128
 """How many groups are open at a time, unless the user says: as many as `flat_map` runs."""
-
-
-@final
-class GroupedFlow(Publisher[V], Generic[K, V]):
-    """The items of one key: a publisher, whose operators are those of its `flow`.
-
-    >>> import flow_core as flow
-    >>> group = GroupedFlow("even", flow.just(2, 4))
-    >>> group.key, list(group.flow.map(str))
-    ('even', ['2', '4'])
-
-    Args:
-        key: what its items have in common.
-        flow: its items; of `group_by`, for one subscriber.
-    """
-
-    __slots__ = ("__weakref__", "flow", "key")
-
-    def __init__(self, key: K, flow: Flow[V]) -> None:
-        self.key = key
-        self.flow = flow
-
-    def subscribe(self, subscriber: Subscriber[V], /) -> None:
-        """See `Publisher.subscribe`."""
-        self.flow.subscribe(subscriber)
-
-    def pipe(self, operator: Operator[V, R]) -> R:
-        """See `flow_core.Flow.pipe`."""
-        return self.flow.pipe(operator)
-
-    def __repr__(self) -> str:
-        return f"GroupedFlow({self.key!r})"
 
 
 @overload
@@ -94,7 +63,7 @@ def group_by(
     >>> from flow_ops import concat_map, group_by
     >>> words = flow.just("to", "be", "or", "not", "to", "be")
     >>> lengths = words.pipe(group_by(len))
-    >>> lengths.subscribe(lambda group: group.flow.to_list().subscribe(print)).disposed
+    >>> lengths.subscribe(lambda group: group.to_list().subscribe(print)).disposed
     ['to', 'be', 'or', 'to', 'be']
     ['not']
     True
@@ -257,7 +226,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         self.unsubscribed[group] = None
         self._received += 1
         group.offer(value)
-        self.send(GroupedFlow(key, Flow(group)))
+        self.send(GroupedFlow(key, group))
         return True
 
     def group_left(self, group: Group[V]) -> None:
@@ -282,7 +251,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
 
     def part_dropped(self, part: GroupedFlow[K, V]) -> None:
         """See `Splitting.part_dropped`."""
-        group = part.flow.source
+        group = part.source
         if isinstance(group, Group):
             group.abandon()
 

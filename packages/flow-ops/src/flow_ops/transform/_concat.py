@@ -351,7 +351,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
                     raise none_item(mapper.label)
                 try:
                     flow = function(value)
-                    if type(flow) is not Flow:
+                    if not isinstance(flow, Flow):
                         flow = mapper.flow_of(flow)
                 except BaseException as error:
                     self._fail(mapper.failed(error))

@@ -284,7 +284,7 @@ class Outer(Input[T], Generic[T, R]):
         function = mapper.function  # a call of a slot's value at once costs CPython 3.11 twice this
         try:
             flow = function(item)
-            if type(flow) is not Flow:
+            if not isinstance(flow, Flow):
                 flow = mapper.flow_of(flow)
         except BaseException as error:
             if is_fatal(error):

@@ -70,7 +70,7 @@ class MappedCall(DeferredSource[R]):
         mapper = self._mapper
         try:
             made = mapper.function(item)
-            return made if type(made) is Flow else mapper.flow_of(made)
+            return made if isinstance(made, Flow) else mapper.flow_of(made)
         except BaseException as error:
             raise mapper.failed(error)  # noqa: B904 - the same error, with a note
 

@@ -190,7 +190,7 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
                     raise none_item(mapper.label)
                 try:
                     flow = function(value)
-                    if type(flow) is not Flow:
+                    if not isinstance(flow, Flow):
                         flow = mapper.flow_of(flow)
                 except BaseException as error:
                     raise mapper.failed(error)  # noqa: B904 - the same error, with a note

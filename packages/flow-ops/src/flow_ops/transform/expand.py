@@ -140,7 +140,7 @@ class _Levels(IterableSource[Flow[T]]):
 def _made(mapper: Mapper[T, T], item: T) -> Flow[T]:
     try:
         flow = mapper.function(item)
-        return flow if type(flow) is Flow else mapper.flow_of(flow)
+        return flow if isinstance(flow, Flow) else mapper.flow_of(flow)
     except BaseException as error:
         raise mapper.failed(error)  # noqa: B904 - the same error, with a note
 

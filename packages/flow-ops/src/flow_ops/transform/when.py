@@ -156,7 +156,7 @@ def _deciding(
 
     def decide(item: T) -> Flow[S]:
         flow = mapping.function(item)
-        if type(flow) is not Flow:
+        if not isinstance(flow, Flow):
             flow = mapping.flow_of(flow)
         return decided(flow, item)
 
