@@ -9,6 +9,7 @@
 
 from flow_multicast.connectables import (
     Connectable,
+    ConnectableBase,
     ConnectableStatistics,
     DisconnectedError,
     cache,
@@ -37,6 +38,7 @@ __all__ = [
     "AsyncProcessor",
     "BehaviorProcessor",
     "Connectable",
+    "ConnectableBase",
     "ConnectableStatistics",
     "DirectProcessor",
     "DisconnectedError",

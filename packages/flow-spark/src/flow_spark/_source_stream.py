@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.clocks import Seconds, in_seconds
@@ -110,7 +110,8 @@ def stream_source(
     if folder is None:
         raise ValueError(f"spool is a path that this process can write to, not {spool!r}")
     columns = _columns(flow, schema)
-    make = _skipping(flow) if isinstance(flow, Flow) else flow
+    # Any: what is callable, too, might be a flow of other items.
+    make = _skipping(cast("Any", flow)) if isinstance(flow, Flow) else flow
     settings = _Settings(segment_rows, flush_s, window)
     _Feeder(session, Segments.made(folder.absolute(), columns.arrow), make, columns, settings)
 

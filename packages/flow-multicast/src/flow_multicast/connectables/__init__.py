@@ -1,6 +1,7 @@
 """Flows whose subscribers gather first, and which run once for all of them."""
 
-from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
+from flow_core.connectable import Connectable, ConnectableStatistics
+from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.publishing import (
     cache,
@@ -13,6 +14,7 @@ from flow_multicast.connectables.publishing import (
 
 __all__ = [
     "Connectable",
+    "ConnectableBase",
     "ConnectableStatistics",
     "DisconnectedError",
     "cache",

@@ -8,10 +8,11 @@ from threading import Lock
 from typing import TypeVar, final
 
 from flow_core import Flow
+from flow_core.connectable import ConnectableStatistics
 from flow_core.errors import throw_if_fatal
 from flow_core.protocols import ConditionalSubscriber, Disposable, Publisher, Subscriber
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
+from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 
 def auto_connected(
-    connectable: Connectable[T],
+    connectable: ConnectableBase[T],
     subscribers: int,
     on_connect: Callable[[Disposable], object] | None,
 ) -> Flow[T]:
@@ -58,7 +59,7 @@ class AutoConnected(Publisher[T]):
 
     def __init__(
         self,
-        connectable: Connectable[T],
+        connectable: ConnectableBase[T],
         subscribers: int,
         on_connect: Callable[[Disposable], object] | None,
     ) -> None:

@@ -1,55 +1,23 @@
-"""`Connectable`: a flow whose subscribers gather first, and which runs once for all of them."""
+"""What all connectables of this package are made of."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, final
+from typing import Generic, TypeVar, final
 
 from flow_core import Flow
 from flow_core.clocks import Clock, Seconds
-from flow_core.protocols import Disposable, Publisher, Subscriber
+from flow_core.connectable import Connectable
+from flow_core.protocols import Disposable, Subscriber
 
-__all__ = ["Connectable", "ConnectableStatistics"]
+__all__ = ["ConnectableBase"]
 
 T = TypeVar("T")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class ConnectableStatistics(Generic[T]):
-    """A look at a connectable at one moment.
-
-    Args:
-        connected: whether it runs.
-        waiting: the subscribers that wait for the next connection.
-        served: how many subscribers the connection has.
-        held_back_by: those of them that have no demand: who the others, or the source, wait for.
-        buffered: items that the processor keeps.
-        capacity: how many it can keep; 0 if it does not say.
-        demand: the smallest demand among those who are served.
-        terminated: whether the source of the last run has ended, and that run is still there for
-            newcomers, as that of `replay` is.
-        processor: what serves the subscribers, whose own ``statistics()`` tells more; None if
-            nothing runs.
-        upstream: the link to the source, for `flow_core.introspection.links`.
-    """
-
-    connected: bool
-    waiting: tuple[Subscriber[T], ...]
-    served: int
-    held_back_by: tuple[Subscriber[T], ...]
-    buffered: int
-    capacity: int
-    demand: int
-    terminated: bool
-    processor: object | None
-    upstream: object | None
-
-
-class Connectable(Publisher[T], Generic[T]):
-    """A publisher that does nothing for its subscribers until `connect` is called.
+class ConnectableBase(Connectable[T], Generic[T]):
+    """What connectables have in common that are made of `join` and `connect`.
 
     >>> import flow_core as flow
     >>> from flow_multicast import publish
@@ -63,37 +31,9 @@ class Connectable(Publisher[T], Generic[T]):
     second 4
     first 3
     second 9
-
-    Subscribers come when they like (C04), and whatever they have requested counts (C24). The
-    operator that has made this says what late, slow and leaving ones get. For all of them holds:
-
-    Order: those who wait for `connect` are let in in the order in which they have come, before the
-    source runs. One who subscribes just then may be let in before some of them; nobody misses an
-    item by that (C25).
-    Re-entering: who subscribes or connects from within a signal is served like any other. A run
-    gives up its place before its end is told, so that who subscribes and connects because of the
-    end is in the next run (C16, C31).
     """
 
     __slots__ = ()
-
-    advice: ClassVar = (
-        "such a Connectable waits for connect(): use share, cache, or publish or replay with a "
-        "selector"
-    )
-    """What to do where a flow is needed; pipelines say it."""
-
-    if not TYPE_CHECKING:  # for whom anything would be an attribute then
-
-        def __getattr__(self, name: str) -> object:
-            """What is missing, and where operators are found."""
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_") and hasattr(Flow, name):
-                message += (
-                    "; it waits for connect(), and is no flow: go on with "
-                    f".ref_count().{name}, .auto_connect().{name} or .flow.{name}"
-                )
-            raise AttributeError(message, name=name, obj=self)
 
     @abstractmethod
     def join(
@@ -119,19 +59,6 @@ class Connectable(Publisher[T], Generic[T]):
         """See `Publisher.subscribe`."""
         self.join(subscriber)
 
-    @abstractmethod
-    def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:
-        """Run the source for all subscribers, unless it runs already (C08).
-
-        Args:
-            callback: gets the connection before the source is subscribed to: with a source that
-                does not return before it has ended, this is the only way to stop it (C05).
-
-        Returns:
-            The connection. Disposing of it cancels the source; of a connection that is over, it
-            does nothing, whatever runs by then (C09).
-        """
-
     @final
     def connect_until_begun(self, callback: Callable[[Disposable], object]) -> None:
         """Connect for those who wait; again, if another one has disposed of that before it began.
@@ -144,7 +71,7 @@ class Connectable(Publisher[T], Generic[T]):
             connection = self.connect(callback)
 
     def reset(self) -> None:
-        """Forget how the last run has ended, so that who subscribes now waits for the next one."""
+        """See `Connectable.reset`; there is nothing to forget."""
 
     def current(self, connection: Disposable) -> Disposable:
         """What those wait for now who have waited for `connection`, if that never began."""
@@ -166,15 +93,6 @@ class Connectable(Publisher[T], Generic[T]):
             What disposes of it.
         """
         return connection.dispose
-
-    @abstractmethod
-    def statistics(self) -> ConnectableStatistics[T]:
-        """Who waits, who is served, and who holds the others back. Any thread."""
-
-    @property
-    def flow(self) -> Flow[T]:
-        """This connectable with the operators of a `Flow`."""
-        return Flow(self)
 
     @final
     def auto_connect(

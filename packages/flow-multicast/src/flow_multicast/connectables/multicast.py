@@ -8,6 +8,7 @@ from functools import partial
 from threading import Lock
 from typing import Final, Generic, TypeVar, cast, final
 
+from flow_core.connectable import ConnectableStatistics
 from flow_core.errors import is_fatal
 from flow_core.introspection import Scannable
 from flow_core.protocols import (
@@ -19,7 +20,7 @@ from flow_core.protocols import (
 )
 from flow_core.subscribers import core_subscriber
 from flow_multicast._stored import release_frames
-from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
+from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import (
     Completed,
     ConditionalSeat,
@@ -42,7 +43,7 @@ def _no_run() -> None:
 
 
 @final
-class MulticastConnectable(Connectable[R], Generic[T, R]):
+class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     """Runs `source` for all subscribers, through a processor.
 
     Args:

@@ -8,10 +8,10 @@ from typing import Any, TypeVar, get_origin, overload
 from flow_core import Flow, Operator
 from flow_core.assembly import labelled
 from flow_core.clocks import Clock, Seconds, check_delay
+from flow_core.connectable import Connectable
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.protocols import Processor, Publisher
 from flow_core.stages.template import describe
-from flow_multicast.connectables.connectable import Connectable
 from flow_multicast.connectables.multicast import MulticastConnectable
 from flow_multicast.connectables.selecting import Selected
 from flow_multicast.processors import BehaviorProcessor, MulticastProcessor, ReplayProcessor

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.clocks import Clock, Seconds, check_delay, system_clock
+from flow_core.connectable import ConnectableStatistics
 from flow_core.demand import check_prefetch
 from flow_core.errors import throw_if_fatal
 from flow_core.protocols import (
@@ -19,7 +20,7 @@ from flow_core.protocols import (
     Subscriber,
 )
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.connectable import Connectable, ConnectableStatistics
+from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
 __all__ = ["ref_counted"]
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 
 def ref_counted(
-    connectable: Connectable[T], min_subscribers: int, grace: Seconds, clock: Clock | None
+    connectable: ConnectableBase[T], min_subscribers: int, grace: Seconds, clock: Clock | None
 ) -> Flow[T]:
     """See `Connectable.ref_count`."""
     check_prefetch(min_subscribers, "min_subscribers")
@@ -107,7 +108,7 @@ class RefCounted(Publisher[T]):
     )
 
     def __init__(
-        self, connectable: Connectable[T], min_subscribers: int, grace_s: float, clock: Clock
+        self, connectable: ConnectableBase[T], min_subscribers: int, grace_s: float, clock: Clock
     ) -> None:
         self._connectable = connectable
         self._min_subscribers = min_subscribers

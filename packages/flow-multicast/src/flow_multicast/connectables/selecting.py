@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
+from flow_core.connectable import Connectable
 from flow_core.errors import is_fatal, none_given, throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
@@ -19,7 +20,6 @@ from flow_core.protocols import (
 )
 from flow_core.sources.idle import fail
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.connectable import Connectable
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 

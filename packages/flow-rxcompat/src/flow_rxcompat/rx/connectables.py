@@ -17,7 +17,7 @@ from flow_core.demand import UNBOUNDED
 from flow_core.protocols import Disposable as FlowDisposable
 from flow_core.protocols import Subscriber
 from flow_core.sources.emitter import Overflow
-from flow_multicast import Connectable, ConnectableStatistics, DisconnectedError
+from flow_multicast import Connectable, ConnectableBase, ConnectableStatistics, DisconnectedError
 from flow_rxcompat.rx.flows import to_rx
 from flow_rxcompat.rx.observables import ObservableSource, check_strategy
 from flow_rxcompat.rx.trampoline import run_trampolined
@@ -105,7 +105,7 @@ class _Connection(FlowDisposable):
 
 
 @final
-class ObservableConnectable(Connectable[T], Generic[T]):
+class ObservableConnectable(ConnectableBase[T], Generic[T]):
     """What `from_rx_connectable` makes.
 
     Args:
