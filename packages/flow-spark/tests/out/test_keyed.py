@@ -267,7 +267,7 @@ def test_what_cannot_have_states_is_refused(spark: SparkSession, facts: DataFram
     count = scan_by_key(lambda _: 0, lambda total, _: total + 1, 0)
     rows = from_stream(facts, as_=Fact)
 
-    with pytest.raises(ValueError, match="timeout_s"):
+    with pytest.raises(ValueError, match="timeout must be"):
         scan_by_key(lambda _: 0, lambda total, _: total, 0, timeout=0)
     with pytest.raises(ValueError, match="on_timeout"):
         scan_by_key(lambda _: 0, lambda total, _: total, 0, on_timeout=lambda *_: None)
