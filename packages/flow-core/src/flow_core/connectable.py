@@ -114,6 +114,10 @@ class Connectable(Publisher[T], Generic[T]):
     ) -> Flow[T]:
         """A flow that connects when so many have subscribed, and never again.
 
+        Late, slow and leaving subscribers: as the connectable has it; the run goes on when all have
+        left. Who subscribes when it is over, from within its end too, hears how it has ended; from
+        `replay` he gets the items as well.
+
         Args:
             subscribers: how many; they need not be there at the same time. 0 connects at once.
             on_connect: gets the connection, before the source is subscribed to.
@@ -128,6 +132,12 @@ class Connectable(Publisher[T], Generic[T]):
         self, min_subscribers: int = 1, *, grace: Seconds = 0.0, clock: Clock | None = None
     ) -> Flow[T]:
         """A flow that connects when there are subscribers, and disconnects when all have left.
+
+        Late and slow subscribers: as the connectable has it. One that leaves is no longer counted;
+        one who comes as the last one leaves is served, by the same run or the next one. When the
+        source has ended and all who were there have heard of it, the next subscriber starts a new
+        run, from within its own end too; who comes before, as somebody is slow, is part of the old
+        one.
 
         Args:
             min_subscribers: how many it takes to connect.

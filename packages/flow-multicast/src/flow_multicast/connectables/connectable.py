@@ -98,11 +98,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
     def auto_connect(
         self, subscribers: int = 1, on_connect: Callable[[Disposable], object] | None = None
     ) -> Flow[T]:
-        """A flow that connects when so many have subscribed, and never again.
-
-        Late, slow and leaving subscribers: as the connectable has it; the run goes on when all have
-        left. Who subscribes when it is over, from within its end too, hears how it has ended; from
-        `replay` he gets the items as well.
+        """See `Connectable.auto_connect`.
 
         >>> import flow_core as flow
         >>> from flow_multicast import publish
@@ -113,14 +109,6 @@ class ConnectableBase(Connectable[T], Generic[T]):
         second 0
         first 1
         second 1
-
-        Args:
-            subscribers: how many; they need not be there at the same time. 0 connects at once.
-            on_connect: gets the connection, before the source is subscribed to.
-
-        Raises:
-            TypeError: if `subscribers` is no int.
-            ValueError: if it is negative.
         """
         from flow_multicast.connectables.auto_connect import auto_connected
 
@@ -130,7 +118,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
     def ref_count(
         self, min_subscribers: int = 1, *, grace: Seconds = 0.0, clock: Clock | None = None
     ) -> Flow[T]:
-        """A flow that connects when there are subscribers, and disconnects when all have left.
+        """See `Connectable.ref_count`.
 
         >>> import flow_core as flow
         >>> from flow_multicast import publish
@@ -139,21 +127,6 @@ class ConnectableBase(Connectable[T], Generic[T]):
         >>> first.dispose()
         >>> second.dispose()
         over
-
-        Late and slow subscribers: as the connectable has it. One that leaves is no longer counted;
-        one who comes as the last one leaves is served, by the same run or the next one. When the
-        source has ended and all who were there have heard of it, the next subscriber starts a new
-        run, from within its own end too; who comes before, as somebody is slow, is part of the old
-        one.
-
-        Args:
-            min_subscribers: how many it takes to connect.
-            grace: how long to go on without subscribers; one who comes meanwhile joins.
-            clock: what these are measured by; None is the clock of the process.
-
-        Raises:
-            TypeError: if `min_subscribers` is no int, or `grace` no time.
-            ValueError: if `min_subscribers` is less than 1, or `grace` NaN.
         """
         from flow_multicast.connectables.ref_count import ref_counted
 
