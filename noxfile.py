@@ -205,6 +205,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", "docs/check.py")
+    session.run("python", "tools/surface.py", "--check")
 
 
 @nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)

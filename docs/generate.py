@@ -465,9 +465,10 @@ def _applying(
 
 
 def _theme(record: OperatorSpec) -> str:
-    method = getattr(Flow, record.name, None)
-    thing = record.load() if method is None else method
-    path = str(thing.__module__).split(".")
+    thing: object = record.load()
+    if record.target.startswith("flow_core.operators:"):
+        thing = getattr(Flow, record.name, thing)
+    path = thing.__module__.split(".")
     place = path[-1] if path[0] == "flow_core" else path[1]
     return THEMES.get(place, place.replace("_", " ").capitalize())
 

@@ -13,6 +13,7 @@ __all__ = [
     "NoConverterError",
     "NoItemError",
     "NoneItemError",
+    "NotInstalledError",
     "OnErrorNotImplementedError",
     "PluginError",
     "ProtocolViolationError",
@@ -83,6 +84,10 @@ class TooManyItemsError(FlowError, LookupError):
 
 class PluginError(FlowError):
     """A plugin cannot be loaded, or gives records that cannot be used."""
+
+
+class NotInstalledError(FlowError, ModuleNotFoundError):
+    """A method needs a package that is not installed, or a newer version of it."""
 
 
 class UnknownOperatorError(FlowError, LookupError):

@@ -46,6 +46,8 @@ from flow_core.subscribers.awaiting import await_single, iterate_async
 from flow_core.subscribers.blocking import check_may_block, iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.subscribers.strict import core_subscriber
+from flow_core.surface.factories import KNOWN, factory_of
+from flow_core.surface.multicast import MulticastMethods
 
 __all__ = ["AbsorbingSource", "DeferredSource", "Flow", "Place"]
 
@@ -167,6 +169,7 @@ class Flow(
     Combining[T_co],
     Recovering[T_co],
     Observing[T_co],
+    MulticastMethods[T_co],
     Publisher[T_co],
     Generic[T_co],
 ):
@@ -232,6 +235,9 @@ class Flow(
             raise TypeError(
                 f"pipe() takes an Operator such as observe_on(pool), not {operator!r}; {way}"
             )
+        return self._applied(operator)
+
+    def _applied(self, operator: Operator[Any, R]) -> R:  # Any: see _then
         if isinstance(self._source, AbsorbingSource):
             _check_behind(self, operator)
         made = operator.apply(self)
@@ -239,6 +245,11 @@ class Flow(
             # R is a Flow here, of items that only the operator knows.
             return cast("R", self._made(cast("Flow[Any]", made), operator))
         return made
+
+    def _plugged(
+        self, target: str, /, *args: object, **options: object
+    ) -> Any:  # Any: see Fluent._plugged
+        return self._applied((KNOWN.get(target) or factory_of(target))(*args, **options))
 
     def then(self, stage: Stage[T_co, R]) -> Flow[R]:
         """Put `stage` behind this flow; a user-defined one has the same rights as the built-in.

@@ -130,6 +130,8 @@ class OperatorSpec(Spec):
         conditional: whether it tells its upstream which items it dropped (`try_on_next`).
         placement: where it runs when the items are on a cluster. One of kind BOUNDARY that is
             REFUSED cannot be put behind items that have no order there; a stage has its template.
+        method: the method of `Flow` that does the same, with the same arguments; None if there is
+            none. Only the packages that `Flow` knows have methods.
     """
 
     category: ClassVar[str] = "operator"
@@ -141,6 +143,7 @@ class OperatorSpec(Spec):
     answers: Fusion = Fusion.NONE
     conditional: bool = False
     placement: Placement = Placement.DRIVER
+    method: str | None = None
 
 
 @final

@@ -1,4 +1,4 @@
-"""What the fluent methods of `Flow` are written on: one class of methods per theme."""
+"""What the methods of `Flow` are written on: one class per theme, and one per package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ D = TypeVar("D")
 
 
 class Fluent(Generic[T_co]):
-    """The base of the themes: what a method needs to put a stage behind a flow."""
+    """The base of the methods: what they need to put a stage or an operator behind a flow."""
 
     __slots__ = ()
 
@@ -32,6 +32,21 @@ class Fluent(Generic[T_co]):
     @abstractmethod
     def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: what the operator makes
         """A flow with this boundary at its end."""
+
+    @abstractmethod
+    def _plugged(
+        self, target: str, /, *args: object, **options: object
+    ) -> Any:  # Any: whatever comes of it; the methods say what
+        """What the operator of a package makes of this flow.
+
+        Args:
+            target: the factory of the operator, as ``package.module:function``.
+            args: its arguments.
+            options: its arguments by name.
+
+        Raises:
+            NotInstalledError: if there is no such package here, or no such function in it.
+        """
 
     @abstractmethod
     def _where(self) -> str:

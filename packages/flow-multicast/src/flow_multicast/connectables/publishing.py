@@ -29,7 +29,7 @@ def multicast(
 
     >>> import flow_core as flow
     >>> from flow_multicast import MulticastProcessor
-    >>> numbers = flow.range(2).pipe(multicast(MulticastProcessor))
+    >>> numbers = flow.range(2).multicast(MulticastProcessor)
     >>> first = numbers.flow.subscribe(lambda n: print("first", n))
     >>> connection = numbers.connect()
     first 0
@@ -100,7 +100,7 @@ def publish(
     """One run of the flow for many subscribers, in lock-step.
 
     >>> import flow_core as flow
-    >>> sums = flow.range(1, 5).pipe(publish(lambda numbers: numbers.map(lambda n: n * 10)))
+    >>> sums = flow.range(1, 5).publish(lambda numbers: numbers.map(lambda n: n * 10))
     >>> list(sums)
     [10, 20, 30, 40]
 
@@ -154,7 +154,7 @@ def share(
     """One run of the flow, as long as there are subscribers: `publish` and `Connectable.ref_count`.
 
     >>> import flow_core as flow
-    >>> shared = flow.never().finally_action(lambda: print("over")).pipe(share())
+    >>> shared = flow.never().finally_action(lambda: print("over")).share()
     >>> first, second = shared.subscribe(print), shared.subscribe(print)
     >>> first.dispose(), second.dispose()
     over
@@ -185,7 +185,7 @@ def publish_value(value: T) -> Operator[T, Connectable[T]]:
     """One run of the flow for many subscribers, who all get the newest value at first.
 
     >>> import flow_core as flow
-    >>> levels = flow.never().pipe(publish_value(1))
+    >>> levels = flow.never().publish_value(1)
     >>> handle = levels.flow.subscribe(print)
     >>> connection = levels.connect()
     1
@@ -242,7 +242,7 @@ def replay(
     """One run of the flow for many subscribers; those who come later get what was before.
 
     >>> import flow_core as flow
-    >>> numbers = flow.range(5).pipe(replay(size=2))
+    >>> numbers = flow.range(5).replay(size=2)
     >>> connection = numbers.connect()
     >>> list(numbers.flow)
     [3, 4]
@@ -299,7 +299,7 @@ def cache(
     """One run of the flow, begun by the first subscriber; all get what it gave, however late.
 
     >>> import flow_core as flow
-    >>> answer = flow.from_callable(lambda: print("asked") or 42).pipe(cache())
+    >>> answer = flow.from_callable(lambda: print("asked") or 42).cache()
     >>> list(answer), list(answer)
     asked
     ([42], [42])

@@ -1,0 +1,260 @@
+"""What flow-multicast does with a flow; written by tools/surface.py."""
+
+# mypy: disable-error-code="no-any-return"
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
+
+from flow_core.stages.fluent import Fluent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flow_core.clocks import Clock, Seconds
+    from flow_core.connectable import Connectable
+    from flow_core.flow import Flow
+    from flow_core.protocols import Processor, Publisher
+
+__all__ = ["MulticastMethods"]
+
+D = TypeVar("D")
+R = TypeVar("R")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class MulticastMethods(Fluent[T_co], Generic[T_co]):
+    """The methods of `Flow` that flow-multicast executes."""
+
+    __slots__ = ()
+
+    def cache(
+        self, *, size: int | None = None, ttl: Seconds | None = None, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """One run of the flow, begun by the first subscriber; all get what it gave, however late.
+
+        >>> import flow_core as flow
+        >>> answer = flow.from_callable(lambda: print("asked") or 42).cache()
+        >>> list(answer), list(answer)
+        asked
+        ([42], [42])
+
+        It is `replay` and `Connectable.auto_connect`: the run goes on when all have left, and there is
+        never another one. Late subscribers, from within its end too, get what is kept, and then the
+        rest or the end; slow ones get everything at their own pace, but with `size` the source waits
+        for them.
+
+        Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
+
+        Args:
+            size: see `replay`.
+            ttl: see `replay`.
+            clock: see `replay`.
+
+        Executed by flow-multicast: `flow_multicast.cache`.
+        """
+        return self._plugged(
+            "flow_multicast.connectables.publishing:cache", size=size, ttl=ttl, clock=clock
+        )
+
+    def multicast(
+        self, processor: Processor[T_co, R] | Callable[[], Processor[T_co, R]]
+    ) -> Connectable[R]:
+        """One run of the flow for many subscribers, through a processor.
+
+        >>> import flow_core as flow
+        >>> from flow_multicast import MulticastProcessor
+        >>> numbers = flow.range(2).multicast(MulticastProcessor)
+        >>> first = numbers.flow.subscribe(lambda n: print("first", n))
+        >>> connection = numbers.connect()
+        first 0
+        first 1
+        >>> again = numbers.flow.subscribe(lambda n: print("again", n))
+        >>> connection = numbers.connect()
+        again 0
+        again 1
+
+        With a function that makes processors, each connection has one of its own. Those who subscribe
+        before `connect` are remembered, and get the first item; those who subscribe later get what the
+        processor gives to late ones; those who subscribe after the end wait for the next `connect`. If
+        a connection is disposed of while the source runs, its subscribers get a `DisconnectedError`:
+        nobody is left without an end. What slow and leaving subscribers get is the processor's affair.
+
+        With a processor itself, all connections share it, and subscribers go straight to it. When it
+        has ended, later subscribers and connections get nothing but its end, since a processor ends
+        once; if a connection is disposed of, its subscribers hear nothing, and go on with the next
+        connection.
+
+        Demand: the processor's affair; `publish` has one that coordinates it.
+        Thread: that of the source. Fusion: none.
+
+        Args:
+            processor: a function without arguments that makes a processor (a class is one), or one.
+
+        Raises:
+            TypeError: if it is neither.
+
+        Executed by flow-multicast: `flow_multicast.multicast`.
+        """
+        return self._plugged("flow_multicast.connectables.publishing:multicast", processor)
+
+    @overload
+    def publish(self, *, prefetch: int = 128) -> Connectable[T_co]: ...
+    @overload
+    def publish(
+        self, selector: Callable[[Flow[T_co]], Publisher[R]], *, prefetch: int = 128
+    ) -> Flow[R]: ...
+    def publish(
+        self, selector: Callable[[Flow[T_co]], Publisher[R]] | None = None, *, prefetch: int = 128
+    ) -> Connectable[T_co] | Flow[R]:
+        """One run of the flow for many subscribers, in lock-step.
+
+        >>> import flow_core as flow
+        >>> sums = flow.range(1, 5).publish(lambda numbers: numbers.map(lambda n: n * 10))
+        >>> list(sums)
+        [10, 20, 30, 40]
+
+        Without a selector it is a `Connectable`, each connection of which has a `MulticastProcessor`:
+        an item goes out when every subscriber has asked for it. A slow subscriber holds the others
+        back, until it asks or leaves. A late one gets what comes from then on, one from within an
+        on_next the next item; after the end it waits for the next `connect`. With a selector, each
+        subscriber has a run of its own, and `selector` may use the flow that it is given several times.
+
+        Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait
+        for the next one, also when the source has ended with these (C06). What waits counts as taken:
+        a source that remembers across crashes what was taken, such as ``from_stream`` of flow-spark
+        with a checkpoint, does not give these items again, though no subscriber has worked on them.
+        Thread: that of the source, or of whoever requests. Fusion: none.
+        Errors: those of the source go to all. A subscriber that raises is out; the others go on.
+
+        Args:
+            selector: makes a flow of the shared one. When that ends, so does the run (C07).
+            prefetch: items to request of the source ahead, and the most that wait.
+
+        Raises:
+            TypeError: if `selector` cannot be called, or `prefetch` is no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-multicast: `flow_multicast.publish`.
+        """
+        return self._plugged(
+            "flow_multicast.connectables.publishing:publish", selector, prefetch=prefetch
+        )
+
+    def publish_value(self, value: D) -> Connectable[T_co | D]:
+        """One run of the flow for many subscribers, who all get the newest value at first.
+
+        >>> import flow_core as flow
+        >>> levels = flow.never().publish_value(1)
+        >>> handle = levels.flow.subscribe(print)
+        >>> connection = levels.connect()
+        1
+
+        Each connection has a `BehaviorProcessor`: a slow subscriber gets the newest value whenever it
+        asks, and not those in between; a late one the newest value and then every change, also from
+        within an on_next; after the end it waits for the next `connect`. Nobody is held back by another
+        one, and it goes on when all have left.
+
+        Demand: everything is requested of the source. Thread: that of the source, or of whoever
+        requests or subscribes. Fusion: none.
+
+        Args:
+            value: the value before the first one of the flow.
+
+        Raises:
+            NoneItemError: if it is None.
+
+        Executed by flow-multicast: `flow_multicast.publish_value`.
+        """
+        return self._plugged("flow_multicast.connectables.publishing:publish_value", value)
+
+    @overload
+    def replay(
+        self, *, size: int | None = None, ttl: Seconds | None = None, clock: Clock | None = None
+    ) -> Connectable[T_co]: ...
+    @overload
+    def replay(
+        self,
+        selector: Callable[[Flow[T_co]], Publisher[R]],
+        *,
+        size: int | None = None,
+        ttl: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> Flow[R]: ...
+    def replay(
+        self,
+        selector: Callable[[Flow[T_co]], Publisher[R]] | None = None,
+        *,
+        size: int | None = None,
+        ttl: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> Connectable[T_co] | Flow[R]:
+        """One run of the flow for many subscribers; those who come later get what was before.
+
+        >>> import flow_core as flow
+        >>> numbers = flow.range(5).replay(size=2)
+        >>> connection = numbers.connect()
+        >>> list(numbers.flow)
+        [3, 4]
+
+        Without a selector it is a `Connectable`, each connection of which has a `ReplayProcessor`: a
+        slow subscriber gets everything at its own pace, but with `size` the source waits for it. A late
+        one gets what is kept, and then the rest; from within an on_next, that begins with what is kept
+        as well. One that leaves holds the source back no more; it runs on when all have left. Who
+        subscribes after the end, from within it too, gets what is kept and the end, up to
+        `Connectable.reset` or the next `connect`. With a selector, each subscriber has a run of its
+        own, and `selector` may use the flow that it is given several times.
+
+        Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
+
+        Args:
+            selector: makes a flow of the shared one. When that ends, so does the run (C07).
+            size: how many items to keep; None keeps all.
+            ttl: how long to keep an item; None keeps it for ever.
+            clock: what these are measured by; None is the clock of the process.
+
+        Raises:
+            TypeError: if `selector` cannot be called, `size` is no int or `ttl` no time.
+            ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
+
+        Executed by flow-multicast: `flow_multicast.replay`.
+        """
+        return self._plugged(
+            "flow_multicast.connectables.publishing:replay",
+            selector,
+            size=size,
+            ttl=ttl,
+            clock=clock,
+        )
+
+    def share(
+        self, *, prefetch: int = 128, grace: Seconds = 0.0, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """One run of the flow, as long as there are subscribers: `publish` and `Connectable.ref_count`.
+
+        >>> import flow_core as flow
+        >>> shared = flow.never().finally_action(lambda: print("over")).share()
+        >>> first, second = shared.subscribe(print), shared.subscribe(print)
+        >>> first.dispose(), second.dispose()
+        over
+        (None, None)
+
+        A slow subscriber holds the others back, until it asks or leaves. A late one gets what comes
+        from then on; so a source that does not wait may be over before a second one comes, who has a
+        run of its own then. When the last one has left, the source is cancelled. Who subscribes from
+        within the end begins a new run.
+
+        Demand, thread, errors: see `publish`. Fusion: none.
+
+        Args:
+            prefetch: see `publish`.
+            grace: see `Connectable.ref_count`.
+            clock: see `Connectable.ref_count`.
+
+        Executed by flow-multicast: `flow_multicast.share`.
+        """
+        return self._plugged(
+            "flow_multicast.connectables.publishing:share",
+            prefetch=prefetch,
+            grace=grace,
+            clock=clock,
+        )

@@ -1,0 +1,111 @@
+"""The methods that other packages execute, where such a package is missing or too old."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core import Flow, FlowError, NotInstalledError
+from flow_core.surface import factories
+from flow_core.surface.multicast import MulticastMethods
+
+PACKAGES = {MulticastMethods: "flow-multicast"}
+METHODS = [
+    (package, name)
+    for cls, package in PACKAGES.items()
+    for name in vars(cls)
+    if not name.startswith("_")
+]
+
+
+class Missing(MetaPathFinder):
+    """Finds none of the packages, installed or not."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname.partition(".")[0].replace("_", "-") in PACKAGES.values():
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+
+
+@pytest.fixture(autouse=True)
+def _without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factories, "KNOWN", {})
+    monkeypatch.setattr("flow_core.flow.KNOWN", factories.KNOWN)
+    monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
+    for name in list(sys.modules):
+        if name.partition(".")[0].replace("_", "-") in PACKAGES.values():
+            monkeypatch.delitem(sys.modules, name)
+
+
+def call(name: str) -> object:
+    """Call the method of a flow with some argument for each that it needs."""
+    method: Callable[..., object] = getattr(flow.range(3), name)
+    needed: list[Any] = [
+        object()
+        for each in inspect.signature(method).parameters.values()
+        if each.default is each.empty and each.kind is not each.VAR_POSITIONAL
+    ]
+    return method(*needed)
+
+
+@pytest.mark.parametrize(("package", "name"), METHODS)
+def test_a_method_of_a_package_that_is_missing_says_how_to_install_it(
+    package: str, name: str
+) -> None:
+    with pytest.raises(NotInstalledError) as caught:
+        call(name)
+    assert isinstance(caught.value, FlowError)
+    assert isinstance(caught.value, ModuleNotFoundError)
+    assert caught.value.name == package.replace("-", "_")
+    assert str(caught.value).endswith(
+        f"() comes with the package {package}, which is not installed: pip install {package}"
+    )
+
+
+def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: object) -> None:
+    made = ModuleType(name)
+    made.__path__ = []  # a package, without modules of its own
+    vars(made).update(contents)
+    monkeypatch.setitem(sys.modules, name, made)
+
+
+def test_a_package_without_the_module_of_a_method_is_too_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module(monkeypatch, "flow_multicast")
+    with pytest.raises(NotInstalledError, match="pip install --upgrade flow-multicast flow-core"):
+        call("share")
+
+
+def test_a_package_without_the_function_of_a_method_is_too_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module(monkeypatch, "flow_multicast")
+    module(monkeypatch, "flow_multicast.connectables")
+    module(monkeypatch, "flow_multicast.connectables.publishing")
+    with pytest.raises(
+        NotInstalledError,
+        match=r"share\(\) is not in the version of flow-multicast that is installed",
+    ):
+        call("share")
+
+
+def test_what_a_package_itself_lacks_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(name: str) -> object:
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+    monkeypatch.setattr(factories, "import_module", lacking)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'numpy'") as caught:
+        call("share")
+    assert not isinstance(caught.value, NotInstalledError)
+
+
+def test_the_help_of_a_method_has_its_signature_and_its_text() -> None:
+    assert str(inspect.signature(Flow.share)).startswith("(self, *, prefetch: 'int' = 128")
+    assert "as long as there are subscribers" in (inspect.getdoc(Flow.share) or "")

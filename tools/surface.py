@@ -1,0 +1,446 @@
+"""Write the methods of `Flow` that other packages execute, out of the factories of these packages.
+
+    python tools/surface.py            write packages/flow-core/src/flow_core/surface
+    python tools/surface.py --check    fail if a file is not what would be written
+
+A record whose ``method`` is a name makes a method of it. Signature, overloads, defaults and text
+are those of the factory; the body is one line that calls it. Files are parsed, nothing is imported,
+and ruff formats what is written.
+
+In the signature of a method:
+
+* what the factory's `Operator` takes, its ``T``, is ``T_co`` of the class; the result is what the
+  operator gives;
+* a parameter that is ``T`` itself is of a type of its own, ``D``, and the items are ``T_co | D``;
+* an operator of ``Flow[T]``, such as `merge_all`, says so of ``self``;
+* an overload has the defaults of the implementation, so that editors show them;
+* a name of another package is refused, but for an alias, which is written out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import copy
+import difflib
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parent.parent
+FOLDER: Final = "packages/flow-core/src/flow_core/surface"
+PACKAGES: Final = ("flow-multicast",)
+"""Those whose operators are methods; the class of each is named after the package."""
+
+CLASS: Final = "T_co"
+"""The type variable of the items, in the class of the methods."""
+
+OTHER: Final = "D"
+"""That of the items of others."""
+
+AT_RUN_TIME: Final = frozenset({"Generic", "TypeVar", "overload"})
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class RefusedError(Exception):
+    """A factory of which no method can be made; says why, and what to do."""
+
+
+class Record(NamedTuple):
+    """What is said of an operator: the name of its method, and where its factory is."""
+
+    method: str
+    target: str
+
+
+@dataclass(eq=False)
+class Module:
+    """A parsed file, and what its names stand for."""
+
+    name: str
+    tree: ast.Module
+    defined: dict[str, ast.expr | ast.ClassDef] = field(default_factory=dict)
+    imported: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, list[ast.FunctionDef]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for node in flattened(self.tree.body):
+            match node:
+                case ast.Import():
+                    for alias in node.names:
+                        self.imported[alias.asname or alias.name] = alias.name
+                case ast.ImportFrom(module=str(module)):
+                    for alias in node.names:
+                        self.imported[alias.asname or alias.name] = f"{module}:{alias.name}"
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self.defined[name] = value
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    self.defined[name] = value
+                case ast.ClassDef():
+                    self.defined[node.name] = node
+                case ast.FunctionDef():
+                    self.functions.setdefault(node.name, []).append(node)
+
+
+class Library:
+    """The sources of all packages below a folder.
+
+    Args:
+        root: has a folder `packages`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._paths: dict[str, Path] = {}
+        self._modules: dict[str, Module] = {}
+        for source in sorted(root.glob("packages/*/src")):
+            for path in sorted(source.rglob("*.py")):
+                parts = path.relative_to(source).with_suffix("").parts
+                self._paths[".".join(part for part in parts if part != "__init__")] = path
+
+    def module(self, name: str) -> Module | None:
+        """A module of the packages, parsed; None if it is of nobody here."""
+        if name not in self._modules and name in self._paths:
+            tree = ast.parse(self._paths[name].read_text("utf-8"))
+            self._modules[name] = Module(name, tree)
+        return self._modules.get(name)
+
+    def records(self, package: str) -> list[Record]:
+        """What the plugin of a package says of its methods, by their names."""
+        plugin = self.module(f"{package}._plugin")
+        found: list[Record] = []
+        for node in ast.walk(plugin.tree) if plugin else ():
+            match node:
+                case ast.Call(
+                    func=ast.Name(id="OperatorSpec"), args=[_, ast.Constant(value=str(target))]
+                ):
+                    found += [
+                        Record(str(given.value.value), target)
+                        for given in node.keywords
+                        if given.arg == "method" and isinstance(given.value, ast.Constant)
+                    ]
+        return sorted(found)
+
+    def home(self, module: Module, name: str) -> tuple[Module, str] | str | None:
+        """Where a name comes from: a module here and its name there, one elsewhere, or nowhere."""
+        while name not in module.defined and name in module.imported:
+            path, _, attribute = module.imported[name].partition(":")
+            there = self.module(path)
+            if there is None or not attribute:
+                return module.imported[name]
+            module, name = there, attribute
+        return (module, name) if name in module.defined else None
+
+
+class Page:
+    """One file of methods, of one package.
+
+    Args:
+        library: where the factories are.
+        package: the name of its distribution.
+    """
+
+    def __init__(self, library: Library, package: str) -> None:
+        self._library = library
+        self._package = package
+        self._variables: dict[str, str] = {}
+        self._imports: dict[str, set[str]] = {}
+        self._modules: set[str] = set()
+        self._class = package.removeprefix("flow-").capitalize() + "Methods"
+
+    def text(self) -> str:
+        """The file, not formatted."""
+        self._imports = {"flow_core.flow": {"Flow"}}
+        self._variables = {CLASS: f'TypeVar("{CLASS}", covariant=True)'}
+        package = self._package.replace("-", "_")
+        methods = [self._method(record) for record in self._library.records(package)]
+        lines = [
+            f'"""What {self._package} does with a flow; written by tools/surface.py."""',
+            '# mypy: disable-error-code="no-any-return"',
+            "from __future__ import annotations",
+            "from typing import TYPE_CHECKING, Generic, TypeVar, overload",
+            "from flow_core.stages.fluent import Fluent",
+            "if TYPE_CHECKING:",
+            *(f"    import {name}" for name in sorted(self._modules)),
+            *(
+                f"    from {module} import {', '.join(sorted(names))}"
+                for module, names in sorted(self._imports.items())
+            ),
+            "",
+            f'__all__ = ["{self._class}"]',
+            "",
+            *(f"{name} = {made}" for name, made in sorted(self._variables.items())),
+            f"class {self._class}(Fluent[{CLASS}], Generic[{CLASS}]):",
+            f'    """The methods of `Flow` that {self._package} executes."""',
+            "    __slots__ = ()",
+        ]
+        return "\n".join([*lines, *(textwrap.indent(each, "    ") for each in methods)]) + "\n"
+
+    def _method(self, record: Record) -> str:
+        path, _, name = record.target.partition(":")
+        module = self._library.module(path)
+        if module is None or name not in module.functions:
+            raise RefusedError(f"{record.target} is no function of the packages")
+        *overloads, factory = module.functions[name]
+        said = [self._signature(module, each, factory, record) for each in overloads]
+        if len(said) < 2:
+            said = []  # nothing to choose from
+        whole = self._signature(module, factory, factory, record)
+        chosen = [f"@overload\n{each}: ..." for each in said]
+        body = f'    return self._plugged("{record.target}"{"".join(passed_on(factory.args))})'
+        text = documentation(factory, self._package, record)
+        return "\n".join([*chosen, f"{whole}:", textwrap.indent(text, "    "), body])
+
+    def _signature(
+        self, module: Module, node: ast.FunctionDef, factory: ast.FunctionDef, record: Record
+    ) -> str:
+        """``def name(self, …) -> …``, on one line."""
+        where = f"{record.target}"
+        takes, gives = taken_and_given(node.returns, where)
+        given = copy.deepcopy(node.args)
+        of_self: ast.expr | None = None
+        renamed: dict[str, ast.expr] = {}
+        match takes:
+            case ast.Name(id="Any" | "object"):
+                pass
+            case ast.Name(id=variable):
+                renamed[variable] = ast.Name(CLASS)
+            case ast.Subscript():
+                of_self = ast.Subscript(ast.Name(self._class), takes)
+            case _:
+                raise RefusedError(f"{where} takes {ast.unparse(takes)}: not known how to say")
+        result = dict(renamed)
+        for each in parameters(given):
+            if each.annotation is None:
+                raise RefusedError(f"{where}: {each.arg} has no type")
+            if isinstance(each.annotation, ast.Name) and each.annotation.id in renamed:
+                result[each.annotation.id] = either(ast.Name(CLASS), ast.Name(OTHER))
+                self._variables[OTHER] = f'TypeVar("{OTHER}")'
+                each.annotation = ast.Name(OTHER)
+            else:
+                each.annotation = self._said(module, each.annotation, renamed, where)
+        self._set_defaults(given, factory.args, module, where)
+        me = ast.arg("self", of_self and self._said(module, of_self, {}, where))
+        (given.posonlyargs or given.args).insert(0, me)
+        given_back = self._said(module, gives, result, where)
+        made = ast.FunctionDef(
+            record.method, given, [ast.Expr(ast.Constant(...))], [], given_back, type_params=[]
+        )
+        return ast.unparse(ast.fix_missing_locations(made)).partition(":\n")[0]
+
+    def _said(
+        self, module: Module, annotation: ast.expr, renamed: Mapping[str, ast.expr], where: str
+    ) -> ast.expr:
+        """An annotation with its names as they are in the file; notes what these need."""
+        page = self
+
+        class Names(ast.NodeTransformer):
+            def visit_Name(self, node: ast.Name) -> ast.expr:
+                if node.id in renamed:
+                    return renamed[node.id]
+                return page._name(module, node.id, where)
+
+            def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+                first = ast.unparse(node).partition(".")[0]
+                page._modules.add(module.imported.get(first, first))
+                return node
+
+        return Names().visit(copy.deepcopy(annotation))
+
+    def _name(self, module: Module, name: str, where: str) -> ast.expr:
+        if name in {CLASS, OTHER, self._class}:
+            return ast.Name(name)
+        home = self._library.home(module, name)
+        if home is None:
+            if hasattr(builtins, name):
+                return ast.Name(name)
+            raise RefusedError(f"{where} names {name}, which is nowhere")
+        if isinstance(home, str):
+            path, _, attribute = home.partition(":")
+            self._imports.setdefault(path, set()).add(attribute)
+            return ast.Name(name)
+        there, called = home
+        meaning = there.defined[called]
+        if isinstance(meaning, ast.Call) and ast.unparse(meaning.func) == "TypeVar":
+            made = ast.unparse(meaning)
+            if self._variables.setdefault(called, made) != made:
+                raise RefusedError(
+                    f"{where}: {called} is {made} there, and {self._variables[called]} elsewhere; "
+                    "give it another name"
+                )
+            return ast.Name(called)
+        if there.name.partition(".")[0] == "flow_core":
+            self._imports.setdefault(there.name, set()).add(called)
+            return ast.Name(called)
+        if isinstance(meaning, ast.ClassDef):
+            raise RefusedError(
+                f"{where} names {called} of {there.name}, which the core does not know: move it "
+                "to the core"
+            )
+        return self._said(there, meaning, {}, where)
+
+    def _set_defaults(
+        self, given: ast.arguments, factory: ast.arguments, module: Module, where: str
+    ) -> None:
+        known = defaults(factory)
+        for name, default in defaults(given).items():
+            if isinstance(default, ast.Constant) and default.value is ...:
+                default = known[name]  # noqa: PLW2901 - of the implementation
+            if isinstance(default, ast.Name) and not hasattr(builtins, default.id):
+                home = self._library.home(module, default.id)
+                constant = home[0].defined[home[1]] if isinstance(home, tuple) else None
+                if not isinstance(constant, ast.Constant):
+                    raise RefusedError(f"{where}: the default of {name} is no plain value")
+                default = constant  # noqa: PLW2901 - its value, for whoever reads it
+            set_default(given, name, default)
+
+
+def flattened(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body, those under ``if`` among them."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from flattened([*node.body, *node.orelse])
+
+
+def taken_and_given(returned: ast.expr | None, where: str) -> tuple[ast.expr, ast.expr]:
+    """The two arguments of the `Operator` that a factory gives; of two, what either gives."""
+    match returned:
+        case ast.Subscript(value=ast.Name(id="Operator"), slice=ast.Tuple(elts=[takes, gives])):
+            return takes, gives
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            takes, first = taken_and_given(left, where)
+            _, second = taken_and_given(right, where)
+            return takes, either(first, second)
+    raise RefusedError(f"{where} does not say that it returns an Operator[…, …]")
+
+
+def either(left: ast.expr, right: ast.expr) -> ast.expr:
+    """``left | right``"""
+    return ast.BinOp(left, ast.BitOr(), right)
+
+
+def parameters(given: ast.arguments) -> list[ast.arg]:
+    """All parameters, in the order of the signature."""
+    found = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+    return [each for each in found if each]
+
+
+def defaults(given: ast.arguments) -> dict[str, ast.expr]:
+    """The default of each parameter that has one."""
+    positional = [*given.posonlyargs, *given.args]
+    last = positional[len(positional) - len(given.defaults) :]
+    found = {each.arg: default for each, default in zip(last, given.defaults, strict=True)}
+    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        if default:
+            found[each.arg] = default
+    return found
+
+
+def set_default(given: ast.arguments, name: str, default: ast.expr) -> None:
+    """Give a parameter that has one another default."""
+    positional = [each.arg for each in [*given.posonlyargs, *given.args]]
+    if name in positional:
+        given.defaults[positional.index(name) - len(positional)] = default
+    else:
+        given.kw_defaults[[each.arg for each in given.kwonlyargs].index(name)] = default
+
+
+def passed_on(given: ast.arguments) -> Iterator[str]:
+    """The arguments with which a method calls its factory, each after a comma."""
+    for each in [*given.posonlyargs, *given.args]:
+        yield f", {each.arg}"
+    if given.vararg:
+        yield f", *{given.vararg.arg}"
+    for each in given.kwonlyargs:
+        yield f", {each.arg}={each.arg}"
+
+
+def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str:
+    """The text of a factory as that of its method, in quotes.
+
+    Raises:
+        RefusedError: if it does not fit the method.
+    """
+    text = ast.get_docstring(factory) or ""
+    where = record.target
+    name = where.partition(":")[2]
+    if re.search(rf"^(>>>|\.\.\.).*\.pipe\({name}\(", text, re.MULTILINE):
+        raise RefusedError(f"{where} has an example with pipe(); write it with the method")
+    told = told_arguments(text)
+    names = [each.arg for each in parameters(factory.args)]
+    if told and told != names:
+        raise RefusedError(
+            f"{where} takes {', '.join(names)}, and its text tells of {', '.join(told)}; write "
+            "each, in this order, under Args:"
+        )
+    text = re.sub(r"^Source: .*(\n(?!\n).*)*\n?", "", text, flags=re.MULTILINE).rstrip()
+    text = f"{text}\n\nExecuted by {package}: `{package.replace('-', '_')}.{name}`.\n"
+    mark = 'r"""' if "\\" in text else '"""'
+    return f'{mark}{text}"""'
+
+
+def told_arguments(text: str) -> list[str]:
+    """The names under ``Args:``."""
+    section = re.search(r"^Args:\n((?: .*\n|\n)*)", text + "\n", re.MULTILINE)
+    return re.findall(r"^    (\w+):", section[1], re.MULTILINE) if section else []
+
+
+def pages(root: Path) -> dict[str, str]:
+    """What is to be written, by its path below `root`; not formatted."""
+    library = Library(root)
+    return {
+        f"{FOLDER}/{package.removeprefix('flow-')}.py": Page(library, package).text()
+        for package in PACKAGES
+    }
+
+
+def formatted(text: str, root: Path) -> str:
+    """The text of a module as ruff writes it."""
+    for command in (["check", "--fix", "--select=I,F401,UP037", "--quiet"], ["format"]):
+        made = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--stdin-filename=surface.py", "-"],
+            input=text,
+            capture_output=True,
+            cwd=root,
+            encoding="utf-8",
+            check=False,
+        )
+        if made.returncode:
+            raise RefusedError(f"ruff {command[0]}: {made.stdout}{made.stderr}")
+        text = made.stdout
+    return text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the files, or compare them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    check = parser.parse_args(arguments).check
+    stale = ""
+    try:
+        for name, made in pages(ROOT).items():
+            path, text = ROOT / name, formatted(made, ROOT)
+            old = path.read_text("utf-8") if path.exists() else ""
+            lines = old.splitlines(True), text.splitlines(True)
+            stale += "".join(difflib.unified_diff(*lines, name, "generated", n=0))
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, "utf-8")
+    except RefusedError as error:
+        print(f"tools/surface.py: {error}", file=sys.stderr)
+        return 1
+    if check and stale:
+        print(stale, "The methods are not what the packages say.", sep="\n")
+        print("Run: python tools/surface.py")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
