@@ -251,7 +251,8 @@ class Page:
                 page._modules.add(module.imported.get(first, first))
                 return node
 
-        return Names().visit(copy.deepcopy(annotation))
+        said: ast.expr = Names().visit(copy.deepcopy(annotation))
+        return said
 
     def _name(self, module: Module, name: str, where: str) -> ast.expr:
         if name in {CLASS, OTHER, self._class}:

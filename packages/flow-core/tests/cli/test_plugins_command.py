@@ -93,6 +93,7 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
         "answers": ["ASYNC"],
         "conditional": False,
         "placement": "driver",
+        "method": None,
     }
     assert operators["map"]["distribution"] == "flow-core"
     assert document["format"] == 1
@@ -107,7 +108,7 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
 
 COMMON = {"name", "target", "summary", "distribution", "version", "plugin"}
 SHAPE = {
-    "operators": {"kind", "backpressure", "asks", "answers", "conditional", "placement"},
+    "operators": {"kind", "backpressure", "asks", "answers", "conditional", "placement", "method"},
     "sources": {"backpressure", "answers", "distributed"},
     "sinks": {"backpressure"},
     "engines": {"options"},

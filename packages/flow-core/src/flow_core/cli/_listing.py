@@ -109,6 +109,7 @@ def _facts(spec: Spec) -> dict[str, Any]:  # Any: what JSON can hold
                 "answers": _modes(spec.answers),
                 "conditional": spec.conditional,
                 "placement": spec.placement.value,
+                "method": spec.method,
             }
         case SourceSpec():
             return {

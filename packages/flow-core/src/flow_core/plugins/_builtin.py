@@ -57,6 +57,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
             answers=modes if any(part.calls_user_code for part in templates) else modes | _ACROSS,
             conditional=True,
             placement=_placement(name, templates),
+            method=name,
         )
     for name in ("hide", "do_on_request"):
         yield OperatorSpec(
@@ -64,6 +65,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
             f"flow_core.operators:{name}",
             summary=_summary(getattr(Flow, name)),
             backpressure=Backpressure.PASS,
+            method=name,
         )
     yield OperatorSpec(
         "progress",
