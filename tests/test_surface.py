@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flow_core import Flow
-from flow_core.plugins import OperatorSpec, plugin_host
+from flow_core.plugins import OperatorSpec, SourceSpec, plugin_host
 from flow_core.surface.multicast import MulticastMethods
+from flow_core.surface.ops import OpsMethods
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "surface.py"
 
@@ -30,21 +33,29 @@ def _load() -> Any:  # Any: a script, not a module of a package
 
 surface = _load()
 
-SPECS = [found.spec for found in plugin_host().operators.values() if found.spec.method]
-PLUGGED = [spec for spec in SPECS if not spec.target.startswith("flow_core.")]
+METHODS = (MulticastMethods, OpsMethods)
+HOST = plugin_host()
+SPECS = [found.spec for found in HOST.operators.values() if found.spec.method]
+OF_SEVERAL = [found.spec for found in HOST.sources.values() if found.spec.method]
+PLUGGED = [spec for spec in [*SPECS, *OF_SEVERAL] if not spec.target.startswith("flow_core.")]
 
 HEAD = """
 from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
+from concurrent.futures import Executor
 from flow_core.flow import Flow
 from flow_core.operator import Operator
+from flow_core.protocols import Publisher
+from flow_core.executors import Executor as Place
 T = TypeVar("T")
 R = TypeVar("R")
 """
 
 
-def method_of(root: Path, factory: str, name: str = "sample", also: str = "") -> str:
+def method_of(
+    root: Path, factory: str, name: str = "sample", also: str = "", spec: str = "OperatorSpec"
+) -> str:
     """What is written of a factory, from its first line to its last."""
     source = root / "packages" / "flow-multicast" / "src" / "flow_multicast"
     core = root / "packages" / "flow-core" / "src" / "flow_core"
@@ -52,16 +63,18 @@ def method_of(root: Path, factory: str, name: str = "sample", also: str = "") ->
     core.mkdir(parents=True)
     core.joinpath("flow.py").write_text("class Flow: ...\n", "utf-8")
     core.joinpath("operator.py").write_text("class Operator: ...\n", "utf-8")
+    core.joinpath("protocols.py").write_text("class Publisher: ...\n", "utf-8")
+    core.joinpath("executors.py").write_text("class Executor: ...\n", "utf-8")
     source.joinpath("_plugin.py").write_text(
-        f'OperatorSpec("{name}", "flow_multicast.one:{name}", method="{name}")', "utf-8"
+        f'{spec}("{name}", "flow_multicast.one:{name}", method="{name}")', "utf-8"
     )
     source.joinpath("one.py").write_text(f"{HEAD}{also}\n{factory}", "utf-8")
-    (text,) = surface.pages(root).values()
+    text = surface.pages(root)[f"{surface.FOLDER}/multicast.py"]
     return str(text).partition("__slots__ = ()\n")[2].replace("    ", "", 1)
 
 
-def signature_of(root: Path, factory: str, also: str = "") -> str:
-    return method_of(root, factory, also=also).partition("\n")[0].strip()
+def signature_of(root: Path, factory: str, also: str = "", spec: str = "OperatorSpec") -> str:
+    return method_of(root, factory, also=also, spec=spec).partition("\n")[0].strip()
 
 
 def test_the_items_of_the_flow_are_those_of_the_class(tmp_path: Path) -> None:
@@ -107,6 +120,91 @@ def sample(f: Any = None, *, prefetch: int = MOST) -> Operator[Any, Flow[Any]]:
     assert 'self._plugged("flow_multicast.one:sample", f, prefetch=prefetch)' in written
 
 
+def test_items_that_can_be_compared_are_said_of_self(tmp_path: Path) -> None:
+    factory = "def sample(other: Flow[S]) -> Operator[S, Flow[S]]: ..."
+    assert (
+        signature_of(tmp_path, factory, also='S = TypeVar("S", bound=int)')
+        == "def sample(self: MulticastMethods[int], other: Flow[T_co]) -> Flow[T_co]:"
+    )
+
+
+def test_a_record_may_name_another_name_of_a_function(tmp_path: Path) -> None:
+    factory = "def other(n: int) -> Operator[T, Flow[T]]: ...\nsample = other"
+    assert signature_of(tmp_path, factory) == "def sample(self, n: int) -> Flow[T_co]:"
+
+
+def test_an_overload_that_another_one_has_in_it_is_left_out(tmp_path: Path) -> None:
+    factory = """
+@overload
+def sample(other: Flow[T]) -> Operator[T, Flow[T]]: ...
+@overload
+def sample(other: Publisher[D]) -> Operator[T, Flow[T | D]]: ...
+def sample(other: Any) -> Operator[Any, Flow[Any]]: ...
+"""
+    written = method_of(tmp_path, factory, also='D = TypeVar("D")')
+    assert "@overload" not in written
+    assert written.startswith("def sample(self, other: Publisher[D]) -> Flow[T_co | D]:")
+
+
+SEVERAL = """
+def sample(*sources: Publisher[T], key: Callable[[T], int]) -> Flow[T]:
+    '''Some.
+
+    >>> from flow_multicast import sample
+    >>> list(sample(flow.range(2), flow.just(7), key=len))
+
+    It takes one of the `sources`. Without flows it is empty.
+
+    Args:
+        sources: what to take; also one iterable of flows.
+        key: what of them.
+    '''
+"""
+
+
+def test_a_source_of_several_flows_is_a_method_of_the_first(tmp_path: Path) -> None:
+    assert signature_of(tmp_path, SEVERAL, spec="SourceSpec") == (
+        "def sample(self, *others: Publisher[D], key: Callable[[T_co | D], int]) -> Flow[T_co | D]:"
+    )
+
+
+def test_the_text_of_a_source_of_several_flows_is_said_of_others(tmp_path: Path) -> None:
+    written = method_of(tmp_path, SEVERAL, spec="SourceSpec")
+    assert ">>> list(flow.range(2).sample(flow.just(7), key=len))" in written
+    assert "import sample" not in written
+    assert "It takes one of the `others`.\n" in written
+    assert "others: what to take.\n" in written
+    assert 'return self._combined("flow_multicast.one:sample", *others, key=key)' in written
+
+
+def test_an_overload_of_one_flow_is_no_method(tmp_path: Path) -> None:
+    factory = """
+@overload
+def sample(a: Publisher[T], /) -> Flow[T]: ...
+@overload
+def sample(a: Publisher[T], b: Publisher[R], /) -> Flow[tuple[T, R]]: ...
+@overload
+def sample(*sources: Publisher[T]) -> Flow[tuple[T, ...]]: ...
+def sample(*sources: Publisher[Any]) -> Flow[Any]: ...
+"""
+    written = method_of(tmp_path, factory, spec="SourceSpec")
+    assert written.count("@overload") == 2
+    assert "def sample(self, b: Publisher[R], /) -> Flow[tuple[T_co, R]]: ..." in written
+    assert "def sample(self, *others: Publisher[D]) -> Flow[tuple[T_co | D, ...]]: ..." in written
+
+
+def test_a_flow_that_fails_is_said_of_the_result(tmp_path: Path) -> None:
+    factory = """
+def sample() -> Operator[T, Flow[T]]:
+    '''Some.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with OSError.
+    '''
+"""
+    assert "A flow that fails with OSError." in method_of(tmp_path, factory)
+
+
 @pytest.mark.parametrize(
     ("factory", "why"),
     [
@@ -115,6 +213,10 @@ def sample(f: Any = None, *, prefetch: int = MOST) -> Operator[Any, Flow[Any]]:
         ("def sample(n) -> Operator[T, Flow[T]]: ...", "n has no type"),
         ("def sample(n: Mine) -> Operator[T, Flow[T]]: ...", "names Mine of flow_multicast.one"),
         ("def sample(n: Nobody) -> Operator[T, Flow[T]]: ...", "names Nobody, which is nowhere"),
+        (
+            "def sample(a: Executor, b: Place) -> Operator[T, Flow[T]]: ...",
+            "Executor is flow_core.executors.Executor there, and concurrent.futures.Executor else",
+        ),
         (
             "def sample(n: int) -> Operator[T, Flow[T]]: 'One.\\n\\nArgs:\\n    m: many.'",
             "takes n, and its text tells of m",
@@ -138,11 +240,29 @@ def test_a_method_takes_what_its_factory_takes(spec: OperatorSpec) -> None:
     assert taken(getattr(Flow, spec.method)) == taken(factory)
 
 
+@pytest.mark.parametrize("spec", OF_SEVERAL, ids=lambda spec: spec.name)
+def test_a_method_takes_what_a_source_of_several_takes_after_the_first(spec: SourceSpec) -> None:
+    assert spec.method is not None
+    factory = spec.load()
+    assert callable(factory)
+    first, *more = taken(factory)
+    if first[1] is inspect.Parameter.VAR_POSITIONAL:
+        more = [("others", *first[1:]), *more]
+    assert taken(getattr(Flow, spec.method)) == more
+
+
 def taken(function: Callable[..., object]) -> list[tuple[object, ...]]:
     parameters = inspect.signature(function).parameters.values()
     return [(each.name, each.kind, each.default) for each in parameters if each.name != "self"]
 
 
 def test_each_method_of_a_package_has_a_record() -> None:
-    methods = {name for name in vars(MulticastMethods) if not name.startswith("_")}
-    assert methods == {spec.method for spec in PLUGGED}
+    methods = [name for cls in METHODS for name in vars(cls) if not name.startswith("_")]
+    assert sorted(methods) == sorted(str(spec.method) for spec in PLUGGED)
+
+
+@pytest.mark.parametrize("name", surface.PACKAGES)
+def test_the_examples_of_the_methods_run(name: str) -> None:
+    module = import_module(f"flow_core.surface.{name.removeprefix('flow-')}")
+    failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert (failed, tried > 0) == (0, True)

@@ -13,6 +13,8 @@ In the signature of a method:
   operator gives;
 * a parameter that is ``T`` itself is of a type of its own, ``D``, and the items are ``T_co | D``;
 * an operator of ``Flow[T]``, such as `merge_all`, says so of ``self``;
+* of a source of several flows, such as `zip`, the first flow is ``self`` and the rest are
+  ``others``; overloads of one flow, or of an iterable of flows, are left out;
 * an overload has the defaults of the implementation, so that editors show them;
 * a name of another package is refused, but for an alias, which is written out.
 """
@@ -35,7 +37,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = "packages/flow-core/src/flow_core/surface"
-PACKAGES: Final = ("flow-multicast",)
+PACKAGES: Final = ("flow-multicast", "flow-ops")
 """Those whose operators are methods; the class of each is named after the package."""
 
 CLASS: Final = "T_co"
@@ -43,10 +45,6 @@ CLASS: Final = "T_co"
 
 OTHER: Final = "D"
 """That of the items of others."""
-
-AT_RUN_TIME: Final = frozenset({"Generic", "TypeVar", "overload"})
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class RefusedError(Exception):
@@ -58,6 +56,7 @@ class Record(NamedTuple):
 
     method: str
     target: str
+    of_several: bool
 
 
 @dataclass(eq=False)
@@ -69,6 +68,13 @@ class Module:
     defined: dict[str, ast.expr | ast.ClassDef] = field(default_factory=dict)
     imported: dict[str, str] = field(default_factory=dict)
     functions: dict[str, list[ast.FunctionDef]] = field(default_factory=dict)
+
+    def functions_of(self, name: str) -> list[ast.FunctionDef]:
+        """A function here, after its overloads; or what it is another name for."""
+        match self.defined.get(name):
+            case ast.Name(id=called):
+                name = called
+        return self.functions.get(name, [])
 
     def __post_init__(self) -> None:
         for node in flattened(self.tree.body):
@@ -118,10 +124,11 @@ class Library:
         for node in ast.walk(plugin.tree) if plugin else ():
             match node:
                 case ast.Call(
-                    func=ast.Name(id="OperatorSpec"), args=[_, ast.Constant(value=str(target))]
+                    func=ast.Name(id="OperatorSpec" | "SourceSpec" as kind),
+                    args=[_, ast.Constant(value=str(target))],
                 ):
                     found += [
-                        Record(str(given.value.value), target)
+                        Record(str(given.value.value), target, kind == "SourceSpec")
                         for given in node.keywords
                         if given.arg == "method" and isinstance(given.value, ast.Constant)
                     ]
@@ -151,6 +158,7 @@ class Page:
         self._package = package
         self._variables: dict[str, str] = {}
         self._imports: dict[str, set[str]] = {}
+        self._homes: dict[str, str] = {}
         self._modules: set[str] = set()
         self._class = package.removeprefix("flow-").capitalize() + "Methods"
 
@@ -185,15 +193,25 @@ class Page:
     def _method(self, record: Record) -> str:
         path, _, name = record.target.partition(":")
         module = self._library.module(path)
-        if module is None or name not in module.functions:
+        functions = module.functions_of(name) if module else ()
+        if module is None or not functions:
             raise RefusedError(f"{record.target} is no function of the packages")
-        *overloads, factory = module.functions[name]
-        said = [self._signature(module, each, factory, record) for each in overloads]
-        if len(said) < 2:
-            said = []  # nothing to choose from
+        *overloads, factory = functions
+        if record.of_several:
+            where = record.target
+            overloads = [each for node in overloads if (each := method_of_several(node, where))]
+            factory = method_of_several(factory, where) or factory
+        said = [
+            self._signature(module, each, factory, record)
+            for each in overloads
+            if not any(is_part_of(each, other) for other in overloads if other is not each)
+        ]
         whole = self._signature(module, factory, factory, record)
+        if len(said) == 1:
+            whole = said.pop()  # nothing to choose from
         chosen = [f"@overload\n{each}: ..." for each in said]
-        body = f'    return self._plugged("{record.target}"{"".join(passed_on(factory.args))})'
+        how = "_combined" if record.of_several else "_plugged"
+        body = f'    return self.{how}("{record.target}"{"".join(passed_on(factory.args))})'
         text = documentation(factory, self._package, record)
         return "\n".join([*chosen, f"{whole}:", textwrap.indent(text, "    "), body])
 
@@ -206,11 +224,17 @@ class Page:
         given = copy.deepcopy(node.args)
         of_self: ast.expr | None = None
         renamed: dict[str, ast.expr] = {}
+        other = OTHER
         match takes:
             case ast.Name(id="Any" | "object"):
                 pass
             case ast.Name(id=variable):
                 renamed[variable] = ast.Name(CLASS)
+                bound = self._bound(module, variable)
+                if bound is not None:
+                    # Written out, since mypy does not check that of a variable here.
+                    of_self = ast.Subscript(ast.Name(self._class), bound)
+                    other = variable
             case ast.Subscript():
                 of_self = ast.Subscript(ast.Name(self._class), takes)
             case _:
@@ -219,10 +243,15 @@ class Page:
         for each in parameters(given):
             if each.annotation is None:
                 raise RefusedError(f"{where}: {each.arg} has no type")
-            if isinstance(each.annotation, ast.Name) and each.annotation.id in renamed:
-                result[each.annotation.id] = either(ast.Name(CLASS), ast.Name(OTHER))
-                self._variables[OTHER] = f'TypeVar("{OTHER}")'
-                each.annotation = ast.Name(OTHER)
+            of_flows = published(each.annotation) if each is given.vararg else None
+            items = of_flows or each.annotation
+            if isinstance(items, ast.Name) and items.id in renamed:
+                result[items.id] = either(ast.Name(CLASS), ast.Name(other))
+                its: ast.expr = ast.Name(other)
+                if of_flows:
+                    its = ast.Subscript(ast.Name("Publisher"), its)
+                    renamed = result  # a function gets items of all
+                each.annotation = self._said(module, its, {}, where)
             else:
                 each.annotation = self._said(module, each.annotation, renamed, where)
         self._set_defaults(given, factory.args, module, where)
@@ -255,6 +284,8 @@ class Page:
         return said
 
     def _name(self, module: Module, name: str, where: str) -> ast.expr:
+        if name == OTHER:
+            self._variables[OTHER] = f'TypeVar("{OTHER}")'
         if name in {CLASS, OTHER, self._class}:
             return ast.Name(name)
         home = self._library.home(module, name)
@@ -264,11 +295,16 @@ class Page:
             raise RefusedError(f"{where} names {name}, which is nowhere")
         if isinstance(home, str):
             path, _, attribute = home.partition(":")
-            self._imports.setdefault(path, set()).add(attribute)
+            self._import(path, attribute, name, where)
             return ast.Name(name)
         there, called = home
         meaning = there.defined[called]
         if isinstance(meaning, ast.Call) and ast.unparse(meaning.func) == "TypeVar":
+            bound = self._bound(there, called)
+            if bound is not None:
+                named = ast.unparse(self._said(there, bound, {}, where))
+                meaning = copy.deepcopy(meaning)
+                meaning.keywords = [ast.keyword("bound", ast.Constant(named))]
             made = ast.unparse(meaning)
             if self._variables.setdefault(called, made) != made:
                 raise RefusedError(
@@ -277,7 +313,7 @@ class Page:
                 )
             return ast.Name(called)
         if there.name.partition(".")[0] == "flow_core":
-            self._imports.setdefault(there.name, set()).add(called)
+            self._import(there.name, called, called, where)
             return ast.Name(called)
         if isinstance(meaning, ast.ClassDef):
             raise RefusedError(
@@ -285,6 +321,25 @@ class Page:
                 "to the core"
             )
         return self._said(there, meaning, {}, where)
+
+    def _import(self, path: str, attribute: str, name: str, where: str) -> None:
+        """Note that the file needs a name of another module."""
+        home = f"{path}.{attribute}"
+        if self._homes.setdefault(name, home) != home:
+            raise RefusedError(
+                f"{where}: {name} is {home} there, and {self._homes[name]} elsewhere; import one "
+                "of them under another name"
+            )
+        said = attribute if name == attribute else f"{attribute} as {name}"
+        self._imports.setdefault(path, set()).add(said)
+
+    def _bound(self, module: Module, variable: str) -> ast.expr | None:
+        """What all types that a type variable stands for are."""
+        home = self._library.home(module, variable)
+        match home[0].defined[home[1]] if isinstance(home, tuple) else None:
+            case ast.Call(keywords=[*keywords]):
+                return next((each.value for each in keywords if each.arg == "bound"), None)
+        return None
 
     def _set_defaults(
         self, given: ast.arguments, factory: ast.arguments, module: Module, where: str
@@ -320,6 +375,85 @@ def taken_and_given(returned: ast.expr | None, where: str) -> tuple[ast.expr, as
             _, second = taken_and_given(right, where)
             return takes, either(first, second)
     raise RefusedError(f"{where} does not say that it returns an Operator[…, …]")
+
+
+def method_of_several(node: ast.FunctionDef, where: str) -> ast.FunctionDef | None:
+    """The factory of the operator that a source of several flows is for the first of them.
+
+    Returns:
+        Nothing, if there is no other flow.
+    """
+    made = copy.deepcopy(node)
+    given = made.args
+    first = (given.posonlyargs or given.args or [given.vararg])[0]
+    takes = published(first.annotation if first else None)
+    if first is None or takes is None:
+        return None
+    for positional in (given.posonlyargs, given.args):
+        if first in positional:
+            positional.remove(first)
+            if not given.posonlyargs and not given.args:
+                return None
+            break
+    else:
+        first.arg = "others"
+        first.annotation = ast.Subscript(ast.Name("Publisher"), takes)
+    if given.vararg:
+        given.vararg.arg = "others"
+    if made.returns is None:
+        raise RefusedError(f"{where} does not say what it returns")
+    made.returns = ast.Subscript(ast.Name("Operator"), ast.Tuple([takes, made.returns]))
+    text = ast.get_docstring(made)
+    if text:
+        made.body[0] = ast.Expr(ast.Constant(text_of_several(text, made.name, first.arg)))
+    return made
+
+
+def published(annotation: ast.expr | None) -> ast.expr | None:
+    """What the items of a publisher are."""
+    match annotation:
+        case ast.Subscript(value=ast.Name(id="Publisher"), slice=items):
+            return items
+        case ast.BinOp(left=left, op=ast.BitOr()):
+            return published(left)
+    return None
+
+
+def text_of_several(text: str, name: str, first: str) -> str:
+    """The text of a source of several flows, said of a flow and others."""
+    lines: list[str] = []
+    text = re.sub(rf"^    {first}:.*\n(     .*\n)*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<=\.)\s+Without flows it is empty\.", "", text)
+    text = re.sub(r"; also one iterable of flows[^.]*", "", text).replace("`sources`", "`others`")
+    for line in text.splitlines():
+        said = re.sub(r"^    sources:", "    others:", line)
+        if re.match(r">>> from flow_\w+ import ", line):
+            said = re.sub(rf"(?<= import ){name}$|, {name}\b|\b{name}, ", "", line)
+            if said.endswith("import "):
+                continue
+        elif line.startswith((">>> ", "... ")):
+            said = line[:4] + with_method(line[4:], name)
+        lines.append(said)
+    return "\n".join(lines)
+
+
+def with_method(line: str, name: str) -> str:
+    """A line of code with ``name(flow, more)`` as ``flow.name(more)``."""
+    for node in ast.walk(ast.parse(line)):
+        match node:
+            case ast.Call(func=ast.Name(id=called) as function, args=[first, second, *_]):
+                if called == name:
+                    whole = line[first.col_offset : first.end_col_offset]
+                    rest = line[second.col_offset :]
+                    return f"{line[: function.col_offset]}{whole}.{name}({rest}"
+    return line
+
+
+def is_part_of(node: ast.FunctionDef, other: ast.FunctionDef) -> bool:
+    """Whether an overload takes flows of the operator's own items, and `other` any flows."""
+    takes, _ = taken_and_given(node.returns, node.name)
+    own = ast.unparse(node.args).replace(f"Flow[{ast.unparse(takes)}]", f"Publisher[{OTHER}]")
+    return own == ast.unparse(other.args)
 
 
 def either(left: ast.expr, right: ast.expr) -> ast.expr:
@@ -381,6 +515,7 @@ def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str
             f"{where} takes {', '.join(names)}, and its text tells of {', '.join(told)}; write "
             "each, in this order, under Args:"
         )
+    text = text.replace("An operator for `Flow.pipe`. Its flow", "A flow that")
     text = re.sub(r"^Source: .*(\n(?!\n).*)*\n?", "", text, flags=re.MULTILINE).rstrip()
     text = f"{text}\n\nExecuted by {package}: `{package.replace('-', '_')}.{name}`.\n"
     mark = 'r"""' if "\\" in text else '"""'

@@ -15,8 +15,9 @@ import flow_core as flow
 from flow_core import Flow, FlowError, NotInstalledError
 from flow_core.surface import factories
 from flow_core.surface.multicast import MulticastMethods
+from flow_core.surface.ops import OpsMethods
 
-PACKAGES = {MulticastMethods: "flow-multicast"}
+PACKAGES = {MulticastMethods: "flow-multicast", OpsMethods: "flow-ops"}
 METHODS = [
     (package, name)
     for cls, package in PACKAGES.items()

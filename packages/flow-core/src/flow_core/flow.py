@@ -48,6 +48,7 @@ from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.subscribers.strict import core_subscriber
 from flow_core.surface.factories import KNOWN, factory_of
 from flow_core.surface.multicast import MulticastMethods
+from flow_core.surface.ops import OpsMethods
 
 __all__ = ["AbsorbingSource", "DeferredSource", "Flow", "Place"]
 
@@ -170,6 +171,7 @@ class Flow(
     Recovering[T_co],
     Observing[T_co],
     MulticastMethods[T_co],
+    OpsMethods[T_co],
     Publisher[T_co],
     Generic[T_co],
 ):
@@ -181,9 +183,10 @@ class Flow(
     [1, 9, 25, 49, 81]
 
     A flow runs anew for each subscriber. It is run by iterating over it, with ``async for``, or by
-    `subscribe`; neighbouring synchronous operators (its methods, one class a theme in
-    `flow_core.stages`, which tells what holds for all of them) are compiled into one loop.
-    Everything else, such as crossing a thread, is an `Operator` given to `pipe`.
+    `subscribe`; neighbouring synchronous operators (one class a theme in `flow_core.stages`, which
+    tells what holds for all of them) are compiled into one loop. The methods that cross threads,
+    time or several flows come with other packages (one class each in `flow_core.surface`); their
+    text names the package. An `Operator` of your own is given to `pipe`.
 
     Args:
         source: a publisher or an `IterableSource`; functions like `flow_core.range` make one.
@@ -250,6 +253,18 @@ class Flow(
         self, target: str, /, *args: object, **options: object
     ) -> Any:  # Any: see Fluent._plugged
         return self._applied((KNOWN.get(target) or factory_of(target))(*args, **options))
+
+    def _combined(
+        self, target: str, /, *others: object, **options: object
+    ) -> Any:  # Any: see Fluent._plugged
+        source = KNOWN.get(target) or factory_of(target)
+
+        def together(flow: Flow[T_co]) -> Flow[Any]:
+            made: Flow[Any] = source(flow, *others, **options)
+            return made
+
+        name = target.partition(":")[2]
+        return self._applied(Operator(name, together, f"{1 + len(others)} flows"))
 
     def then(self, stage: Stage[T_co, R]) -> Flow[R]:
         """Put `stage` behind this flow; a user-defined one has the same rights as the built-in.

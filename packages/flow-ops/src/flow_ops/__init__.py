@@ -5,13 +5,12 @@ another, again, on error), `group` (parts of a flow), `time`, `demand` (back-pre
 `parallel`, `coroutines`. What they are built on, for operators of your own: `coordination` (one
 permit, several inputs) and `arbiters` (a source that changes).
 
-Each operator is an argument of `flow_core.Flow.pipe`:
+Each operator is a method of `flow_core.Flow`:
 
 >>> from concurrent.futures import ThreadPoolExecutor
 >>> import flow_core as flow
->>> from flow_ops import observe_on
 >>> with ThreadPoolExecutor(1) as pool:
-...     print(list(flow.range(3).map(str).pipe(observe_on(pool))))
+...     print(list(flow.range(3).map(str).observe_on(pool)))
 ['0', '1', '2']
 """
 

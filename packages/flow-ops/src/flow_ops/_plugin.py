@@ -26,6 +26,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Only the items of another flow, when this one has completed.",
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
+        method="and_then",
     )
     yield OperatorSpec(
         "buffer_boundary",
@@ -34,6 +35,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         placement=Placement.REFUSED,
+        method="buffer_boundary",
     )
     yield OperatorSpec(
         "buffer_toggle",
@@ -42,6 +44,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         placement=Placement.REFUSED,
+        method="buffer_toggle",
     )
     yield OperatorSpec(
         "buffer_when",
@@ -50,6 +53,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         placement=Placement.REFUSED,
+        method="buffer_when",
     )
     yield OperatorSpec(
         "buffer_with_time",
@@ -59,6 +63,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
         placement=Placement.REFUSED,
+        method="buffer_with_time",
     )
     yield OperatorSpec(
         "buffer_with_time_or_count",
@@ -68,6 +73,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
         placement=Placement.REFUSED,
+        method="buffer_with_time_or_count",
     )
     yield OperatorSpec(
         "cancel_on",
@@ -75,6 +81,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The upstream is cancelled on an executor.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="cancel_on",
     )
     yield OperatorSpec(
         "concat_map",
@@ -82,12 +89,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item becomes a flow; they follow one another.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="concat_map",
     )
     yield OperatorSpec(
         "concat_map_eager",
         "flow_ops.transform.concat_map_eager:concat_map_eager",
         summary="Each item becomes a flow; they run at once, and come in order.",
         backpressure=Backpressure.FULL,
+        method="concat_map_eager",
     )
     yield OperatorSpec(
         "concat_with",
@@ -102,12 +111,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items that are not followed by another one for a while.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
+        method="debounce",
     )
     yield OperatorSpec(
         "delay",
         "flow_ops.time.delay:delay",
         summary="Everything comes later.",
         backpressure=Backpressure.PASS,
+        method="delay",
     )
     yield OperatorSpec(
         "delay_elements",
@@ -115,6 +126,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item a while after the one before it.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="delay_elements",
     )
     yield OperatorSpec(
         "delay_subscription",
@@ -122,6 +134,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The upstream is subscribed to later.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="delay_subscription",
     )
     yield OperatorSpec(
         "delay_until",
@@ -129,12 +142,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item when a flow made of it has completed.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="delay_until",
     )
     yield OperatorSpec(
         "delay_with_mapper",
         "flow_ops.time.delay_with_mapper:delay_with_mapper",
         summary="Each item when a flow made of it gives one, or completes.",
         backpressure=Backpressure.FULL,
+        method="delay_with_mapper",
     )
     yield OperatorSpec(
         "expand",
@@ -142,6 +157,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item becomes a flow, and so does each item of that: a tree, walked.",
         backpressure=Backpressure.FULL,
         conditional=True,
+        method="expand",
     )
     yield OperatorSpec(
         "filter_when",
@@ -149,12 +165,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items for which a flow made of them says so.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="filter_when",
     )
     yield OperatorSpec(
         "flat_map",
         "flow_ops.transform.flat_map:flat_map",
         summary="Each item becomes a flow; they run at the same time.",
         backpressure=Backpressure.FULL,
+        method="flat_map",
     )
     yield OperatorSpec(
         "group_by",
@@ -163,6 +181,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
+        method="group_by",
     )
     yield OperatorSpec(
         "map_async",
@@ -170,6 +189,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item replaced by the result of a coroutine.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="map_async",
     )
     yield OperatorSpec(
         "map_when",
@@ -177,12 +197,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The first item of a flow made of each item.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="map_when",
     )
     yield OperatorSpec(
         "merge_all",
         "flow_ops.combine.merge:merge_all",
         summary="The items of the flows that a flow gives, as they come.",
         backpressure=Backpressure.FULL,
+        method="merge_all",
     )
     yield OperatorSpec(
         "merge_with",
@@ -198,6 +220,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        method="observe_on",
     )
     yield OperatorSpec(
         "on_backpressure_buffer",
@@ -205,30 +228,35 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items that nobody has requested wait, up to a capacity.",
         backpressure=Backpressure.UNBOUNDED_IN,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        method="on_backpressure_buffer",
     )
     yield OperatorSpec(
         "on_backpressure_drop",
         "flow_ops.demand.on_backpressure_drop:on_backpressure_drop",
         summary="Items that nobody has requested are dropped.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        method="on_backpressure_drop",
     )
     yield OperatorSpec(
         "on_backpressure_error",
         "flow_ops.demand.on_backpressure_drop:on_backpressure_error",
         summary="An item that nobody has requested fails the flow.",
         backpressure=Backpressure.ERROR,
+        method="on_backpressure_error",
     )
     yield OperatorSpec(
         "on_backpressure_latest",
         "flow_ops.demand.on_backpressure_latest:on_backpressure_latest",
         summary="Of items that nobody has requested, the last one waits.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        method="on_backpressure_latest",
     )
     yield OperatorSpec(
         "on_backpressure_reduce",
         "flow_ops.demand.on_backpressure_latest:on_backpressure_reduce",
         summary="Items that nobody has requested are made one.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        method="on_backpressure_reduce",
     )
     yield OperatorSpec(
         "on_error_resume",
@@ -236,6 +264,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Another flow goes on where this one has failed.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="on_error_resume",
     )
     yield OperatorSpec(
         "on_processes",
@@ -243,6 +272,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The stages that follow run in the processes of a pool.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="on_processes",
     )
     yield OperatorSpec(
         "parallel",
@@ -257,6 +287,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The upstream is asked for batches of a fixed size.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="rebatch_requests",
     )
     yield OperatorSpec(
         "repeat",
@@ -264,6 +295,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow several times, or for ever.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="repeat",
     )
     yield OperatorSpec(
         "repeat_until",
@@ -271,6 +303,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again, until a function says stop.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="repeat_until",
     )
     yield OperatorSpec(
         "repeat_when",
@@ -278,6 +311,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again, whenever another flow says so.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="repeat_when",
     )
     yield OperatorSpec(
         "retry",
@@ -285,6 +319,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again when it has failed.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="retry",
     )
     yield OperatorSpec(
         "retry_when",
@@ -292,6 +327,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The flow again when it has failed, later or when another flow says so.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="retry_when",
     )
     yield OperatorSpec(
         "sample",
@@ -299,6 +335,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The newest item of each period, or when a flow says so.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
+        method="sample",
     )
     yield OperatorSpec(
         "skip_last_with_time",
@@ -307,6 +344,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.PASS,
         conditional=True,
         placement=Placement.REFUSED,
+        method="skip_last_with_time",
     )
     yield OperatorSpec(
         "skip_until_other",
@@ -315,6 +353,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.PASS,
         conditional=True,
         placement=Placement.REFUSED,
+        method="skip_until_other",
     )
     yield OperatorSpec(
         "skip_until_with_time",
@@ -323,6 +362,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.PASS,
         conditional=True,
         placement=Placement.REFUSED,
+        method="skip_until_with_time",
     )
     yield OperatorSpec(
         "skip_with_time",
@@ -331,6 +371,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.PASS,
         conditional=True,
         placement=Placement.REFUSED,
+        method="skip_with_time",
     )
     yield OperatorSpec(
         "start_with_flows",
@@ -338,6 +379,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The items of others, then those of this flow.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="start_with_flows",
     )
     yield OperatorSpec(
         "subscribe_on",
@@ -345,6 +387,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The upstream is subscribed to, and requested, on an executor.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="subscribe_on",
     )
     yield OperatorSpec(
         "switch_if_empty",
@@ -352,6 +395,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Another flow in the place of one without items.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="switch_if_empty",
     )
     yield OperatorSpec(
         "switch_latest",
@@ -359,6 +403,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each flow that comes takes the place of the one before.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
+        method="switch_latest",
     )
     yield OperatorSpec(
         "switch_map",
@@ -366,6 +411,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item becomes a flow, which takes the place of the one before.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
+        method="switch_map",
     )
     yield OperatorSpec(
         "switch_on_first",
@@ -373,6 +419,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The first signal decides what becomes of the whole flow.",
         backpressure=Backpressure.PASS,
         placement=Placement.REFUSED,
+        method="switch_on_first",
     )
     yield OperatorSpec(
         "take_last_with_time",
@@ -381,6 +428,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
         placement=Placement.REFUSED,
+        method="take_last_with_time",
     )
     yield OperatorSpec(
         "take_until_other",
@@ -388,6 +436,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items until another flow gives one, or completes.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="take_until_other",
     )
     yield OperatorSpec(
         "take_until_with_time",
@@ -395,6 +444,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items up to a time.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="take_until_with_time",
     )
     yield OperatorSpec(
         "take_with_time",
@@ -402,6 +452,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Items of the first while.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="take_with_time",
     )
     yield OperatorSpec(
         "throttle_first",
@@ -413,6 +464,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ANY,
         conditional=True,
         placement=Placement.REFUSED,
+        method="throttle_first",
     )
     yield OperatorSpec(
         "throttle_last",
@@ -420,6 +472,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The newest item of each period; another name of sample.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
+        method="throttle_last",
     )
     yield OperatorSpec(
         "throttle_latest",
@@ -427,6 +480,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="An item at once, and then the newest of each period.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
+        method="throttle_latest",
     )
     yield OperatorSpec(
         "time_interval",
@@ -438,6 +492,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ANY,
         conditional=True,
         placement=Placement.REFUSED,
+        method="time_interval",
     )
     yield OperatorSpec(
         "timeout",
@@ -445,6 +500,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Fails, or goes on with another flow, when an item is late.",
         backpressure=Backpressure.PASS,
         conditional=True,
+        method="timeout",
     )
     yield OperatorSpec(
         "timestamp",
@@ -456,6 +512,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ANY,
         conditional=True,
         placement=Placement.CLUSTER,
+        method="timestamp",
     )
     yield OperatorSpec(
         "window_boundary",
@@ -464,6 +521,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         placement=Placement.REFUSED,
+        method="window_boundary",
     )
     yield OperatorSpec(
         "window_toggle",
@@ -472,6 +530,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         placement=Placement.REFUSED,
+        method="window_toggle",
     )
     yield OperatorSpec(
         "window_when",
@@ -480,6 +539,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         placement=Placement.REFUSED,
+        method="window_when",
     )
     yield OperatorSpec(
         "window_with_count",
@@ -489,6 +549,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
         placement=Placement.REFUSED,
+        method="window_with_count",
     )
     yield OperatorSpec(
         "window_with_time",
@@ -498,6 +559,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
         placement=Placement.REFUSED,
+        method="window_with_time",
     )
     yield OperatorSpec(
         "window_with_time_or_count",
@@ -507,6 +569,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
         placement=Placement.REFUSED,
+        method="window_with_time_or_count",
     )
     yield OperatorSpec(
         "with_latest_from",
@@ -515,6 +578,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.PASS,
         conditional=True,
         placement=Placement.REFUSED,
+        method="with_latest_from",
     )
     yield OperatorSpec(
         "zip_with",
@@ -535,6 +599,7 @@ def flow_sources() -> Iterator[SourceSpec]:
         "flow_ops.combine.amb:amb",
         summary="The first of several flows to give an item or to end.",
         backpressure=Backpressure.PASS,
+        method="amb",
     )
     yield SourceSpec(
         "combine_latest",
@@ -542,18 +607,21 @@ def flow_sources() -> Iterator[SourceSpec]:
         summary="The latest items of several flows, whenever one has another.",
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        method="combine_latest",
     )
     yield SourceSpec(
         "concat",
         "flow_ops.sequence.concat:concat",
         summary="The items of several flows, one flow after the other.",
         backpressure=Backpressure.PASS,
+        method="concat",
     )
     yield SourceSpec(
         "fork_join",
         "flow_ops.combine.fork_join:fork_join",
         summary="The last items of several flows, when all have completed.",
         backpressure=Backpressure.UNBOUNDED_IN,
+        method="fork_join",
     )
     yield SourceSpec(
         "interval",
@@ -572,24 +640,28 @@ def flow_sources() -> Iterator[SourceSpec]:
         "flow_ops.combine.merge:merge",
         summary="The items of several flows, as they come.",
         backpressure=Backpressure.FULL,
+        method="merge",
     )
     yield SourceSpec(
         "merge_sequential",
         "flow_ops.combine.merge:merge_sequential",
         summary="The items of several flows that run at once, one after the other.",
         backpressure=Backpressure.FULL,
+        method="merge_sequential",
     )
     yield SourceSpec(
         "ordered_merge",
         "flow_ops.combine.ordered_merge:ordered_merge",
         summary="The items of several sorted flows, in order.",
         backpressure=Backpressure.FULL,
+        method="ordered_merge",
     )
     yield SourceSpec(
         "sequence_equal",
         "flow_ops.combine.sequence_equal:sequence_equal",
         summary="Whether two flows give the same items.",
         backpressure=Backpressure.FULL,
+        method="sequence_equal",
     )
     yield SourceSpec(
         "timer",
@@ -603,4 +675,5 @@ def flow_sources() -> Iterator[SourceSpec]:
         summary="The items of several flows that have the same place.",
         backpressure=Backpressure.FULL,
         answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
+        method="zip",
     )

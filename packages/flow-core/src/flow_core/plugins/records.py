@@ -155,6 +155,8 @@ class SourceSpec(Spec):
         backpressure: what it does with demand.
         answers: the fusion modes it may grant, with THREAD_BOUNDARY if also across threads.
         distributed: whether its items are on a cluster, so that stages move there (macro-fusion).
+        method: the method of `Flow` that does the same with the flow as the first argument; None
+            if there is none. Only the packages that `Flow` knows have methods.
     """
 
     category: ClassVar[str] = "source"
@@ -163,6 +165,7 @@ class SourceSpec(Spec):
     backpressure: Backpressure = Backpressure.FULL
     answers: Fusion = Fusion.NONE
     distributed: bool = False
+    method: str | None = None
 
 
 @final

@@ -49,6 +49,21 @@ class Fluent(Generic[T_co]):
         """
 
     @abstractmethod
+    def _combined(
+        self, target: str, /, *others: object, **options: object
+    ) -> Any:  # Any: as in _plugged
+        """What a source of several flows, of a package, makes of this flow and others.
+
+        Args:
+            target: the function that makes the source, as ``package.module:function``.
+            others: its arguments, but for the first one, which is this flow.
+            options: its arguments by name.
+
+        Raises:
+            NotInstalledError: as for `_plugged`.
+        """
+
+    @abstractmethod
     def _where(self) -> str:
         """``file:line`` of the user's code that called us."""
 

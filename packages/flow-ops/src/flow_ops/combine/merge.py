@@ -73,8 +73,8 @@ def merge(
     Source: checklist X08.
 
     Args:
-        sources: what to merge, one by one or as one iterable, which is asked for the next one only
-            when it can run. They are subscribed in this order.
+        sources: what to merge, subscribed in this order; also one iterable of flows, which is asked
+            for the next one only when it can run.
         concurrency: how many of them run at a time; the others follow as these complete.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
@@ -131,8 +131,7 @@ def merge_all(
     """The items of the flows that a flow gives, as they come.
 
     >>> import flow_core as flow
-    >>> from flow_ops import merge_all
-    >>> list(flow.just(flow.range(2), flow.just(7)).pipe(merge_all()))
+    >>> list(flow.just(flow.range(2), flow.just(7)).merge_all())
     [0, 1, 7]
 
     Demand, thread, fusion and errors are those of `flat_map`.
@@ -186,8 +185,8 @@ def merge_sequential(
     Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.
 
     Args:
-        sources: what to run, one by one or as one iterable, which is asked for the next one only
-            when it can run.
+        sources: what to run; also one iterable of flows, which is asked for the next one only when
+            it can run.
         concurrency: how many of them are subscribed at a time, the one whose turn it is
             included.
         prefetch: items to request of each ahead, and the most of each that wait.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
-from typing import Any, Protocol, TypeVar, final, overload
+from typing import Any, TypeVar, final, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
@@ -14,6 +14,7 @@ from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow, check_order
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_core.sources import empty
+from flow_core.stages.aggregate import Comparable
 from flow_ops.combine._sources import check_function, check_sources, described, take_errors
 from flow_ops.coordination import BufferedInput, Coordinator, Input, combined, coordinated_source
 
@@ -22,13 +23,7 @@ __all__ = ["ordered_merge"]
 T = TypeVar("T")
 
 
-class _Ordered(Protocol):
-    """What can be sorted."""
-
-    def __lt__(self, other: Any, /) -> bool: ...
-
-
-S = TypeVar("S", bound=_Ordered)
+S = TypeVar("S", bound=Comparable)
 
 
 @overload
@@ -44,7 +39,7 @@ def ordered_merge(
 @overload
 def ordered_merge(
     *sources: Publisher[T],
-    key: Callable[[T], _Ordered],
+    key: Callable[[T], Comparable],
     executor: Executor | None = ...,
     prefetch: int = ...,
     delay_error: bool = ...,

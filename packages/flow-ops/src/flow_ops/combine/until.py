@@ -21,8 +21,8 @@ def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
 
     >>> import flow_core as flow
     >>> (
-    ...     list(flow.range(3).pipe(take_until_other(flow.never()))),
-    ...     list(flow.just(1).pipe(take_until_other(flow.just("stop")))),
+    ...     list(flow.range(3).take_until_other(flow.never())),
+    ...     list(flow.just(1).take_until_other(flow.just("stop"))),
     ... )
     ([0, 1, 2], [])
 
@@ -49,7 +49,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
     """Items from when `other` gives its first one; those before are dropped.
 
     >>> import flow_core as flow
-    >>> list(flow.range(3).pipe(skip_until_other(flow.just("go"))))
+    >>> list(flow.range(3).skip_until_other(flow.just("go")))
     [0, 1, 2]
 
     If `other` completes without an item, no item comes at all, only the end.

@@ -102,7 +102,7 @@ def with_latest_from(
     """Each item together with the latest ones of other flows, which give nothing by themselves.
 
     >>> import flow_core as flow
-    >>> list(flow.range(3).pipe(with_latest_from(flow.just("a", "b"))))
+    >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
     [(0, 'b'), (1, 'b'), (2, 'b')]
 
     Items that come before each of the others has given one are dropped. It completes with the

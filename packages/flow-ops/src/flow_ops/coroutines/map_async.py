@@ -34,12 +34,13 @@ def map_async(
 ) -> Operator[T, Flow[R]]:
     """Each item replaced by the result of a coroutine, several of which may run at a time.
 
+    >>> import asyncio
     >>> import flow_core as flow
     >>> async def doubled(n: int) -> int:
     ...     await asyncio.sleep(0)
     ...     return 2 * n
     >>> async def main() -> list[int]:
-    ...     return [n async for n in flow.range(3).pipe(map_async(doubled, concurrency=2))]
+    ...     return [n async for n in flow.range(3).map_async(doubled, concurrency=2)]
     >>> asyncio.run(main())
     [0, 2, 4]
 

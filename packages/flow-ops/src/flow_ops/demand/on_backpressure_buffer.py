@@ -50,9 +50,8 @@ def on_backpressure_buffer(
     """Have the items that come when there is no demand wait, up to so many.
 
     >>> import flow_core as flow
-    >>> from flow_ops import on_backpressure_buffer
-    >>> last_two = on_backpressure_buffer(2, overflow="drop_oldest")
-    >>> list(flow.range(9).pipe(last_two).iterate(prefetch=3))
+    >>> newest = flow.range(9).on_backpressure_buffer(2, overflow="drop_oldest")
+    >>> list(newest.iterate(prefetch=3))
     [0, 1, 2, 7, 8]
 
     Demand: everything is requested of the upstream, at once; items come as they are wanted. One

@@ -25,8 +25,7 @@ def on_backpressure_drop(
     """Drop the items that come when there is no demand.
 
     >>> import flow_core as flow
-    >>> from flow_ops import on_backpressure_drop
-    >>> list(flow.range(5).pipe(on_backpressure_drop(print)).iterate(prefetch=2))
+    >>> list(flow.range(5).on_backpressure_drop(print).iterate(prefetch=2))
     2
     3
     4
@@ -55,8 +54,7 @@ def on_backpressure_error() -> Operator[T, Flow[T]]:
     """Fail with MissingBackpressureError if an item comes when there is no demand.
 
     >>> import flow_core as flow
-    >>> from flow_ops import on_backpressure_error
-    >>> list(flow.range(3).pipe(on_backpressure_error()))
+    >>> list(flow.range(3).on_backpressure_error())
     [0, 1, 2]
 
     Demand: everything is requested of the upstream, at once; items come as they are wanted.

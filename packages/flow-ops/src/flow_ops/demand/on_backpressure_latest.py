@@ -23,8 +23,7 @@ def on_backpressure_latest() -> Operator[T, Flow[T]]:
     """Keep only the last of the items that come when there is no demand.
 
     >>> import flow_core as flow
-    >>> from flow_ops import on_backpressure_latest
-    >>> list(flow.range(9).pipe(on_backpressure_latest()).iterate(prefetch=2))
+    >>> list(flow.range(9).on_backpressure_latest().iterate(prefetch=2))
     [0, 1, 8]
 
     Demand: everything is requested of the upstream, at once; items come as they are wanted. The
@@ -40,8 +39,7 @@ def on_backpressure_reduce(reducer: Callable[[T, T], T]) -> Operator[T, Flow[T]]
     """Make one of the items that come when there is no demand.
 
     >>> import flow_core as flow
-    >>> from flow_ops import on_backpressure_reduce
-    >>> list(flow.range(9).pipe(on_backpressure_reduce(lambda a, b: a + b)).iterate(prefetch=2))
+    >>> list(flow.range(9).on_backpressure_reduce(lambda a, b: a + b).iterate(prefetch=2))
     [0, 1, 35]
 
     Demand: everything is requested of the upstream, at once; items come as they are wanted. The

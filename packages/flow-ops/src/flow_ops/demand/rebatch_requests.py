@@ -23,9 +23,8 @@ def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
     a page of a remote service, say. To request a number of items in all, there is `Flow.take`.
 
     >>> import flow_core as flow
-    >>> from flow_ops import rebatch_requests
     >>> asked = flow.range(8).do_on_request(print)
-    >>> list(asked.pipe(rebatch_requests(4)))
+    >>> list(asked.rebatch_requests(4))
     4
     3
     3

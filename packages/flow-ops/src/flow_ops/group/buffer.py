@@ -52,8 +52,7 @@ def buffer_with_time(
     """Lists of what comes within a length of time; they may be empty.
 
     >>> import flow_core as flow
-    >>> from flow_ops import buffer_with_time
-    >>> list(flow.range(3).pipe(buffer_with_time(60)))
+    >>> list(flow.range(3).buffer_with_time(60))
     [[0, 1, 2]]
 
     The last one is sent when the upstream completes, if it has items.
@@ -109,8 +108,7 @@ def buffer_with_time_or_count(
     """Lists of `count` items, or of what has come after a length of time; those may be empty.
 
     >>> import flow_core as flow
-    >>> from flow_ops import buffer_with_time_or_count
-    >>> list(flow.range(5).pipe(buffer_with_time_or_count(60, 2)))
+    >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
     [[0, 1], [2, 3], [4]]
 
     A new period begins with each buffer. The last one is sent when the upstream completes, if it
@@ -163,8 +161,7 @@ def buffer_boundary(
     """Lists of what comes between the items of another flow; they may be empty.
 
     >>> import flow_core as flow
-    >>> from flow_ops import buffer_boundary
-    >>> list(flow.range(3).pipe(buffer_boundary(flow.never())))
+    >>> list(flow.range(3).buffer_boundary(flow.never()))
     [[0, 1, 2]]
 
     The last one is sent when the upstream or `boundary` completes, if it has items; that is the
@@ -213,8 +210,7 @@ def buffer_toggle(
     """Lists that begin with items of another flow, each with a flow that ends it.
 
     >>> import flow_core as flow
-    >>> from flow_ops import buffer_toggle
-    >>> list(flow.range(3).pipe(buffer_toggle(flow.just(1, 2), lambda _: flow.never())))
+    >>> list(flow.range(3).buffer_toggle(flow.just(1, 2), lambda _: flow.never()))
     [[0, 1, 2], [0, 1, 2]]
 
     Buffers may overlap; items that come when none is open are left out. Those that are open are
@@ -269,8 +265,7 @@ def buffer_when(
     """Lists that each end with the first item, or the completion, of a flow of their own.
 
     >>> import flow_core as flow
-    >>> from flow_ops import buffer_when
-    >>> list(flow.range(3).pipe(buffer_when(flow.never)))
+    >>> list(flow.range(3).buffer_when(flow.never))
     [[0, 1, 2]]
 
     The first one begins at once, and the next one when one ends. They may be empty; the last one

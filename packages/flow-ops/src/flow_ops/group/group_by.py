@@ -60,9 +60,8 @@ def group_by(
     """A flow of flows, one for each key, with the items of that key.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map, group_by
     >>> words = flow.just("to", "be", "or", "not", "to", "be")
-    >>> lengths = words.pipe(group_by(len))
+    >>> lengths = words.group_by(len)
     >>> lengths.subscribe(lambda group: group.to_list().subscribe(print)).disposed
     ['to', 'be', 'or', 'to', 'be']
     ['not']

@@ -57,8 +57,7 @@ def window_with_count(
     """Windows of `count` items each; the last one may have fewer.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map, window_with_count
-    >>> list(flow.range(5).pipe(window_with_count(2)).pipe(concat_map(lambda w: w.to_list())))
+    >>> list(flow.range(5).window_with_count(2).concat_map(lambda w: w.to_list()))
     [[0, 1], [2, 3], [4]]
 
     A window begins with its first item, and ends with its last one.
@@ -104,8 +103,7 @@ def window_with_time(
     """Windows of a length of time. The first one begins at once.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map, window_with_time
-    >>> list(flow.range(3).pipe(window_with_time(60)).pipe(concat_map(lambda w: w.to_list())))
+    >>> list(flow.range(3).window_with_time(60).concat_map(lambda w: w.to_list()))
     [[0, 1, 2]]
 
     Demand: see `flow_ops.group.window`. Time does not wait for demand: `max_waiting` windows do.
@@ -162,9 +160,8 @@ def window_with_time_or_count(
     """Windows that end when they have `count` items, or after a time. The first begins at once.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map, window_with_time_or_count
-    >>> pairs = flow.range(3).pipe(window_with_time_or_count(60, 2))
-    >>> list(pairs.pipe(concat_map(lambda window: window.to_list())))
+    >>> pairs = flow.range(3).window_with_time_or_count(60, 2)
+    >>> list(pairs.concat_map(lambda window: window.to_list()))
     [[0, 1], [2]]
 
     The next one begins when one ends, and with it a new period. A window that was cancelled gets no
@@ -219,9 +216,8 @@ def window_boundary(
     """Windows between the items of another flow. The first one begins at once.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map, window_boundary
-    >>> whole = flow.range(3).pipe(window_boundary(flow.never()))
-    >>> list(whole.pipe(concat_map(lambda window: window.to_list())))
+    >>> whole = flow.range(3).window_boundary(flow.never())
+    >>> list(whole.concat_map(lambda window: window.to_list()))
     [[0, 1, 2]]
 
     When `boundary` completes, so do the last window and the flow of windows.
@@ -272,8 +268,7 @@ def window_toggle(
     """Windows that begin with items of another flow, each with a flow that ends it.
 
     >>> import flow_core as flow
-    >>> from flow_ops import window_toggle
-    >>> two = flow.range(3).pipe(window_toggle(flow.just(1, 2), lambda _: flow.never()))
+    >>> two = flow.range(3).window_toggle(flow.just(1, 2), lambda _: flow.never())
     >>> seen = [list(window) for window in two.to_list().single()]
     >>> seen
     [[0, 1, 2], [0, 1, 2]]
@@ -331,9 +326,8 @@ def window_when(
     """Windows that each end with the first item, or the completion, of a flow of their own.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map, window_when
-    >>> whole = flow.range(3).pipe(window_when(flow.never))
-    >>> list(whole.pipe(concat_map(lambda window: window.to_list())))
+    >>> whole = flow.range(3).window_when(flow.never)
+    >>> list(whole.concat_map(lambda window: window.to_list()))
     [[0, 1, 2]]
 
     The first one begins at once, and the next one when one ends.

@@ -113,7 +113,7 @@ def start_with_flows(
     """The items of the others, then those of this flow.
 
     >>> import flow_core as flow
-    >>> list(flow.just("b").pipe(start_with_flows(flow.range(2), flow.just("a"))))
+    >>> list(flow.just("b").start_with_flows(flow.range(2), flow.just("a")))
     [0, 1, 'a', 'b']
 
     Everything else is as with `concat`. (`Flow.start_with` takes items instead of flows.)
@@ -139,7 +139,7 @@ def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees
     """Only the items of `other`, when this flow has completed; its own are ignored.
 
     >>> import flow_core as flow
-    >>> list(flow.range(2).do_on_next(print).pipe(and_then(flow.just("done"))))
+    >>> list(flow.range(2).do_on_next(print).and_then(flow.just("done")))
     0
     1
     ['done']

@@ -45,9 +45,9 @@ def on_error_resume(
 
     >>> import flow_core as flow
     >>> shares = flow.just(2, 1, 0).map(lambda n: 4 // n)
-    >>> list(shares.pipe(on_error_resume(flow.just("cake"))))
+    >>> list(shares.on_error_resume(flow.just("cake")))
     [2, 4, 'cake']
-    >>> list(shares.pipe(on_error_resume(lambda error: flow.just(type(error).__name__))))
+    >>> list(shares.on_error_resume(lambda error: flow.just(type(error).__name__)))
     [2, 4, 'ZeroDivisionError']
 
     (`Flow.on_error_return` takes an item instead of a flow, `Flow.on_error_complete` nothing.)

@@ -25,9 +25,9 @@ def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
     """The flow so many times, one run after the other.
 
     >>> import flow_core as flow
-    >>> list(flow.range(2).pipe(repeat(3)))
+    >>> list(flow.range(2).repeat(3))
     [0, 1, 0, 1, 0, 1]
-    >>> list(flow.range(2).pipe(repeat()).take(5))
+    >>> list(flow.range(2).repeat().take(5))
     [0, 1, 0, 1, 0]
 
     Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
@@ -56,7 +56,7 @@ def repeat_until(stop: Callable[[], object]) -> Operator[T, Flow[T]]:
 
     >>> import flow_core as flow
     >>> left = [1, 2]
-    >>> list(flow.just("a").pipe(repeat_until(lambda: not left or not left.pop())))
+    >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
     ['a', 'a', 'a']
 
     Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
@@ -83,7 +83,7 @@ def repeat_when(handler: Callable[[Flow[int]], Publisher[object]]) -> Operator[T
     """The flow again, whenever another flow says so.
 
     >>> import flow_core as flow
-    >>> list(flow.just("a", "b").pipe(repeat_when(lambda runs: runs.take(3))))
+    >>> list(flow.just("a", "b").repeat_when(lambda runs: runs.take(3)))
     ['a', 'b', 'a', 'b', 'a', 'b']
 
     For each subscriber `handler` makes that other flow of a flow of its own, which gives an item

@@ -30,7 +30,7 @@ def retry(times: int | None = None, *, when: ErrorFilter = Exception) -> Operato
     >>> import flow_core as flow
     >>> left = [0, 0]
     >>> once = flow.just(1, 2).map(lambda n: n // (left.pop() if left else 1))
-    >>> list(once.pipe(retry(2)))
+    >>> list(once.retry(2))
     [1, 2]
 
     Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again at
@@ -72,7 +72,7 @@ def retry_when(
     >>> failing = flow.from_callable(lambda: print(f"at {clock.now()} s") or 1 // 0)
     >>> subscriber = TestSubscriber()
     >>> backoff = Backoff(1, factor=3, jitter=0, max_attempts=2, clock=clock)
-    >>> failing.pipe(retry_when(backoff)).subscribe(subscriber)
+    >>> failing.retry_when(backoff).subscribe(subscriber)
     at 0.0 s
     >>> clock.run()
     at 1.0 s

@@ -32,7 +32,7 @@ def switch_if_empty(other: Publisher[Any]) -> Operator[Any, Flow[Any]]:
     """The items of this flow; those of `other`, if it completes without any.
 
     >>> import flow_core as flow
-    >>> [list(flow.range(n).pipe(switch_if_empty(flow.just("none")))) for n in range(3)]
+    >>> [list(flow.range(n).switch_if_empty(flow.just("none"))) for n in range(3)]
     [['none'], [0], [0, 1]]
 
     (`Flow.default_if_empty` takes an item instead of a flow.)

@@ -22,10 +22,9 @@ def cancel_on(executor: Executor) -> Operator[T, Flow[T]]:
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from threading import current_thread
     >>> import flow_core as flow
-    >>> from flow_ops import cancel_on
     >>> pool, places = ThreadPoolExecutor(1, thread_name_prefix="closer"), []
     >>> ticks = flow.never().do_on_cancel(lambda: places.append(current_thread().name))
-    >>> ticks.pipe(cancel_on(pool)).subscribe(print).dispose()
+    >>> ticks.cancel_on(pool).subscribe(print).dispose()
     >>> pool.shutdown()  # waits until that has happened
     >>> places
     ['closer_0']

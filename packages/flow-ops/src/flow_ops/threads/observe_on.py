@@ -68,7 +68,7 @@ def observe_on(
     >>> from threading import current_thread
     >>> import flow_core as flow
     >>> pool = ThreadPoolExecutor(1, thread_name_prefix="worker")
-    >>> list(flow.range(2).pipe(observe_on(pool)).map(lambda n: (n, current_thread().name)))
+    >>> list(flow.range(2).observe_on(pool).map(lambda n: (n, current_thread().name)))
     [(0, 'worker_0'), (1, 'worker_0')]
     >>> pool.shutdown()
 

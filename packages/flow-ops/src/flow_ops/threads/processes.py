@@ -53,7 +53,7 @@ def on_processes(
     >>> from concurrent.futures import ProcessPoolExecutor
     >>> import flow_core as flow
     >>> def digits(numbers: flow.Flow[int], pool: ProcessPoolExecutor) -> flow.Flow[int]:
-    ...     return numbers.pipe(on_processes(pool)).map(math.factorial).map(str).map(len)
+    ...     return numbers.on_processes(pool).map(math.factorial).map(str).map(len)
 
     A subscription cannot cross to another process; a run of stages can, since it is pickled as
     their description. So the stages that directly follow and work on each item by itself (`map`,

@@ -26,10 +26,9 @@ def subscribe_on(executor: Executor, *, request_on: bool = True) -> Operator[T, 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from threading import current_thread
     >>> import flow_core as flow
-    >>> from flow_ops import subscribe_on
     >>> pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
     >>> lines = flow.defer(lambda: flow.just(current_thread().name))
-    >>> list(lines.pipe(subscribe_on(pool)))
+    >>> list(lines.subscribe_on(pool))
     ['reader_0']
     >>> pool.shutdown()
 

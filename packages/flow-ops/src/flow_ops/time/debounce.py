@@ -27,8 +27,7 @@ def debounce(
     """Items that are not followed by another one for a while; the last one, in any case.
 
     >>> import flow_core as flow
-    >>> from flow_ops import debounce
-    >>> list(flow.range(100).pipe(debounce(0.5)))
+    >>> list(flow.range(100).debounce(0.5))
     [99]
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand

@@ -31,8 +31,7 @@ def delay(
     """Everything a while later.
 
     >>> import flow_core as flow
-    >>> from flow_ops import delay
-    >>> list(flow.range(3).pipe(delay(0.001)))
+    >>> list(flow.range(3).delay(0.001))
     [0, 1, 2]
 
     Demand: passed on; items on their way count against it. So not more wait here than were
@@ -65,8 +64,7 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
     """Each item a while after the one before it was given, or after it came, if that is later.
 
     >>> import flow_core as flow
-    >>> from flow_ops import delay_elements
-    >>> list(flow.range(3).pipe(delay_elements(0.001)))
+    >>> list(flow.range(3).delay_elements(0.001))
     [0, 1, 2]
 
     It is `concat_map` to a `timer` of each item.
@@ -103,8 +101,7 @@ def delay_subscription(
     """Subscribe to the upstream later: after a while, or when another flow says so.
 
     >>> import flow_core as flow
-    >>> from flow_ops import delay_subscription
-    >>> list(flow.range(3).pipe(delay_subscription(0.001)))
+    >>> list(flow.range(3).delay_subscription(0.001))
     [0, 1, 2]
 
     Demand: passed on; what is requested before there is an upstream is requested of it then. One

@@ -25,8 +25,8 @@ def delay_with_mapper(
     """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
 
     >>> import flow_core as flow
-    >>> from flow_ops import delay_with_mapper, timer
-    >>> list(flow.just(0.03, 0.02).pipe(delay_with_mapper(lambda delay_s: timer(delay_s))))
+    >>> from flow_ops import timer
+    >>> list(flow.just(0.03, 0.02).delay_with_mapper(lambda delay_s: timer(delay_s)))
     [0.02, 0.03]
 
     It is `flat_map`, with flows of which only the first item or the end counts: demand, threads and

@@ -33,9 +33,9 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     """Items of the first while; then it completes.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
-    >>> from flow_ops import interval, take_with_time
+    >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
-    >>> interval(1, clock=clock).pipe(take_with_time(2.5, clock=clock)).subscribe(seen)
+    >>> interval(1, clock=clock).take_with_time(2.5, clock=clock).subscribe(seen)
     >>> clock.advance_by(10)
     >>> seen.items, seen.completed
     ([0, 1], True)
@@ -67,9 +67,9 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     """Items after the first while; those before are dropped.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
-    >>> from flow_ops import interval, skip_with_time
+    >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
-    >>> interval(1, clock=clock).pipe(skip_with_time(2.5, clock=clock)).subscribe(seen)
+    >>> interval(1, clock=clock).skip_with_time(2.5, clock=clock).subscribe(seen)
     >>> clock.advance_by(4)
     >>> seen.items
     [2, 3]
@@ -148,9 +148,9 @@ def take_last_with_time(
     """The items of the last while before the end.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
-    >>> from flow_ops import interval, take_last_with_time
+    >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
-    >>> interval(1, clock=clock).take(5).pipe(take_last_with_time(1.5, clock=clock)).subscribe(seen)
+    >>> interval(1, clock=clock).take(5).take_last_with_time(1.5, clock=clock).subscribe(seen)
     >>> clock.advance_by(5)
     >>> seen.items
     [3, 4]
@@ -186,9 +186,9 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
     """All items but those of the last while before the end.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
-    >>> from flow_ops import interval, skip_last_with_time
+    >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
-    >>> interval(1, clock=clock).take(5).pipe(skip_last_with_time(1.5, clock=clock)).subscribe(seen)
+    >>> interval(1, clock=clock).take(5).skip_last_with_time(1.5, clock=clock).subscribe(seen)
     >>> clock.advance_by(5)
     >>> seen.items
     [0, 1, 2]

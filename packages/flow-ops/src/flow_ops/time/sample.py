@@ -27,9 +27,9 @@ def sample(
     """The newest item each period, if there was one since the last time.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
-    >>> from flow_ops import interval, sample
+    >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
-    >>> interval(1, clock=clock).pipe(sample(3.2, clock=clock)).subscribe(seen)
+    >>> interval(1, clock=clock).sample(3.2, clock=clock).subscribe(seen)
     >>> clock.advance_by(10)
     >>> seen.items
     [2, 5, 8]

@@ -38,8 +38,7 @@ def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]
 
     >>> import flow_core as flow
     >>> from flow_core.testing import VirtualClock
-    >>> from flow_ops import timestamp
-    >>> flow.just("a").pipe(timestamp(clock=VirtualClock(7))).single()
+    >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
     Timestamped(item='a', time_s=7.0)
 
     It is `map`, in demand, threads and fusion, too. On a cluster, the time is that of the machine
@@ -66,9 +65,9 @@ def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterva
     """Each item with the seconds since the one before it, or since the subscription.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
-    >>> from flow_ops import TimeInterval, interval, time_interval
+    >>> from flow_ops import TimeInterval, interval
     >>> clock, seen = VirtualClock(), TestSubscriber[TimeInterval[int]]()
-    >>> interval(2, clock=clock).pipe(time_interval(clock=clock)).subscribe(seen)
+    >>> interval(2, clock=clock).time_interval(clock=clock).subscribe(seen)
     >>> clock.advance_by(4)
     >>> [(n, passed_s) for n, passed_s in seen.items]
     [(0, 2.0), (1, 2.0)]

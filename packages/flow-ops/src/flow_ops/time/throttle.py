@@ -22,8 +22,7 @@ def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T
     """An item, and then none for a period; what comes meanwhile is left out.
 
     >>> import flow_core as flow
-    >>> from flow_ops import throttle_first
-    >>> list(flow.range(100).pipe(throttle_first(60)))
+    >>> list(flow.range(100).throttle_first(60))
     [0]
 
     It is `filter` with a look at the clock, and in all that follows just that.
@@ -63,8 +62,7 @@ def throttle_latest(
     """An item at once, and then the newest of each period, if there was one.
 
     >>> import flow_core as flow
-    >>> from flow_ops import throttle_latest
-    >>> list(flow.range(100).pipe(throttle_latest(60, emit_last=True)))
+    >>> list(flow.range(100).throttle_latest(60, emit_last=True))
     [0, 99]
 
     A period begins with each item that is due. If none comes in it, the next one is due at once.

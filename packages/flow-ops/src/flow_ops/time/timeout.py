@@ -32,8 +32,7 @@ def timeout(
     """Fail, or go on with another flow, when an item does not come in time.
 
     >>> import flow_core as flow
-    >>> from flow_ops import timeout
-    >>> list(flow.never().pipe(timeout(0.001, fallback=flow.just("too late"))))
+    >>> list(flow.never().timeout(0.001, fallback=flow.just("too late")))
     ['too late']
 
     Time runs from the subscription to the first item, and from then on from when the downstream has

@@ -37,8 +37,7 @@ def concat_map(
     """Each item becomes a flow; all items of one come before those of the next.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map
-    >>> list(flow.range(3).pipe(concat_map(lambda n: flow.range(n).map(lambda m: (n, m)))))
+    >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
     Demand: exact; what one inner flow has not used up, the next one gets. Without demand the mapper

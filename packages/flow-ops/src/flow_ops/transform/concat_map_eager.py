@@ -35,8 +35,7 @@ def concat_map_eager(
     """Each item becomes a flow; they run at once, but all of one come before those of the next.
 
     >>> import flow_core as flow
-    >>> from flow_ops import concat_map_eager
-    >>> list(flow.range(3).pipe(concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m)))))
+    >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
     The result is that of `concat_map`, sooner. Others call it flat_map_sequential.

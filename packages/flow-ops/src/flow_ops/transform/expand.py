@@ -32,13 +32,12 @@ def expand(
     """Each item, and those of the flow that `mapper` makes of it, and so on: a tree, walked.
 
     >>> import flow_core as flow
-    >>> from flow_ops import expand
     >>> children = {"a": "bc", "b": "de", "c": "f"}
     >>> def below(name: str) -> flow.Flow[str]:
     ...     return flow.from_iterable(children.get(name, ""))
-    >>> print(*flow.just("a").pipe(expand(below)))
+    >>> print(*flow.just("a").expand(below))
     a b c d e f
-    >>> print(*flow.just("a").pipe(expand(below, depth_first=True)))
+    >>> print(*flow.just("a").expand(below, depth_first=True))
     a b d e c f
 
     Breadth first, the items of the upstream come first, then those of their flows, in order, one

@@ -27,8 +27,7 @@ def flat_map(
     """Each item becomes a flow; their items come as they come.
 
     >>> import flow_core as flow
-    >>> from flow_ops import flat_map
-    >>> list(flow.range(3).pipe(flat_map(lambda n: flow.range(n).map(lambda m: (n, m)))))
+    >>> list(flow.range(3).flat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
     [(1, 0), (2, 0), (2, 1)]
 
     Demand: exact. `concurrency` items are requested of the upstream, and one more for each

@@ -31,8 +31,7 @@ def switch_map(
     """Each item becomes a flow, which takes the place of the one before: that is cancelled.
 
     >>> import flow_core as flow
-    >>> from flow_ops import switch_map
-    >>> pages = flow.range(3).pipe(switch_map(lambda n: flow.just(f"page {n}").hide()))
+    >>> pages = flow.range(3).switch_map(lambda n: flow.just(f"page {n}").hide())
     >>> list(pages)
     ['page 0', 'page 1', 'page 2']
     >>> list(pages.iterate(prefetch=1))
@@ -75,8 +74,7 @@ def switch_latest(*, delay_error: bool = False) -> Operator[Flow[T], Flow[T]]:
     """The items of the last flow that has come: each one takes the place of the one before.
 
     >>> import flow_core as flow
-    >>> from flow_ops import switch_latest
-    >>> list(flow.just(flow.never(), flow.range(3)).pipe(switch_latest()))
+    >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
     [0, 1, 2]
 
     It is `switch_map` for flows that are there already: see there.

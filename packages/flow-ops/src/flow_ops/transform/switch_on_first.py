@@ -33,13 +33,12 @@ def switch_on_first(
 
     >>> import flow_core as flow
     >>> from flow_core.notifications import OnNext
-    >>> from flow_ops import switch_on_first
     >>> def scaled(first, whole):
     ...     match first:
     ...         case OnNext(unit):
     ...             return whole.skip(1).map(lambda n: n * unit)
     ...     return whole
-    >>> list(flow.just(10, 1, 2).pipe(switch_on_first(scaled)))
+    >>> list(flow.just(10, 1, 2).switch_on_first(scaled))
     [10, 20]
 
     The transformer gets the first signal and a flow of all, the first one included; what it returns

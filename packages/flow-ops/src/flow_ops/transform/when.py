@@ -31,8 +31,7 @@ def map_when(
     """The first item of the flow that `mapper` makes of each item: a map that takes its time.
 
     >>> import flow_core as flow
-    >>> from flow_ops import map_when
-    >>> list(flow.range(4).pipe(map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m)))))
+    >>> list(flow.range(4).map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m))))
     [(1, 1), (2, 2), (3, 3)]
 
     An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
@@ -67,8 +66,7 @@ def filter_when(
     """Items for which the first item of the flow that `predicate` makes is true.
 
     >>> import flow_core as flow
-    >>> from flow_ops import filter_when
-    >>> list(flow.range(4).pipe(filter_when(lambda n: flow.just(n % 2 == 1))))
+    >>> list(flow.range(4).filter_when(lambda n: flow.just(n % 2 == 1)))
     [1, 3]
 
     An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
@@ -104,8 +102,7 @@ def delay_until(
     """Each item when the flow that `mapper` makes of it has completed.
 
     >>> import flow_core as flow
-    >>> from flow_ops import delay_until
-    >>> list(flow.just("a", "b").pipe(delay_until(lambda _: flow.range(3))))
+    >>> list(flow.just("a", "b").delay_until(lambda _: flow.range(3)))
     ['a', 'b']
 
     The items of these flows are dropped. One item at a time, in order.

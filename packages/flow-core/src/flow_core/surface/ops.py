@@ -1,0 +1,3032 @@
+"""What flow-ops does with a flow; written by tools/surface.py."""
+
+# mypy: disable-error-code="no-any-return"
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
+
+from flow_core.stages.fluent import Fluent
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable
+    from concurrent.futures import Executor as Pool
+    from typing import Any, Literal
+
+    from flow_core.backoff import Backoff
+    from flow_core.clocks import Clock, Seconds
+    from flow_core.executors import Executor
+    from flow_core.flow import Flow
+    from flow_core.notifications import Notification
+    from flow_core.protocols import Publisher
+    from flow_core.results import GroupedFlow, TimeInterval, Timestamped
+    from flow_core.stages.aggregate import Comparable
+    from flow_core.stages.recovery import ErrorFilter
+
+__all__ = ["OpsMethods"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+K = TypeVar("K")
+R = TypeVar("R")
+S = TypeVar("S", bound="Comparable")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+class OpsMethods(Fluent[T_co], Generic[T_co]):
+    """The methods of `Flow` that flow-ops executes."""
+
+    __slots__ = ()
+
+    def amb(self, *others: Publisher[D]) -> Flow[T_co | D]:
+        """The flow that is the first to give an item or to end; the others are cancelled.
+
+        >>> import flow_core as flow
+        >>> list(flow.never().amb(flow.just("b"), flow.just("c")))
+        ['b']
+
+        Without flows it is empty.
+
+        Demand: passed on to all, and to the first one alone from then on.
+        Thread: that of the first one. Fusion: none.
+        Errors: those of the first one.
+
+        Args:
+            others: what to choose from. They are subscribed in this order, until one has begun.
+
+        Raises:
+            TypeError: if a source is no publisher.
+
+        Executed by flow-ops: `flow_ops.amb`.
+        """
+        return self._combined("flow_ops.combine.amb:amb", *others)
+
+    def and_then(self, other: Publisher[R]) -> Flow[R]:
+        """Only the items of `other`, when this flow has completed; its own are ignored.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).do_on_next(print).and_then(flow.just("done")))
+        0
+        1
+        ['done']
+
+        This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat_with`.
+
+        Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
+        Thread, fusion: as with `concat`.
+        Errors: if this flow fails, `other` is not started.
+
+        Args:
+            other: what follows.
+
+        Raises:
+            TypeError: if it is no publisher.
+
+        Executed by flow-ops: `flow_ops.and_then`.
+        """
+        return self._plugged("flow_ops.sequence.concat:and_then", other)
+
+    def buffer_boundary(
+        self, boundary: Publisher[object], *, max_size: int = 65536, max_waiting: int = 128
+    ) -> Flow[list[T_co]]:
+        """Lists of what comes between the items of another flow; they may be empty.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).buffer_boundary(flow.never()))
+        [[0, 1, 2]]
+
+        The last one is sent when the upstream or `boundary` completes, if it has items; that is the
+        end.
+
+        Demand: see `flow_ops.group.buffer`. `boundary` is subscribed before the upstream.
+        Thread: that of `boundary`; the last one comes on that of the flow that completes.
+        Fusion: ASYNC, for the buffers that wait; it asks for none.
+        Errors: those of both flows come at once; buffers that are open or wait are dropped.
+
+        Args:
+            boundary: ends a buffer and begins the next one, with each item.
+            max_size: items to request ahead, and the most that are kept.
+            max_waiting: how many buffers may wait for demand.
+
+        Raises:
+            TypeError: if `boundary` is no publisher, or a number is no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.buffer_boundary`.
+        """
+        return self._plugged(
+            "flow_ops.group.buffer:buffer_boundary",
+            boundary,
+            max_size=max_size,
+            max_waiting=max_waiting,
+        )
+
+    def buffer_toggle(
+        self,
+        openings: Publisher[W],
+        closing_mapper: Callable[[W], Publisher[object]],
+        *,
+        max_size: int = 65536,
+        max_waiting: int = 128,
+    ) -> Flow[list[T_co]]:
+        """Lists that begin with items of another flow, each with a flow that ends it.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).buffer_toggle(flow.just(1, 2), lambda _: flow.never()))
+        [[0, 1, 2], [0, 1, 2]]
+
+        Buffers may overlap; items that come when none is open are left out. Those that are open are
+        sent when the upstream completes, if they have items. When `openings` has completed and no
+        buffer is open, the flow completes.
+
+        Demand: see `flow_ops.group.buffer`. `openings` is subscribed before the upstream.
+        Thread: those of the flows that end buffers; `closing_mapper` is called where openings come, one
+        call at a time. The last ones come on that of the upstream.
+        Fusion: ASYNC, for the buffers that wait; it asks for none.
+        Errors: those of all flows and of `closing_mapper` come at once; buffers that are open or wait
+        are dropped.
+
+        Args:
+            openings: begins a buffer with each item.
+            closing_mapper: makes of that item a flow, whose first item or completion ends the buffer.
+            max_size: items to request ahead, and the most that are kept.
+            max_waiting: how many buffers may wait for demand.
+
+        Raises:
+            TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
+                no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.buffer_toggle`.
+        """
+        return self._plugged(
+            "flow_ops.group.buffer:buffer_toggle",
+            openings,
+            closing_mapper,
+            max_size=max_size,
+            max_waiting=max_waiting,
+        )
+
+    def buffer_when(
+        self,
+        closing_supplier: Callable[[], Publisher[object]],
+        *,
+        max_size: int = 65536,
+        max_waiting: int = 128,
+    ) -> Flow[list[T_co]]:
+        """Lists that each end with the first item, or the completion, of a flow of their own.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).buffer_when(flow.never))
+        [[0, 1, 2]]
+
+        The first one begins at once, and the next one when one ends. They may be empty; the last one
+        is sent when the upstream completes, if it has items.
+
+        Demand: see `flow_ops.group.buffer`.
+        Thread: those of the flows that end buffers, where `closing_supplier` is called, too; the last
+        one comes on that of the upstream.
+        Fusion: ASYNC, for the buffers that wait; it asks for none.
+        Errors: as `buffer_toggle`.
+
+        Args:
+            closing_supplier: makes the flow that ends a buffer, when the buffer begins.
+            max_size: items to request ahead, and the most that are kept.
+            max_waiting: how many buffers may wait for demand.
+
+        Raises:
+            TypeError: if `closing_supplier` cannot be called, or a number is no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.buffer_when`.
+        """
+        return self._plugged(
+            "flow_ops.group.buffer:buffer_when",
+            closing_supplier,
+            max_size=max_size,
+            max_waiting=max_waiting,
+        )
+
+    def buffer_with_time(
+        self,
+        period: Seconds,
+        shift: Seconds | None = None,
+        *,
+        clock: Clock | None = None,
+        max_size: int = 65536,
+        max_waiting: int = 128,
+    ) -> Flow[list[T_co]]:
+        """Lists of what comes within a length of time; they may be empty.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).buffer_with_time(60))
+        [[0, 1, 2]]
+
+        The last one is sent when the upstream completes, if it has items.
+
+        Demand: see `flow_ops.group.buffer`.
+        Thread: the clock's; the last ones come on that of the upstream.
+        Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
+        Errors: those of the upstream come at once; buffers that are open or wait are dropped.
+
+        Args:
+            period: how long from a buffer's begin to its end.
+            shift: how long from one buffer's begin to the next one's: less than `period` makes
+                buffers overlap, more leaves items out; `period` by default.
+            clock: tells the time; that of the process by default.
+            max_size: items to request ahead, and the most that are kept.
+            max_waiting: how many buffers may wait for demand.
+
+        Raises:
+            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            ValueError: if a time is not above 0 and finite, or another number is less than 1.
+
+        Executed by flow-ops: `flow_ops.buffer_with_time`.
+        """
+        return self._plugged(
+            "flow_ops.group.buffer:buffer_with_time",
+            period,
+            shift,
+            clock=clock,
+            max_size=max_size,
+            max_waiting=max_waiting,
+        )
+
+    def buffer_with_time_or_count(
+        self, period: Seconds, count: int, *, clock: Clock | None = None, max_waiting: int = 128
+    ) -> Flow[list[T_co]]:
+        """Lists of `count` items, or of what has come after a length of time; those may be empty.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
+        [[0, 1], [2, 3], [4]]
+
+        A new period begins with each buffer. The last one is sent when the upstream completes, if it
+        has items.
+
+        Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
+        full buffer waits.
+        Thread: that of the upstream for full ones, the clock's for others.
+        Fusion: ASYNC, for the buffers that wait; of the upstream it asks none.
+        Errors: as `buffer_with_time`.
+
+        Args:
+            period: how long from a buffer's begin to its end.
+            count: items in a buffer, at most.
+            clock: tells the time; that of the process by default.
+            max_waiting: how many buffers may wait for demand.
+
+        Raises:
+            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            ValueError: if the time is not above 0 and finite, or another number is less than 1.
+
+        Executed by flow-ops: `flow_ops.buffer_with_time_or_count`.
+        """
+        return self._plugged(
+            "flow_ops.group.buffer:buffer_with_time_or_count",
+            period,
+            count,
+            clock=clock,
+            max_waiting=max_waiting,
+        )
+
+    def cancel_on(self, executor: Executor) -> Flow[T_co]:
+        """Cancel the upstream on `executor`: for sources whose cancel blocks, or belongs to a thread.
+
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> from threading import current_thread
+        >>> import flow_core as flow
+        >>> pool, places = ThreadPoolExecutor(1, thread_name_prefix="closer"), []
+        >>> ticks = flow.never().do_on_cancel(lambda: places.append(current_thread().name))
+        >>> ticks.cancel_on(pool).subscribe(print).dispose()
+        >>> pool.shutdown()  # waits until that has happened
+        >>> places
+        ['closer_0']
+
+        After a cancel nothing comes any more, though the upstream is cancelled later: what it sends
+        meanwhile goes to the dropped-items hook.
+
+        Demand: passed on. Thread: that of the upstream; only cancel changes. If the executor refuses
+        the task, the upstream is cancelled where the cancel comes from; if it drops the task later, on
+        a thread of its own.
+        Fusion: none; conditional.
+
+        Args:
+            executor: see `subscribe_on`.
+
+        Raises:
+            TypeError: if `executor` is none.
+
+        Executed by flow-ops: `flow_ops.cancel_on`.
+        """
+        return self._plugged("flow_ops.threads.cancel_on:cancel_on", executor)
+
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        /,
+        *,
+        combiner: Callable[[T_co, B], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        /,
+        *,
+        combiner: Callable[[T_co, B, C], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: Callable[[T_co, B, C, D], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        /,
+        *,
+        combiner: Callable[[T_co, B, C, D, E], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def combine_latest(
+        self,
+        *others: Publisher[D],
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co | D, ...]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[Any],
+        c: Publisher[Any],
+        d: Publisher[Any],
+        e: Publisher[Any],
+        f: Publisher[Any],
+        /,
+        *others: Publisher[Any],
+        combiner: Callable[..., R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    def combine_latest(
+        self,
+        *others: Publisher[Any],
+        combiner: Callable[..., Any] | None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[Any]:
+        """Whenever one of the flows has an item: it, with the latest ones of all others.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1, 2).combine_latest(flow.just("a", "b")))
+        [(2, 'a'), (2, 'b')]
+
+        Nothing comes until each flow has given an item. It completes when all flows have, or as soon as
+        one completes without an item.
+
+        Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+        many of it were delivered. Combinations that nobody has requested yet wait, in the order in
+        which they came about; the combiner is called when one is delivered.
+        Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
+        Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
+        combiner is called by that, so that it is not granted across threads if there is one (F39). The
+        end comes as soon as the last combination was polled. Of the sources no fusion is asked.
+        Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
+        comes out of the poll, if the downstream polls.
+
+        Args:
+            others: what to combine. They are subscribed in this order.
+            combiner: makes an item of one of each, not None; without it a tuple.
+            prefetch: items to request of each ahead, and the most of each that wait.
+            delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+
+        Returns:
+            A flow that fails with MissingBackpressureError if a source sends more than was requested
+            and there is no room.
+
+        Raises:
+            TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
+                int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.combine_latest`.
+        """
+        return self._combined(
+            "flow_ops.combine.combine_latest:combine_latest",
+            *others,
+            combiner=combiner,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def concat(self, *others: Publisher[D], delay_error: bool = False) -> Flow[T_co | D]:
+        """The items of several flows, one flow after the other; completes with the last.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).concat(flow.just("a")))
+        [0, 1, 'a']
+
+        It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
+
+        Demand: exact; what one flow has not used up, the next one gets. A flow is subscribed when the
+        one before has ended, also without demand.
+        Thread: each flow's own; a flow that is an iterator or a function runs where the one before has
+        ended, or where demand came from. Iteration: one loop over all.
+        Fusion: none. A chain of them is flattened while it is assembled, so that its depth costs
+        nothing, however long it is.
+        Errors: the first one ends the flow, and the flows after it are not started.
+
+        Args:
+            others: what to concatenate.
+            delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+                several as an ExceptionGroup.
+
+        Raises:
+            TypeError: if one of `others` is no publisher.
+
+        Executed by flow-ops: `flow_ops.concat`.
+        """
+        return self._combined("flow_ops.sequence.concat:concat", *others, delay_error=delay_error)
+
+    def concat_map(
+        self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
+    ) -> Flow[R]:
+        """Each item becomes a flow; all items of one come before those of the next.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).concat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
+        [(1, 0), (2, 0), (2, 1)]
+
+        Demand: exact; what one inner flow has not used up, the next one gets. Without demand the mapper
+        is not called and no inner flow is started. An upstream that pushes is asked for `prefetch`
+        items, and for 75 % of that again whenever as many were mapped.
+        Thread: the mapper runs where the inner flow before has ended, or where demand came from when
+        there was none. An inner flow whose source is an iterator or a function runs right there, in
+        the operator's own loop; any other is subscribed to, and its items keep its thread.
+        Iteration: over a synchronous upstream ``for`` makes one loop of all, in its own thread. It
+        waits there for an inner flow that is asynchronous.
+        Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one is told that this may be
+        on another thread (F39), so that its user code stays where it is. An upstream that is a constant
+        or a function makes no operator at all: the mapped flow is what is subscribed to (F06).
+        Errors: what the upstream fails with comes in its place, after the inner flows of the items
+        before it.
+
+        Args:
+            mapper: makes a flow of an item, when it is that item's turn; not None.
+            prefetch: items to request of an upstream that pushes, and the most that wait for their
+                turn.
+            delay_error: whether an inner flow that fails lets the others follow; its error comes at the
+                end, several as an ExceptionGroup. Otherwise it ends the flow at once. What the mapper
+                itself or the upstream raises ends the flow, with the errors that were delayed.
+
+        Returns:
+            A flow that fails with NoneItemError if the mapper gives None, and
+            with MissingBackpressureError if the upstream sends more than was requested.
+
+        Raises:
+            TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.concat_map`.
+        """
+        return self._plugged(
+            "flow_ops.transform.concat_map:concat_map",
+            mapper,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def concat_map_eager(
+        self,
+        mapper: Callable[[T_co], Flow[R]],
+        *,
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]:
+        """Each item becomes a flow; they run at once, but all of one come before those of the next.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).concat_map_eager(lambda n: flow.range(n).map(lambda m: (n, m))))
+        [(1, 0), (2, 0), (2, 1)]
+
+        The result is that of `concat_map`, sooner. Others call it flat_map_sequential.
+
+        Demand: exact. `concurrency` items are requested of the upstream, and one more for each
+        inner flow whose items were all given; `prefetch` items of each inner flow, which wait for its
+        turn, and 75 % of that again whenever as many were taken.
+        Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
+        flow whose turn it is, or on whichever thread is at work.
+        Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so that a synchronous
+        one runs no earlier; it is told that this may be on another thread (F39). One that is a constant
+        or a function is not subscribed to, only called, where the mapper runs. An upstream that is one
+        makes no operator at all: the mapped flow is what is subscribed to (F06).
+        Errors: the first one cancels everything else, and overtakes what waits.
+
+        Args:
+            mapper: makes a flow of an item; not None.
+            concurrency: how many inner flows are subscribed at a time; the one whose turn it is and
+                those that have ended before their turn are among them.
+            prefetch: items to request of each inner flow ahead, and the most of each that wait.
+            delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
+                have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
+                cancelled.
+
+        Returns:
+            A flow that fails with NoneItemError if the mapper gives None, and
+            with MissingBackpressureError if the upstream or an inner flow sends more than was
+            requested.
+
+        Raises:
+            TypeError: if `mapper` cannot be called, or a number is no int.
+            ValueError: if `concurrency` or `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.concat_map_eager`.
+        """
+        return self._plugged(
+            "flow_ops.transform.concat_map_eager:concat_map_eager",
+            mapper,
+            concurrency=concurrency,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def debounce(
+        self, quiet: Seconds | Callable[[T_co], Flow[object]], *, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """Items that are not followed by another one for a while; the last one, in any case.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(100).debounce(0.5))
+        [99]
+
+        Demand: everything is requested of the upstream. An item that is due when there is no demand
+        waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
+        The flow completes when the item that waits is given.
+        Thread: the clock's, or that of the flow that `quiet` makes; the last item comes on the
+        upstream's, and an item that waited on the thread that requests. `quiet` runs in the upstream's
+        thread. Fusion: none.
+        Errors: those of the upstream, of `quiet` and of its flows, at once: they overtake an item that
+        waits.
+
+        Args:
+            quiet: how long, at least 0; or a function that makes a flow of an item, which is due when
+                that gives its first item, or completes.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `quiet` is neither a time nor a function, or `clock` no clock.
+            ValueError: if it is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.debounce`.
+        """
+        return self._plugged("flow_ops.time.debounce:debounce", quiet, clock=clock)
+
+    def delay(
+        self, delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """Everything a while later.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).delay(0.001))
+        [0, 1, 2]
+
+        Demand: passed on; items on their way count against it. So not more wait here than were
+        requested; if everything is, that is what the upstream sends within `delay`.
+        Thread: the clock's. Fusion: none.
+        Errors: those of the upstream, at once: they overtake the items on their way, unless
+        `delay_error`. RejectedExecutionError if the clock takes no task.
+
+        Args:
+            delay: how long, at least 0, from when an item comes to when it goes.
+            delay_error: whether the upstream's error comes later, too, after the items before it.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `delay` is no time, or `clock` no clock.
+            ValueError: if `delay` is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.delay`.
+        """
+        return self._plugged(
+            "flow_ops.time.delay:delay", delay, delay_error=delay_error, clock=clock
+        )
+
+    def delay_elements(self, delay: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
+        """Each item a while after the one before it was given, or after it came, if that is later.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).delay_elements(0.001))
+        [0, 1, 2]
+
+        It is `concat_map` to a `timer` of each item.
+
+        Demand: exact; the time of an item runs when there is demand for it. One item is requested ahead
+        and waits for its turn.
+        Thread: the clock's. Fusion: as `concat_map`.
+        Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
+        takes no task.
+
+        Args:
+            delay: how long between two items, at least 0; also before the first one.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `delay` is no time, or `clock` no clock.
+            ValueError: if `delay` is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.delay_elements`.
+        """
+        return self._plugged("flow_ops.time.delay:delay_elements", delay, clock=clock)
+
+    def delay_subscription(
+        self, delay: Seconds | Publisher[object], *, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """Subscribe to the upstream later: after a while, or when another flow says so.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).delay_subscription(0.001))
+        [0, 1, 2]
+
+        Demand: passed on; what is requested before there is an upstream is requested of it then. One
+        item is requested of the other flow. The subscription does not wait for demand.
+        Thread: the upstream is subscribed to on the clock's, or where the other flow sends its first
+        item or completes; from then on, that of the upstream. Fusion: none.
+        Errors: those of both flows. RejectedExecutionError if the clock takes no task.
+
+        Args:
+            delay: how long, at least 0; or a flow whose first item or completion is the moment.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `delay` is neither a time nor a flow, or `clock` no clock.
+            ValueError: if it is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.delay_subscription`.
+        """
+        return self._plugged("flow_ops.time.delay:delay_subscription", delay, clock=clock)
+
+    def delay_until(
+        self,
+        mapper: Callable[[T_co], Publisher[object]],
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[T_co]:
+        """Each item when the flow that `mapper` makes of it has completed.
+
+        >>> import flow_core as flow
+        >>> list(flow.just("a", "b").delay_until(lambda _: flow.range(3)))
+        ['a', 'b']
+
+        The items of these flows are dropped. One item at a time, in order.
+
+        Demand, thread and fusion are those of `concat_map`; a flow is asked for all of its items.
+        Errors: those of the flow, and of what `mapper` raises. The item of a flow that fails is
+        dropped.
+
+        Args:
+            mapper: makes a flow of an item; not None.
+            prefetch: items to request of an upstream that pushes, and the most that wait.
+            delay_error: whether the other items follow when one of these flows has failed; its error
+                comes at the end.
+
+        Returns:
+            A flow that fails with NoneItemError if `mapper` gives None.
+
+        Raises:
+            TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.delay_until`.
+        """
+        return self._plugged(
+            "flow_ops.transform.when:delay_until",
+            mapper,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def delay_with_mapper(
+        self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
+    ) -> Flow[T_co]:
+        """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
+
+        >>> import flow_core as flow
+        >>> from flow_ops import timer
+        >>> list(flow.just(0.03, 0.02).delay_with_mapper(lambda delay_s: timer(delay_s)))
+        [0.02, 0.03]
+
+        It is `flat_map`, with flows of which only the first item or the end counts: demand, threads and
+        fusion are as there. Items need not keep their order.
+        Errors: those of the upstream, of `mapper` and of its flows; the first one ends the flow.
+
+        Args:
+            mapper: makes a flow of an item.
+            concurrency: how many items may be on their way.
+
+        Raises:
+            TypeError: if `mapper` cannot be called, or `concurrency` is no int.
+            ValueError: if `concurrency` is less than 1.
+
+        Executed by flow-ops: `flow_ops.delay_with_mapper`.
+        """
+        return self._plugged(
+            "flow_ops.time.delay_with_mapper:delay_with_mapper", mapper, concurrency=concurrency
+        )
+
+    def expand(
+        self,
+        mapper: Callable[[T_co], Flow[T_co]],
+        *,
+        depth_first: bool = False,
+        capacity: int = 65536,
+    ) -> Flow[T_co]:
+        """Each item, and those of the flow that `mapper` makes of it, and so on: a tree, walked.
+
+        >>> import flow_core as flow
+        >>> children = {"a": "bc", "b": "de", "c": "f"}
+        >>> def below(name: str) -> flow.Flow[str]:
+        ...     return flow.from_iterable(children.get(name, ""))
+        >>> print(*flow.just("a").expand(below))
+        a b c d e f
+        >>> print(*flow.just("a").expand(below, depth_first=True))
+        a b d e c f
+
+        Breadth first, the items of the upstream come first, then those of their flows, in order, one
+        flow at a time. Depth first, an item is followed by all that comes of it; then the next one is
+        wanted of the flow that it came from, which has been waiting.
+
+        Demand: exact. Breadth first, a flow is asked for as many items as the downstream wants, and the
+        next one starts when it has ended; depth first, one item is requested of each flow that waits,
+        and without demand the mapper is not called.
+        Memory: breadth first, each item waits until its flow's turn comes: these are the items of a
+        whole level, at most `capacity`. Depth first, each level has one flow that waits, and at most
+        `capacity` levels are entered. What is beyond that ends the flow with MissingBackpressureError:
+        a tree cannot be asked to grow slowly.
+        Thread: the mapper runs where the flow before has ended, or its item came, or where demand came
+        from. Items keep the thread of their flow.
+        Fusion: depth first, a flow with SYNC or ASYNC is polled; breadth first, as `concat`.
+        Errors: the first one ends the flow.
+
+        Args:
+            mapper: makes a flow of each item; an empty one for a leaf; not None.
+            depth_first: whether what comes of an item comes before its siblings.
+            capacity: items that may wait to be expanded; depth first, levels of the tree.
+
+        Returns:
+            A flow that fails with NoneItemError if the mapper gives None.
+
+        Raises:
+            TypeError: if `mapper` cannot be called, or `capacity` is no int.
+            ValueError: if `capacity` is less than 1.
+
+        Executed by flow-ops: `flow_ops.expand`.
+        """
+        return self._plugged(
+            "flow_ops.transform.expand:expand", mapper, depth_first=depth_first, capacity=capacity
+        )
+
+    def filter_when(
+        self,
+        predicate: Callable[[T_co], Flow[bool]],
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[T_co]:
+        """Items for which the first item of the flow that `predicate` makes is true.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(4).filter_when(lambda n: flow.just(n % 2 == 1)))
+        [1, 3]
+
+        An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
+        its first item.
+
+        Demand, thread and fusion are those of `concat_map`.
+        Errors: those of the flow, and of what `predicate` raises.
+
+        Args:
+            predicate: makes a flow of an item; not None.
+            prefetch: items to request of an upstream that pushes, and the most that wait.
+            delay_error: whether the other items follow when one of these flows has failed; its error
+                comes at the end.
+
+        Returns:
+            A flow that fails with NoneItemError if `predicate` gives None.
+
+        Raises:
+            TypeError: if `predicate` cannot be called, or `prefetch` is no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.filter_when`.
+        """
+        return self._plugged(
+            "flow_ops.transform.when:filter_when",
+            predicate,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def flat_map(
+        self,
+        mapper: Callable[[T_co], Flow[R]],
+        *,
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]:
+        """Each item becomes a flow; their items come as they come.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).flat_map(lambda n: flow.range(n).map(lambda m: (n, m))))
+        [(1, 0), (2, 0), (2, 1)]
+
+        Demand: exact. `concurrency` items are requested of the upstream, and one more for each
+        inner flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
+        `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. What
+        waits for demand is given in the order in which it came.
+        Thread: the mapper runs where the upstream's item comes; nobody waits for it meanwhile. Items
+        come on the threads of the inner flows, one at a time; what waited for demand, or for the item
+        of another thread, on whichever thread is at work.
+        Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
+        a constant or a function is not subscribed to, only called, where the mapper runs. An upstream
+        that is one makes no operator at all: the mapped flow is what is subscribed to (F06).
+        Errors: the first one cancels everything else, and overtakes what waits.
+
+        Args:
+            mapper: makes a flow of an item; not None.
+            concurrency: how many inner flows run at a time.
+            prefetch: items to request of each inner flow ahead, and the most of each that wait.
+            delay_error: whether errors, the upstream's and the mapper's, too, come when all inner flows
+                have ended; several as an ExceptionGroup. An upstream whose item cannot be mapped is
+                cancelled.
+
+        Returns:
+            A flow that fails with NoneItemError if the mapper gives None, and
+            with MissingBackpressureError if the upstream or an inner flow sends more than was
+            requested.
+
+        Raises:
+            TypeError: if `mapper` cannot be called, or a number is no int.
+            ValueError: if `concurrency` or `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.flat_map`.
+        """
+        return self._plugged(
+            "flow_ops.transform.flat_map:flat_map",
+            mapper,
+            concurrency=concurrency,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    @overload
+    def fork_join(self, b: Publisher[B], /) -> Flow[tuple[T_co, B]]: ...
+    @overload
+    def fork_join(self, b: Publisher[B], c: Publisher[C], /) -> Flow[tuple[T_co, B, C]]: ...
+    @overload
+    def fork_join(
+        self, b: Publisher[B], c: Publisher[C], d: Publisher[D], /
+    ) -> Flow[tuple[T_co, B, C, D]]: ...
+    @overload
+    def fork_join(
+        self, b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
+    ) -> Flow[tuple[T_co, B, C, D, E]]: ...
+    @overload
+    def fork_join(self, *others: Publisher[D]) -> Flow[tuple[T_co | D, ...]]: ...
+    def fork_join(self, *others: Publisher[Any]) -> Flow[Any]:
+        """One tuple: the last item of each flow, when all have completed.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).fork_join(flow.just("a", "b")))
+        [(4, 'b')]
+
+        It is empty as soon as one of the flows completes without an item; the others are cancelled
+        then.
+
+        Demand: everything is requested of the sources, as soon as they are subscribed; only the last
+        item of each is kept. The tuple waits for demand.
+        Thread: that of the source which completes last, or of the requester. Fusion: none.
+        Errors: the first one cancels the other flows.
+
+        Args:
+            others: what to run. They are subscribed in this order.
+
+        Raises:
+            TypeError: if a source is no publisher.
+
+        Executed by flow-ops: `flow_ops.fork_join`.
+        """
+        return self._combined("flow_ops.combine.fork_join:fork_join", *others)
+
+    @overload
+    def group_by(
+        self,
+        key: Callable[[T_co], K],
+        *,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[GroupedFlow[K, T_co]]: ...
+    @overload
+    def group_by(
+        self,
+        key: Callable[[T_co], K],
+        *,
+        value: Callable[[T_co], V],
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[GroupedFlow[K, V]]: ...
+    def group_by(
+        self,
+        key: Callable[[T_co], K],
+        *,
+        value: Callable[[T_co], Any] | None = None,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[GroupedFlow[K, Any]]:
+        """A flow of flows, one for each key, with the items of that key.
+
+        >>> import flow_core as flow
+        >>> words = flow.just("to", "be", "or", "not", "to", "be")
+        >>> lengths = words.group_by(len)
+        >>> lengths.subscribe(lambda group: group.to_list().subscribe(print)).disposed
+        ['to', 'be', 'or', 'to', 'be']
+        ['not']
+        True
+
+        A group begins with the first item of its key. It has one subscriber, who may come late, and a
+        second one gets `ProtocolViolationError`. All groups end when the upstream does. When a group is
+        cancelled, the next item of its key opens a new group. When the flow of groups is cancelled,
+        the groups that have a subscriber run on, and the upstream is cancelled when the last of
+        these is; items of other keys are dropped, and so is what waits in groups that nobody had
+        subscribed to: those who subscribe later get `ProtocolViolationError`.
+
+        Demand: exact, for groups and for the items of each. `prefetch` items are requested; each one
+        that its group's subscriber has consumed (or dropped, by a cancel) is requested again, 75 % of
+        the prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at
+        most `prefetch` items altogether. So the flow stands still, and all groups with it, when
+        `prefetch` items wait in groups that are not consumed: since nobody subscribes to them, or
+        requests of them, or requests the groups. Consume all groups, and at the same time: with
+        ``flat_map(…, concurrency=max_groups)``; with ``concat_map`` a first group that never ends
+        keeps the others waiting.
+        Thread: that of the upstream; what waited comes on the thread that requests it.
+        Fusion: the flow of groups and each group answer ASYNC, to whoever polls on another thread, too.
+        Of the upstream it asks none.
+        Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
+        groups. One group too many is an error, too: `MissingBackpressureError`.
+
+        Args:
+            key: what to group by; hashable. None is a key like others.
+            value: what a group gets of an item; the item itself by default.
+            max_groups: how many groups may be open at a time: which have begun and were not cancelled.
+                Give the same number to the ``flat_map`` that runs them: a smaller one there makes the
+                flow stand still where it could fail.
+            prefetch: items to request ahead, and the most that wait in all groups together.
+            delay_error: whether errors come after the items, and groups, that wait. Otherwise they
+                overtake them, and what waits is dropped.
+
+        Returns:
+            A flow that fails with NoneItemError if `value` gives None.
+
+        Raises:
+            TypeError: if `key` or `value` cannot be called, or a number is no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.group_by`.
+        """
+        return self._plugged(
+            "flow_ops.group.group_by:group_by",
+            key,
+            value=value,
+            max_groups=max_groups,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def map_async(
+        self,
+        function: Callable[[T_co], Awaitable[R]],
+        *,
+        concurrency: int = 1,
+        ordered: bool = True,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> Flow[R]:
+        """Each item replaced by the result of a coroutine, several of which may run at a time.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def doubled(n: int) -> int:
+        ...     await asyncio.sleep(0)
+        ...     return 2 * n
+        >>> async def main() -> list[int]:
+        ...     return [n async for n in flow.range(3).map_async(doubled, concurrency=2)]
+        >>> asyncio.run(main())
+        [0, 2, 4]
+
+        The coroutines run as tasks of the given loop; or else in the loop of the subscribing thread, if
+        one runs there; or else in a loop of its own, in a daemon thread that lives as long as the flow.
+        Each task has a copy of the context of who subscribes.
+
+        Demand: exact; `concurrency` items are requested of the upstream, and 75 % of that again
+        whenever as many were taken. A coroutine runs when its item is there, and counts until its
+        result was given on.
+        Thread: all signals of a running flow come from the loop's thread, whatever the upstream's is;
+        what an upstream does when it is requested or polled happens there, too.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads.
+        Errors: the first one cancels the upstream and the other tasks. With `ordered` it comes after
+        the results of the items before, and otherwise overtakes nothing that was ready. When the flow
+        is cancelled, all tasks are; what they raise then goes to the dropped-errors hook.
+
+        Args:
+            function: makes an awaitable of an item; mostly an ``async def``. Its result is not None.
+            concurrency: how many coroutines run, or have results that wait, at a time.
+            ordered: whether results come in the order of the items; otherwise as they are ready.
+            loop: where the coroutines have to run.
+
+        Returns:
+            A flow that fails with FlowError if one of its tasks is cancelled
+            from outside, or if its loop was closed.
+
+        Raises:
+            TypeError: if `function` cannot be called, or `concurrency` is no int.
+            ValueError: if `concurrency` is less than 1.
+
+        Executed by flow-ops: `flow_ops.map_async`.
+        """
+        return self._plugged(
+            "flow_ops.coroutines.map_async:map_async",
+            function,
+            concurrency=concurrency,
+            ordered=ordered,
+            loop=loop,
+        )
+
+    def map_when(
+        self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
+    ) -> Flow[R]:
+        """The first item of the flow that `mapper` makes of each item: a map that takes its time.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(4).map_when(lambda n: flow.range(n, 2 * n).map(lambda m: (n, m))))
+        [(1, 1), (2, 2), (3, 3)]
+
+        An item whose flow is empty is dropped. One item at a time, in order; a flow is cancelled after
+        its first item.
+
+        Demand, thread and fusion are those of `concat_map`.
+        Errors: those of the flow, and of what `mapper` raises.
+
+        Args:
+            mapper: makes a flow of an item; not None.
+            prefetch: items to request of an upstream that pushes, and the most that wait.
+            delay_error: whether the other items follow when one of these flows has failed; its error
+                comes at the end.
+
+        Returns:
+            A flow that fails with NoneItemError if `mapper` gives None.
+
+        Raises:
+            TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.map_when`.
+        """
+        return self._plugged(
+            "flow_ops.transform.when:map_when", mapper, prefetch=prefetch, delay_error=delay_error
+        )
+
+    def merge(
+        self,
+        *others: Publisher[D],
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[T_co | D]:
+        """The items of several flows, as they come; completes when all have.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).merge(flow.just("a")))
+        [0, 1, 'a']
+
+        Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+        many were taken. What waits is given in the order in which it came.
+        Thread: items come on the threads of the sources, one at a time; what waited for demand or for
+        another thread's item, on whichever thread is at work.
+        Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
+        or a function is not subscribed to, only called. Merges within merges, with the same options,
+        are flattened, so that their depth costs nothing. Flows on one cluster are united there.
+        Errors: the first one cancels the others, and overtakes what waits.
+
+        Args:
+            others: what to merge, subscribed in this order.
+            concurrency: how many of them run at a time; the others follow as these complete.
+            prefetch: items to request of each ahead, and the most of each that wait.
+            delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+
+        Raises:
+            TypeError: if a source is no publisher, or a number is no int.
+            ValueError: if `concurrency` or `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.merge`.
+        """
+        return self._combined(
+            "flow_ops.combine.merge:merge",
+            *others,
+            concurrency=concurrency,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def merge_all(
+        self: OpsMethods[Flow[T]],
+        *,
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[T]:
+        """The items of the flows that a flow gives, as they come.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(flow.range(2), flow.just(7)).merge_all())
+        [0, 1, 7]
+
+        Demand, thread, fusion and errors are those of `flat_map`.
+
+        Args:
+            concurrency: how many of the flows run at a time; 1 is one after the other.
+            prefetch: items to request of each ahead, and the most of each that wait.
+            delay_error: whether errors come when all have ended; several as an ExceptionGroup.
+
+        Raises:
+            TypeError: if a number is no int.
+            ValueError: if `concurrency` or `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.merge_all`.
+        """
+        return self._plugged(
+            "flow_ops.combine.merge:merge_all",
+            concurrency=concurrency,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def merge_sequential(
+        self,
+        *others: Publisher[D],
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[T_co | D]:
+        """The items of several flows that run at once, but all of one before those of the next.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).merge_sequential(flow.just("a")))
+        [0, 1, 'a']
+
+        Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.
+
+        Args:
+            others: what to run.
+            concurrency: how many of them are subscribed at a time, the one whose turn it is
+                included.
+            prefetch: items to request of each ahead, and the most of each that wait.
+            delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+
+        Raises:
+            TypeError: if a source is no publisher, or a number is no int.
+            ValueError: if `concurrency` or `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.merge_sequential`.
+        """
+        return self._combined(
+            "flow_ops.combine.merge:merge_sequential",
+            *others,
+            concurrency=concurrency,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def observe_on(
+        self, executor: Executor, *, prefetch: int = 128, delay_error: bool = True
+    ) -> Flow[T_co]:
+        """Run everything downstream on `executor`: items, the end, and errors.
+
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> from threading import current_thread
+        >>> import flow_core as flow
+        >>> pool = ThreadPoolExecutor(1, thread_name_prefix="worker")
+        >>> list(flow.range(2).observe_on(pool).map(lambda n: (n, current_thread().name)))
+        [(0, 'worker_0'), (1, 'worker_0')]
+        >>> pool.shutdown()
+
+        The order of items is kept, and they come one at a time, however many threads the executor has.
+        A task is submitted when there is work and none is pending. It goes on while there are items and
+        demand for them, for a tenth of a second, after which it submits the next one: so other tasks of
+        the executor have their turn, and a pool can be shut down.
+
+        Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
+        were delivered; what the downstream requests decides only when they are delivered (O04).
+        Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
+        when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
+        further item follows (O26). An event loop does nothing else for the tenth of a second that a
+        task may take: there, subscribe with a prefetch, or use ``async for``.
+        An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
+        thread that signalled, the upstream's or the requester's; if the executor took the task and
+        drops it later, on a thread of its own (O30).
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads, and has no queue of its own
+        then; conditional towards the downstream. Grants ASYNC itself, also with a fused upstream: the
+        downstream polls the one queue there is, on its own thread, and the executor only brings
+        wake-ups and the end. No function of the user moves by that (F39).
+
+        Args:
+            executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+                callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
+                It stays open as long as the flow runs.
+            prefetch: items to request ahead, and the most that wait for the executor.
+            delay_error: whether an error of the upstream comes after the items that came before it;
+                otherwise it overtakes the waiting ones, which go to the dropped-items hook (O18).
+
+        Returns:
+            A flow that fails with MissingBackpressureError if the upstream
+            sends more than was requested and there is no room (O09).
+
+        Raises:
+            TypeError: if `executor` is none, or `prefetch` no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.observe_on`.
+        """
+        return self._plugged(
+            "flow_ops.threads.observe_on:observe_on",
+            executor,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def on_backpressure_buffer(
+        self,
+        capacity: int,
+        *,
+        overflow: Literal["error", "drop_oldest", "drop_latest"] = "error",
+        on_overflow: Callable[[T_co], object] | None = None,
+        timeout: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> Flow[T_co]:
+        """Have the items that come when there is no demand wait, up to so many.
+
+        >>> import flow_core as flow
+        >>> newest = flow.range(9).on_backpressure_buffer(2, overflow="drop_oldest")
+        >>> list(newest.iterate(prefetch=3))
+        [0, 1, 2, 7, 8]
+
+        Demand: everything is requested of the upstream, at once; items come as they are wanted. One
+        that is wanted passes without a queue, if none waits. What waits when the upstream ends still
+        comes, before the end.
+        Thread: that of the upstream, where `on_overflow` runs, too; what has waited comes on whichever
+        thread is at work, mostly the requester's. What times out is dropped on the clock's thread.
+        Fusion: ASYNC, across threads, too, if what waits is never dropped: without a timeout, and
+        unless the oldest are. What the downstream has requested and not polled is no surplus: it takes
+        none of the capacity.
+        Errors: the upstream's, after what waits, and likewise MissingBackpressureError; what
+        `on_overflow` raises, at once. Each cancels the upstream.
+
+        Args:
+            capacity: how many items may wait.
+            overflow: what to do when there is no room: see `BufferOverflow`.
+            on_overflow: told of each item that is dropped, for want of room or of time. These go to
+                the dropped-items hook, too.
+            timeout: how long an item may wait before it is dropped; None for any time.
+            clock: tells when; that of the process, if not given.
+
+        Raises:
+            TypeError: if an argument is of the wrong type.
+            ValueError: if `capacity` is less than 1, `overflow` is unknown, or `timeout` is not above
+                0 and finite.
+
+        Executed by flow-ops: `flow_ops.on_backpressure_buffer`.
+        """
+        return self._plugged(
+            "flow_ops.demand.on_backpressure_buffer:on_backpressure_buffer",
+            capacity,
+            overflow=overflow,
+            on_overflow=on_overflow,
+            timeout=timeout,
+            clock=clock,
+        )
+
+    def on_backpressure_drop(self, on_drop: Callable[[T_co], object] | None = None) -> Flow[T_co]:
+        """Drop the items that come when there is no demand.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).on_backpressure_drop(print).iterate(prefetch=2))
+        2
+        3
+        4
+        [0, 1]
+
+        Demand: everything is requested of the upstream, at once; items come as they are wanted.
+        Thread: that of the upstream, which `on_drop` blocks. Fusion: none.
+        Errors: what `on_drop` raises fails the flow, and cancels the upstream.
+
+        Args:
+            on_drop: told of each item that is dropped. These go to the dropped-items hook, too.
+
+        Raises:
+            TypeError: if `on_drop` cannot be called.
+
+        Executed by flow-ops: `flow_ops.on_backpressure_drop`.
+        """
+        return self._plugged("flow_ops.demand.on_backpressure_drop:on_backpressure_drop", on_drop)
+
+    def on_backpressure_error(self) -> Flow[T_co]:
+        """Fail with MissingBackpressureError if an item comes when there is no demand.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).on_backpressure_error())
+        [0, 1, 2]
+
+        Demand: everything is requested of the upstream, at once; items come as they are wanted.
+        Thread: that of the upstream. Fusion: none.
+        Errors: that one, which cancels the upstream. The item goes to the dropped-items hook.
+
+        Executed by flow-ops: `flow_ops.on_backpressure_error`.
+        """
+        return self._plugged("flow_ops.demand.on_backpressure_drop:on_backpressure_error")
+
+    def on_backpressure_latest(self) -> Flow[T_co]:
+        """Keep only the last of the items that come when there is no demand.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(9).on_backpressure_latest().iterate(prefetch=2))
+        [0, 1, 8]
+
+        Demand: everything is requested of the upstream, at once; items come as they are wanted. The
+        item that waits when the upstream ends still comes, before the end.
+        Thread: that of the upstream; what has waited comes on the requester's. Fusion: none.
+        Errors: the upstream's, after the item that waits. An item that is replaced goes to the
+        dropped-items hook.
+
+        Executed by flow-ops: `flow_ops.on_backpressure_latest`.
+        """
+        return self._plugged("flow_ops.demand.on_backpressure_latest:on_backpressure_latest")
+
+    def on_backpressure_reduce(self, reducer: Callable[[T_co, T_co], T_co]) -> Flow[T_co]:
+        """Make one of the items that come when there is no demand.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(9).on_backpressure_reduce(lambda a, b: a + b).iterate(prefetch=2))
+        [0, 1, 35]
+
+        Demand: everything is requested of the upstream, at once; items come as they are wanted. The
+        item that waits when the upstream ends still comes, before the end.
+        Thread: that of the upstream, where the reducer runs; what has waited comes on the requester's.
+        Fusion: none.
+        Errors: the upstream's, after the item that waits; what the reducer raises, at once.
+
+        Args:
+            reducer: makes one item of the one that waits and the one that has come; not None. Not
+                called for an item that is wanted, nor for the first one that waits.
+
+        Returns:
+            A flow that fails with NoneItemError if the reducer gives None.
+
+        Raises:
+            TypeError: if `reducer` cannot be called.
+
+        Executed by flow-ops: `flow_ops.on_backpressure_reduce`.
+        """
+        return self._plugged(
+            "flow_ops.demand.on_backpressure_latest:on_backpressure_reduce", reducer
+        )
+
+    def on_error_resume(
+        self,
+        fallback: Publisher[D] | Callable[[BaseException], Publisher[D]],
+        when: ErrorFilter = Exception,
+    ) -> Flow[T_co | D]:
+        """The items of this flow, and if it fails, those of another one instead of the error.
+
+        >>> import flow_core as flow
+        >>> shares = flow.just(2, 1, 0).map(lambda n: 4 // n)
+        >>> list(shares.on_error_resume(flow.just("cake")))
+        [2, 4, 'cake']
+        >>> list(shares.on_error_resume(lambda error: flow.just(type(error).__name__)))
+        [2, 4, 'ZeroDivisionError']
+
+        (`Flow.on_error_return` takes an item instead of a flow, `Flow.on_error_complete` nothing.)
+
+        Demand: exact; what was not used up, the other flow gets.
+        Thread: that of the flow whose items they are; the function runs where the failure came.
+        Fusion: none.
+        Errors: those that are not meant, those of the other flow, and what the function raises, whose
+        context is the failure.
+
+        Args:
+            fallback: what goes on; or a function that makes it of the error.
+            when: for which errors; others pass.
+
+        Raises:
+            TypeError: if `fallback` is neither, or `when` is no such filter.
+
+        Executed by flow-ops: `flow_ops.on_error_resume`.
+        """
+        return self._plugged("flow_ops.sequence.on_error_resume:on_error_resume", fallback, when)
+
+    def on_processes(
+        self, pool: Pool, *, concurrency: int | None = None, batch: int = 64, prefetch: int = 128
+    ) -> Flow[T_co]:
+        """Run the stages that follow in the processes of `pool`; results keep the order.
+
+        A mapper that computes holds the GIL, and threads do not help; processes do:
+
+        >>> import math
+        >>> from concurrent.futures import ProcessPoolExecutor
+        >>> import flow_core as flow
+        >>> def digits(numbers: flow.Flow[int], pool: ProcessPoolExecutor) -> flow.Flow[int]:
+        ...     return numbers.on_processes(pool).map(math.factorial).map(str).map(len)
+
+        A subscription cannot cross to another process; a run of stages can, since it is pickled as
+        their description. So the stages that directly follow and work on each item by itself (`map`,
+        `filter`, `flat_map_iterable`, `do_on_next` …) run where the items are sent to, as one loop for
+        a batch of items. From the first stage on that counts or collects (`scan`, `take`, `reduce` …),
+        or the next boundary, the flow goes on in this process, with the results.
+
+        Batches begin with one item, and become twice as long while one takes less than 10 ms. An item
+        never waits for a batch to fill up, unless all that may be under way is.
+
+        Demand: exact; `prefetch` items are requested of the upstream, and 75 % of that again whenever
+        as many were sent. No more than `concurrency` batches are under way or have results that
+        wait; what `flat_map_iterable` makes of an item crosses as a whole.
+        Thread: results come on the thread on which the pool hears of its workers, or on that of the
+        upstream or the requester; put ``observe_on(threads)`` behind it if the subscriber takes long.
+        That the pool has failed comes on a thread of its own.
+        A flow that is cancelled cancels the batches that have not begun.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads; absorbs stages.
+        Errors: what a stage raises comes after the results before it, with the worker's traceback as a
+        note; so does, without one, what pickling an item that cannot be sent raises. If a stage's error
+        cannot be pickled, a FlowError tells what it was. A worker that dies fails the flow with
+        BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
+
+        Args:
+            pool: a `concurrent.futures.ProcessPoolExecutor`, or one with the same ``submit``. It stays
+                open as long as the flow runs.
+            concurrency: batches that are under way; None for two per processor.
+            batch: items that are sent at a time, at most.
+            prefetch: items to request ahead, and the most that wait to be sent.
+
+        Returns:
+            A flow that fails with FlowError if no stage follows that can run
+            elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
+
+        Raises:
+            TypeError: if `pool` has no ``submit``, or one of the others is no int.
+            ValueError: if one of the others is less than 1.
+
+        Executed by flow-ops: `flow_ops.on_processes`.
+        """
+        return self._plugged(
+            "flow_ops.threads.processes:on_processes",
+            pool,
+            concurrency=concurrency,
+            batch=batch,
+            prefetch=prefetch,
+        )
+
+    @overload
+    def ordered_merge(
+        self: OpsMethods[Comparable],
+        *others: Publisher[S],
+        key: None = None,
+        executor: Executor | None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[T_co | S]: ...
+    @overload
+    def ordered_merge(
+        self,
+        *others: Publisher[D],
+        key: Callable[[T_co | D], Comparable],
+        executor: Executor | None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[T_co | D]: ...
+    def ordered_merge(
+        self,
+        *others: Publisher[Any],
+        key: Callable[[Any], Any] | None = None,
+        executor: Executor | None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[Any]:
+        """The items of several sorted flows, in order.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1, 4, 5).ordered_merge(flow.just(2, 3, 6)))
+        [1, 2, 3, 4, 5, 6]
+        >>> list(flow.just("b", "A").ordered_merge(flow.just("C"), key=lambda letter: -ord(letter)))
+        ['b', 'C', 'A']
+
+        An item is given when each of the flows has one waiting or has ended, and none that waits is
+        less; among equal ones that of the earlier flow comes first. If a flow is not sorted, each of
+        its items comes after those before it, and nothing is lost. Comparing costs O(log n) for each
+        item of n flows.
+
+        Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+        whenever as many were taken. Without demand no item is taken.
+        Thread: that of the source whose item was missing, or of the requester. With an `executor`
+        everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
+        keep their threads, but are requested from there. A task is submitted when there is something
+        to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
+        a downstream that blocks: no further item follows (O22, O26). If the executor refuses a task,
+        or drops it, the RejectedExecutionError comes on the thread that signalled (O30).
+        Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
+        asynchronous, are told that this may be on another thread (F39).
+        Errors: the first one cancels the other flows, and overtakes what waits.
+
+        Args:
+            others: sorted flows, smallest item first. They are subscribed in this order.
+            key: makes of an item what is compared in its place, once for each; compared by ``<`` alone.
+            executor: where to merge; see `observe_on`. None for wherever the items come from.
+            prefetch: items to request of each ahead, and the most of each that wait.
+            delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+
+        Returns:
+            A flow that fails with MissingBackpressureError if a source sends more than was requested
+            and there is no room, and with what a comparison raises.
+
+        Raises:
+            TypeError: if a source is no publisher, `key` cannot be called, `executor` is none, or
+                `prefetch` is no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.ordered_merge`.
+        """
+        return self._combined(
+            "flow_ops.combine.ordered_merge:ordered_merge",
+            *others,
+            key=key,
+            executor=executor,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def rebatch_requests(self, prefetch: int) -> Flow[T_co]:
+        """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
+
+        For an upstream that does something costly for each request, or must not be asked for too much:
+        a page of a remote service, say. To request a number of items in all, there is `Flow.take`.
+
+        >>> import flow_core as flow
+        >>> asked = flow.range(8).do_on_request(print)
+        >>> list(asked.rebatch_requests(4))
+        4
+        3
+        3
+        [0, 1, 2, 3, 4, 5, 6, 7]
+
+        Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
+        were delivered; the downstream's demand decides only when they are.
+        Thread: that of the upstream; what has waited for demand comes on the requester's.
+        Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread (F39).
+        Errors: the upstream's, after the items that wait.
+
+        Args:
+            prefetch: items to request ahead, and the most that wait.
+
+        Returns:
+            A flow that fails with MissingBackpressureError if the upstream
+            sends more than was requested and there is no room.
+
+        Raises:
+            TypeError: if `prefetch` is no int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.rebatch_requests`.
+        """
+        return self._plugged("flow_ops.demand.rebatch_requests:rebatch_requests", prefetch)
+
+    def repeat(self, times: int | None = None) -> Flow[T_co]:
+        """The flow so many times, one run after the other.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).repeat(3))
+        [0, 1, 0, 1, 0, 1]
+        >>> list(flow.range(2).repeat().take(5))
+        [0, 1, 0, 1, 0]
+
+        Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
+        also without demand.
+        Thread, iteration, fusion: as with `concat`, of which it is one.
+        Errors: one ends the flow.
+
+        Args:
+            times: how often it runs in all; 0 gives an empty flow, None repeats for ever. (A flow
+                without items then never comes to an end, and never gives the thread back.)
+
+        Raises:
+            TypeError: if `times` is neither an int nor None.
+            ValueError: if it is less than 0.
+
+        Executed by flow-ops: `flow_ops.repeat`.
+        """
+        return self._plugged("flow_ops.sequence.repeat:repeat", times)
+
+    def repeat_until(self, stop: Callable[[], object]) -> Flow[T_co]:
+        """The flow again and again, until `stop()` is true when it has completed.
+
+        >>> import flow_core as flow
+        >>> left = [1, 2]
+        >>> list(flow.just("a").repeat_until(lambda: not left or not left.pop()))
+        ['a', 'a', 'a']
+
+        Demand: exact; what one run has not used up, the next one gets. It is subscribed again at once,
+        also without demand.
+        Thread: the upstream's; `stop` is called where a run has ended. Fusion: none.
+        Errors: one ends the flow, also what `stop` raises.
+
+        Args:
+            stop: called each time the flow has completed.
+
+        Raises:
+            TypeError: if `stop` cannot be called.
+
+        Executed by flow-ops: `flow_ops.repeat_until`.
+        """
+        return self._plugged("flow_ops.sequence.repeat:repeat_until", stop)
+
+    def repeat_when(self, handler: Callable[[Flow[int]], Publisher[object]]) -> Flow[T_co]:
+        """The flow again, whenever another flow says so.
+
+        >>> import flow_core as flow
+        >>> list(flow.just("a", "b").repeat_when(lambda runs: runs.take(3)))
+        ['a', 'b', 'a', 'b', 'a', 'b']
+
+        For each subscriber `handler` makes that other flow of a flow of its own, which gives an item
+        each time a run has completed: how many items the run gave. Each item of the other flow then
+        starts the next run. When it ends, this flow does likewise, at once, even during a run: with
+        ``take(3)`` the third item is the last, and no run follows it.
+
+        Demand: exact; what one run has not used up, the next one gets. One item is requested of the
+        other flow for each run.
+        Thread: the upstream's; a run begins where the other flow gives its item. Fusion: none.
+        Errors: one ends the flow, also one of the other flow or of `handler`.
+
+        Args:
+            handler: called once per subscriber, when it subscribes; its result need not use its
+                argument. What the argument gives while nobody requests is lost but for the last item.
+
+        Raises:
+            TypeError: if `handler` cannot be called.
+
+        Executed by flow-ops: `flow_ops.repeat_when`.
+        """
+        return self._plugged("flow_ops.sequence.repeat:repeat_when", handler)
+
+    def retry(self, times: int | None = None, *, when: ErrorFilter = Exception) -> Flow[T_co]:
+        """Subscribe again to a flow that has failed; the items that came stay.
+
+        >>> import flow_core as flow
+        >>> left = [0, 0]
+        >>> once = flow.just(1, 2).map(lambda n: n // (left.pop() if left else 1))
+        >>> list(once.retry(2))
+        [1, 2]
+
+        Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again at
+        once, also without demand.
+        Thread: the upstream's; an attempt begins where the one before has failed. Fusion: none.
+        Errors: the last one, when there is no attempt left, or none is worth it.
+
+        Args:
+            times: how often it is tried again after the first failure; None for any number.
+            when: which errors are worth it: a class, a tuple of classes, or a function that is true.
+
+        Raises:
+            TypeError: if `times` is neither an int nor None, or `when` is no such filter.
+            ValueError: if `times` is less than 0.
+
+        Executed by flow-ops: `flow_ops.retry`.
+        """
+        return self._plugged("flow_ops.sequence.retry:retry", times, when=when)
+
+    def retry_when(
+        self, handler: Callable[[Flow[BaseException]], Publisher[object]] | Backoff
+    ) -> Flow[T_co]:
+        """Subscribe again to a flow that has failed: after a while, or whenever another flow says so.
+
+        >>> import flow_core as flow
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import Backoff
+        >>> clock = VirtualClock()
+        >>> failing = flow.from_callable(lambda: print(f"at {clock.now()} s") or 1 // 0)
+        >>> subscriber = TestSubscriber()
+        >>> backoff = Backoff(1, factor=3, jitter=0, max_attempts=2, clock=clock)
+        >>> failing.retry_when(backoff).subscribe(subscriber)
+        at 0.0 s
+        >>> clock.run()
+        at 1.0 s
+        at 4.0 s
+        >>> subscriber.error, subscriber.error.__cause__
+        (RetryExhaustedError('retries exhausted: 2 of 2'), ZeroDivisionError('...'))
+
+        A `Backoff` says how long to wait. A handler makes, for each subscriber, another flow of the
+        flow of the errors; each item of the other flow then starts the next attempt. When it ends, this
+        flow does likewise, at once, even during an attempt: with ``errors.take(3)`` the third item is
+        the last, and no attempt follows it.
+
+        Demand: exact; what one attempt has not used up, the next one gets. One item is requested of the
+        other flow for each attempt.
+        Thread: the upstream's; an attempt begins on the clock's, or where the other flow gives its
+        item. Fusion: none.
+        Errors: those that a Backoff lets pass; `RetryExhaustedError`; those of the other flow and of
+        the handler.
+
+        Args:
+            handler: a `Backoff`; or a function, called once per subscriber, when it subscribes. Its
+                result need not use its argument. What the argument gives while nobody requests is lost
+                but for the last error.
+
+        Raises:
+            TypeError: if it is neither.
+
+        Executed by flow-ops: `flow_ops.retry_when`.
+        """
+        return self._plugged("flow_ops.sequence.retry:retry_when", handler)
+
+    def sample(
+        self,
+        sampler: Seconds | Publisher[object],
+        *,
+        emit_last: bool = False,
+        clock: Clock | None = None,
+    ) -> Flow[T_co]:
+        """The newest item each period, if there was one since the last time.
+
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import interval
+        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+        >>> interval(1, clock=clock).sample(3.2, clock=clock).subscribe(seen)
+        >>> clock.advance_by(10)
+        >>> seen.items
+        [2, 5, 8]
+
+        Also called `throttle_last`.
+
+        Demand: everything is requested of the upstream and of the sampler. A sample that comes when
+        there is no demand waits for it; the next one takes its place, and it goes to the dropped-items
+        hook. The flow completes when the sample that waits is given. Items between samples are no
+        samples, and go nowhere.
+        Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
+        requests. Fusion: none.
+        Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
+
+        Args:
+            sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
+                its end is the end of the flow.
+            emit_last: whether the end takes a sample, too.
+            clock: tells the time, if `sampler` is a period; that of the process if None.
+
+        Raises:
+            TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
+            ValueError: if the period is not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.sample`.
+        """
+        return self._plugged(
+            "flow_ops.time.sample:sample", sampler, emit_last=emit_last, clock=clock
+        )
+
+    def sequence_equal(
+        self,
+        second: Publisher[U],
+        *,
+        key: Callable[[T_co | U], object] | None = None,
+        equals: Callable[[T_co, U], object] | None = None,
+        prefetch: int = 128,
+    ) -> Flow[bool]:
+        """Whether both flows give equal items in the same order, and then complete.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).sequence_equal(flow.just(0, 1, 2)).single()
+        True
+        >>> flow.just("a").sequence_equal(flow.just("A"), key=str.lower).single()
+        True
+
+        The answer comes with the first difference, and cancels both flows.
+
+        Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
+        were compared. Without demand nothing is compared.
+        Thread: that of the flow whose item was missing, or of the requester.
+        Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+        another thread (F39).
+        Errors: the first one cancels the other flow, and overtakes what waits.
+
+        Args:
+            second: subscribed second.
+            key: makes of an item what is compared in its place.
+            equals: says whether two items are equal, by its truth; ``==`` of the items or keys if None.
+                Not both of `key` and `equals`.
+            prefetch: items to request of each ahead, and the most of each that wait.
+
+        Raises:
+            TypeError: if a flow is no publisher, `key` or `equals` cannot be called, or `prefetch` is
+                no int.
+            ValueError: if `prefetch` is less than 1, or both `key` and `equals` are given.
+
+        Executed by flow-ops: `flow_ops.sequence_equal`.
+        """
+        return self._combined(
+            "flow_ops.combine.sequence_equal:sequence_equal",
+            second,
+            key=key,
+            equals=equals,
+            prefetch=prefetch,
+        )
+
+    def skip_last_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
+        """All items but those of the last while before the end.
+
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import interval
+        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+        >>> interval(1, clock=clock).take(5).skip_last_with_time(1.5, clock=clock).subscribe(seen)
+        >>> clock.advance_by(5)
+        >>> seen.items
+        [0, 1, 2]
+
+        An item is given when another one, a request or the end comes `duration` after it.
+
+        Demand: passed on; while there is demand, an item that has to wait is requested again. So items
+        of the last `duration` wait here, and those that were requested. Thread: that of the upstream,
+        or that which requests. Fusion: none.
+        Errors: those of the upstream, at once; items that wait are dropped.
+
+        Args:
+            duration: how long before the completion of the upstream, at least 0.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `duration` is no time, or `clock` no clock.
+            ValueError: if `duration` is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.skip_last_with_time`.
+        """
+        return self._plugged("flow_ops.time.limits:skip_last_with_time", duration, clock=clock)
+
+    def skip_until_other(self, other: Publisher[object]) -> Flow[T_co]:
+        """Items from when `other` gives its first one; those before are dropped.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).skip_until_other(flow.just("go")))
+        [0, 1, 2]
+
+        If `other` completes without an item, no item comes at all, only the end.
+
+        Demand: passed on; a dropped item is requested again. One item is requested of `other`, which is
+        subscribed first, and cancelled when it has come.
+        Thread: that of the upstream. Fusion: none.
+        Errors: those of both flows; each cancels the other.
+
+        Args:
+            other: opens the flow.
+
+        Raises:
+            TypeError: if `other` is no publisher.
+
+        Executed by flow-ops: `flow_ops.skip_until_other`.
+        """
+        return self._plugged("flow_ops.combine.until:skip_until_other", other)
+
+    def skip_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
+        """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+
+        Args:
+            time: seconds of the clock, as its `now` gives them. What has passed already is at once.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `time` is no number, or `clock` no clock.
+            ValueError: if `time` is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.skip_until_with_time`.
+        """
+        return self._plugged("flow_ops.time.limits:skip_until_with_time", time, clock=clock)
+
+    def skip_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
+        """Items after the first while; those before are dropped.
+
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import interval
+        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+        >>> interval(1, clock=clock).skip_with_time(2.5, clock=clock).subscribe(seen)
+        >>> clock.advance_by(4)
+        >>> seen.items
+        [2, 3]
+
+        It is `skip_until_other` a `timer`.
+
+        Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
+        none.
+        Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
+
+        Args:
+            duration: how long, from the subscription on, at least 0.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `duration` is no time, or `clock` no clock.
+            ValueError: if `duration` is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.skip_with_time`.
+        """
+        return self._plugged("flow_ops.time.limits:skip_with_time", duration, clock=clock)
+
+    def start_with_flows(self, *others: Publisher[D], delay_error: bool = False) -> Flow[T_co | D]:
+        """The items of the others, then those of this flow.
+
+        >>> import flow_core as flow
+        >>> list(flow.just("b").start_with_flows(flow.range(2), flow.just("a")))
+        [0, 1, 'a', 'b']
+
+        Everything else is as with `concat`. (`Flow.start_with` takes items instead of flows.)
+
+        Args:
+            others: what comes first.
+            delay_error: see `concat`.
+
+        Raises:
+            TypeError: if one of `others` is no publisher.
+
+        Executed by flow-ops: `flow_ops.start_with_flows`.
+        """
+        return self._plugged(
+            "flow_ops.sequence.concat:start_with_flows", *others, delay_error=delay_error
+        )
+
+    def subscribe_on(self, executor: Executor, *, request_on: bool = True) -> Flow[T_co]:
+        """Subscribe to the upstream on `executor`, and request there, so that a source works there.
+
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> from threading import current_thread
+        >>> import flow_core as flow
+        >>> pool = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        >>> lines = flow.defer(lambda: flow.just(current_thread().name))
+        >>> list(lines.subscribe_on(pool))
+        ['reader_0']
+        >>> pool.shutdown()
+
+        It decides for the whole flow above it, up to where that has its own threads. For what is
+        downstream there is `observe_on`.
+
+        Demand: passed on. What is requested before the upstream is subscribed to is requested with
+        that; later requests wait for the executor, at most one task of them at a time, which requests
+        their sum. A request from the executor's own thread, where the upstream was last subscribed to
+        or requested, needs no task: it is passed on at once.
+        Thread: items come where the upstream sends them, which is the executor if it sends within
+        `subscribe` or `request`. An executor that refuses a task has no thread to offer: the
+        RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
+        took the task and drops it later, on a thread of its own (O30). Cancel keeps a task from running
+        that has not begun; the upstream is cancelled where the cancel comes from: see `cancel_on`.
+        Fusion: none; conditional.
+        Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
+
+        Args:
+            executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
+                callable that has a task run: ``loop.call_soon_threadsafe``, ``lambda task: task()``.
+                It stays open as long as the flow runs.
+            request_on: False if requests are passed on in the thread where they come from. This is for
+                a source that keeps its thread busy as long as it sends, and counts its demand
+                meanwhile: requests would wait behind it for an executor of one thread.
+
+        Raises:
+            TypeError: if `executor` is none.
+
+        Executed by flow-ops: `flow_ops.subscribe_on`.
+        """
+        return self._plugged(
+            "flow_ops.threads.subscribe_on:subscribe_on", executor, request_on=request_on
+        )
+
+    def switch_if_empty(self, other: Publisher[D]) -> Flow[T_co | D]:
+        """The items of this flow; those of `other`, if it completes without any.
+
+        >>> import flow_core as flow
+        >>> [list(flow.range(n).switch_if_empty(flow.just("none"))) for n in range(3)]
+        [['none'], [0], [0, 1]]
+
+        (`Flow.default_if_empty` takes an item instead of a flow.)
+
+        Demand: exact; `other` gets all of it. Thread: that of the flow whose items they are.
+        Fusion: none. Errors: one ends the flow; `other` is not started then.
+
+        Args:
+            other: what takes its place.
+
+        Raises:
+            TypeError: if it is no publisher.
+
+        Executed by flow-ops: `flow_ops.switch_if_empty`.
+        """
+        return self._plugged("flow_ops.sequence.switch_if_empty:switch_if_empty", other)
+
+    def switch_latest(self: OpsMethods[Flow[T]], *, delay_error: bool = False) -> Flow[T]:
+        """The items of the last flow that has come: each one takes the place of the one before.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
+        [0, 1, 2]
+
+        It is `switch_map` for flows that are there already: see there.
+
+        Args:
+            delay_error: see `switch_map`.
+
+        Executed by flow-ops: `flow_ops.switch_latest`.
+        """
+        return self._plugged("flow_ops.transform.switch_map:switch_latest", delay_error=delay_error)
+
+    def switch_map(
+        self, mapper: Callable[[T_co], Flow[R]], *, delay_error: bool = False
+    ) -> Flow[R]:
+        """Each item becomes a flow, which takes the place of the one before: that is cancelled.
+
+        >>> import flow_core as flow
+        >>> pages = flow.range(3).switch_map(lambda n: flow.just(f"page {n}").hide())
+        >>> list(pages)
+        ['page 0', 'page 1', 'page 2']
+        >>> list(pages.iterate(prefetch=1))
+        ['page 0', 'page 2']
+
+        Which items of an inner flow still come depends on how fast they are, and on demand: when an
+        item of the upstream has come, no more of them do. It completes with the last inner flow, when
+        the upstream has completed, too.
+
+        Demand: exact; an inner flow is asked for all that is outstanding when it begins, and for no
+        more, so that none of its items waits here. Everything is requested of the upstream: its items
+        never wait, either.
+        Thread: the mapper runs in that of the upstream, where the inner flow is subscribed to as well;
+        items keep the thread of their flow. An inner flow that is a constant or a function is called
+        there, and its item comes there, or waits for demand. An upstream that is one makes no operator
+        at all: the mapped flow is what is subscribed to (F06).
+        Fusion: none.
+        Errors: the first one, of the upstream or of the current inner flow, cancels the other. What an
+        inner flow fails with when it was cancelled goes to the dropped-errors hook.
+
+        Args:
+            mapper: makes a flow of an item; not None.
+            delay_error: whether errors come when the upstream and the last inner flow have ended;
+                several as an ExceptionGroup. What the mapper itself raises ends the flow at once, with
+                the errors that were delayed.
+
+        Returns:
+            A flow that fails with NoneItemError if the mapper gives None.
+
+        Raises:
+            TypeError: if `mapper` cannot be called.
+
+        Executed by flow-ops: `flow_ops.switch_map`.
+        """
+        return self._plugged(
+            "flow_ops.transform.switch_map:switch_map", mapper, delay_error=delay_error
+        )
+
+    def switch_on_first(
+        self, transformer: Callable[[Notification[T_co], Flow[T_co]], Flow[R]]
+    ) -> Flow[R]:
+        """Have the first signal decide what becomes of the whole flow.
+
+        >>> import flow_core as flow
+        >>> from flow_core.notifications import OnNext
+        >>> def scaled(first, whole):
+        ...     match first:
+        ...         case OnNext(unit):
+        ...             return whole.skip(1).map(lambda n: n * unit)
+        ...     return whole
+        >>> list(flow.just(10, 1, 2).switch_on_first(scaled))
+        [10, 20]
+
+        The transformer gets the first signal and a flow of all, the first one included; what it returns
+        is what the downstream gets. The whole flow can be subscribed to once, then or later, or not at
+        all: its source is cancelled when what was returned has ended.
+
+        Demand: one item is requested of the upstream at first, to have something to decide on; what
+        follows is up to the flow that was returned. Where that is the whole one, demand is passed on:
+        no more is requested in all than by the downstream, except that first item.
+        Thread: the transformer runs in that of the upstream, where its flow is subscribed to as well.
+        Fusion: none.
+        Errors: those of the returned flow, and what the transformer raises. An error of the upstream is
+        a first signal like any other, or comes by the whole flow; if nobody listens to that, it goes to
+        the dropped-errors hook.
+
+        Args:
+            transformer: makes a flow of the first signal (`OnNext`, `OnError` or `OnComplete`) and the
+                whole flow; called once for each subscriber.
+
+        Returns:
+            A flow that fails with NoneItemError if the transformer gives
+            None.
+
+        Raises:
+            TypeError: if `transformer` cannot be called.
+
+        Executed by flow-ops: `flow_ops.switch_on_first`.
+        """
+        return self._plugged("flow_ops.transform.switch_on_first:switch_on_first", transformer)
+
+    def take_last_with_time(
+        self, duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """The items of the last while before the end.
+
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import interval
+        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+        >>> interval(1, clock=clock).take(5).take_last_with_time(1.5, clock=clock).subscribe(seen)
+        >>> clock.advance_by(5)
+        >>> seen.items
+        [3, 4]
+
+        Demand: everything is requested of the upstream; its last items wait for demand. Thread: that of
+        the upstream, or that which requests. Fusion: none.
+        Errors: those of the upstream; the items are dropped.
+
+        Args:
+            duration: how long before the completion of the upstream, at least 0.
+            max_items: the most items that are kept; older ones are left out. If None, as many are kept
+                as come in that time.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if an argument is of a wrong type.
+            ValueError: if `duration` is less than 0, or NaN, or `max_items` less than 1.
+
+        Executed by flow-ops: `flow_ops.take_last_with_time`.
+        """
+        return self._plugged(
+            "flow_ops.time.limits:take_last_with_time", duration, max_items=max_items, clock=clock
+        )
+
+    def take_until_other(self, other: Publisher[object]) -> Flow[T_co]:
+        """Items until `other` gives one, or completes.
+
+        >>> import flow_core as flow
+        >>> (
+        ...     list(flow.range(3).take_until_other(flow.never())),
+        ...     list(flow.just(1).take_until_other(flow.just("stop"))),
+        ... )
+        ([0, 1, 2], [])
+
+        Demand: passed on. One item is requested of `other`, which is subscribed first.
+        Thread: items keep that of the upstream; the end may come on that of `other`.
+        Fusion: none.
+        Errors: those of both flows; each cancels the other.
+
+        Args:
+            other: ends the flow.
+
+        Raises:
+            TypeError: if `other` is no publisher.
+
+        Executed by flow-ops: `flow_ops.take_until_other`.
+        """
+        return self._plugged("flow_ops.combine.until:take_until_other", other)
+
+    def take_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
+        """Items until the clock shows a time; then it completes. See `take_with_time`.
+
+        Args:
+            time: seconds of the clock, as its `now` gives them. What has passed already is at once.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `time` is no number, or `clock` no clock.
+            ValueError: if `time` is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.take_until_with_time`.
+        """
+        return self._plugged("flow_ops.time.limits:take_until_with_time", time, clock=clock)
+
+    def take_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
+        """Items of the first while; then it completes.
+
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import interval
+        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+        >>> interval(1, clock=clock).take_with_time(2.5, clock=clock).subscribe(seen)
+        >>> clock.advance_by(10)
+        >>> seen.items, seen.completed
+        ([0, 1], True)
+
+        It is `take_until_other` a `timer`.
+
+        Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's.
+        Fusion: none.
+        Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
+
+        Args:
+            duration: how long, from the subscription on, at least 0.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `duration` is no time, or `clock` no clock.
+            ValueError: if `duration` is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.take_with_time`.
+        """
+        return self._plugged("flow_ops.time.limits:take_with_time", duration, clock=clock)
+
+    def throttle_first(self, period: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
+        """An item, and then none for a period; what comes meanwhile is left out.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(100).throttle_first(60))
+        [0]
+
+        It is `filter` with a look at the clock, and in all that follows just that.
+
+        Demand: passed on; an item that is left out is requested again. Thread: that of the upstream; no
+        timer runs. Fusion: as `filter`.
+        Errors: those of the upstream.
+
+        Args:
+            period: how long from an item that is given to the next one that may be, above 0.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `period` is no time, or `clock` no clock.
+            ValueError: if `period` is not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.throttle_first`.
+        """
+        return self._plugged("flow_ops.time.throttle:throttle_first", period, clock=clock)
+
+    def throttle_last(
+        self,
+        sampler: Seconds | Publisher[object],
+        *,
+        emit_last: bool = False,
+        clock: Clock | None = None,
+    ) -> Flow[T_co]:
+        """The newest item each period, if there was one since the last time.
+
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import interval
+        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+        >>> interval(1, clock=clock).sample(3.2, clock=clock).subscribe(seen)
+        >>> clock.advance_by(10)
+        >>> seen.items
+        [2, 5, 8]
+
+        Also called `throttle_last`.
+
+        Demand: everything is requested of the upstream and of the sampler. A sample that comes when
+        there is no demand waits for it; the next one takes its place, and it goes to the dropped-items
+        hook. The flow completes when the sample that waits is given. Items between samples are no
+        samples, and go nowhere.
+        Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
+        requests. Fusion: none.
+        Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
+
+        Args:
+            sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
+                its end is the end of the flow.
+            emit_last: whether the end takes a sample, too.
+            clock: tells the time, if `sampler` is a period; that of the process if None.
+
+        Raises:
+            TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
+            ValueError: if the period is not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.throttle_last`.
+        """
+        return self._plugged(
+            "flow_ops.time.sample:throttle_last", sampler, emit_last=emit_last, clock=clock
+        )
+
+    def throttle_latest(
+        self, period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """An item at once, and then the newest of each period, if there was one.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(100).throttle_latest(60, emit_last=True))
+        [0, 99]
+
+        A period begins with each item that is due. If none comes in it, the next one is due at once.
+
+        Demand: everything is requested of the upstream. An item that is due when there is no demand
+        waits for it; the next one that is due takes its place, and it goes to the dropped-items hook.
+        The flow completes when the item that waits is given.
+        Thread: that of the upstream or the clock's; an item that waited comes on the thread that
+        requests. Fusion: none.
+        Errors: those of the upstream, at once: they overtake an item that waits.
+
+        Args:
+            period: how long between two items, above 0.
+            emit_last: whether the newest item of a period comes with the end, if that is earlier.
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `period` is no time, or `clock` no clock.
+            ValueError: if `period` is not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.throttle_latest`.
+        """
+        return self._plugged(
+            "flow_ops.time.throttle:throttle_latest", period, emit_last=emit_last, clock=clock
+        )
+
+    def time_interval(self, *, clock: Clock | None = None) -> Flow[TimeInterval[T_co]]:
+        """Each item with the seconds since the one before it, or since the subscription.
+
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_ops import TimeInterval, interval
+        >>> clock, seen = VirtualClock(), TestSubscriber[TimeInterval[int]]()
+        >>> interval(2, clock=clock).time_interval(clock=clock).subscribe(seen)
+        >>> clock.advance_by(4)
+        >>> [(n, passed_s) for n, passed_s in seen.items]
+        [(0, 2.0), (1, 2.0)]
+
+        It is `map` with a memory for each subscriber, in demand, threads and fusion, too.
+
+        Args:
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `clock` is none.
+
+        Executed by flow-ops: `flow_ops.time_interval`.
+        """
+        return self._plugged("flow_ops.time.stamps:time_interval", clock=clock)
+
+    def timeout(
+        self,
+        item: Seconds | None = None,
+        *,
+        first: Seconds | None = None,
+        selector: Callable[[T_co], Flow[object]] | None = None,
+        fallback: Publisher[T_co] | None = None,
+        clock: Clock | None = None,
+    ) -> Flow[T_co]:
+        """Fail, or go on with another flow, when an item does not come in time.
+
+        >>> import flow_core as flow
+        >>> list(flow.never().timeout(0.001, fallback=flow.just("too late")))
+        ['too late']
+
+        Time runs from the subscription to the first item, and from then on from when the downstream has
+        returned from an item to the next one. The end of the flow has to come in time, too. It runs
+        whether or not there is demand: a downstream that does not request makes its flow late.
+
+        Demand: passed on; what is left of it when the upstream is given up, to `fallback`.
+        Thread: that of the upstream. The error comes on the clock's, or on that of the selector's flow;
+        there `fallback` is subscribed to, which must not block it. `selector` runs in the upstream's
+        thread, before the item is given on. Fusion: none.
+        Errors: those of the upstream, of `selector` and of its flows, and of `fallback`.
+        RejectedExecutionError if the clock takes no task.
+
+        Args:
+            item: how long from the subscription to the first item, and from each one to the next, at
+                least 0. None if only the first item has a time limit, or if `selector` says.
+            first: how long to the first item, if that is another time.
+            selector: makes a flow of an item; if that gives an item or completes before the next item
+                comes, that is too late.
+            fallback: goes on in place of the flow that is late; it has no time limit. If None, the flow
+                fails.
+            clock: tells the time; that of the process if None.
+
+        Returns:
+            A flow that fails with FlowTimeoutError if an item is late and
+            there is no `fallback`.
+
+        Raises:
+            TypeError: if there is no limit at all, or both `item` and `selector`; if a time is none,
+                `selector` no function, `fallback` no flow, `clock` no clock.
+            ValueError: if a time is less than 0, or NaN.
+
+        Executed by flow-ops: `flow_ops.timeout`.
+        """
+        return self._plugged(
+            "flow_ops.time.timeout:timeout",
+            item,
+            first=first,
+            selector=selector,
+            fallback=fallback,
+            clock=clock,
+        )
+
+    def timestamp(self, *, clock: Clock | None = None) -> Flow[Timestamped[T_co]]:
+        """Each item with the time at which it came.
+
+        >>> import flow_core as flow
+        >>> from flow_core.testing import VirtualClock
+        >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
+        Timestamped(item='a', time_s=7.0)
+
+        It is `map`, in demand, threads and fusion, too. On a cluster, the time is that of the machine
+        which has the item.
+
+        Args:
+            clock: tells the time; that of the process if None.
+
+        Raises:
+            TypeError: if `clock` is none.
+
+        Executed by flow-ops: `flow_ops.timestamp`.
+        """
+        return self._plugged("flow_ops.time.stamps:timestamp", clock=clock)
+
+    def window_boundary(
+        self, boundary: Publisher[object], *, prefetch: int = 128, max_waiting: int = 128
+    ) -> Flow[Flow[T_co]]:
+        """Windows between the items of another flow. The first one begins at once.
+
+        >>> import flow_core as flow
+        >>> whole = flow.range(3).window_boundary(flow.never())
+        >>> list(whole.concat_map(lambda window: window.to_list()))
+        [[0, 1, 2]]
+
+        When `boundary` completes, so do the last window and the flow of windows.
+
+        Demand: see `flow_ops.group.window`. A boundary does not wait for demand: `max_waiting` windows
+        do. `boundary` is subscribed before the upstream.
+        Thread: that of the upstream for items; windows begin and end on that of `boundary`.
+        Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+        Errors: those of both flows end the open window, after the items that wait, and the flow of
+        windows at once: windows that wait for demand are dropped.
+        `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+
+        Args:
+            boundary: ends a window and begins the next one, with each item.
+            prefetch: items to request ahead, and the most that wait in all windows together.
+            max_waiting: how many windows may wait for demand.
+
+        Raises:
+            TypeError: if `boundary` is no publisher, or a number is no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.window_boundary`.
+        """
+        return self._plugged(
+            "flow_ops.group.window:window_boundary",
+            boundary,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        )
+
+    def window_toggle(
+        self,
+        openings: Publisher[W],
+        closing_mapper: Callable[[W], Publisher[object]],
+        *,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> Flow[Flow[T_co]]:
+        """Windows that begin with items of another flow, each with a flow that ends it.
+
+        >>> import flow_core as flow
+        >>> two = flow.range(3).window_toggle(flow.just(1, 2), lambda _: flow.never())
+        >>> seen = [list(window) for window in two.to_list().single()]
+        >>> seen
+        [[0, 1, 2], [0, 1, 2]]
+
+        Windows may overlap; items that come when none is open are left out. When `openings` has
+        completed and no window is open, the flow of windows completes.
+
+        Demand: see `flow_ops.group.window`. Openings do not wait for demand: `max_waiting` windows do.
+        `openings` is subscribed before the upstream.
+        Thread: that of the upstream for items; windows begin and end on those of the other flows, where
+        `closing_mapper` is called, too: one call at a time.
+        Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+        Errors: those of all flows and of `closing_mapper` end the open windows, after the items that
+        wait, and the flow of windows at once: windows that wait for demand are dropped.
+        `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+
+        Args:
+            openings: begins a window with each item.
+            closing_mapper: makes of that item a flow, whose first item or completion ends the window.
+            prefetch: items to request ahead, and the most that wait in all windows together.
+            max_waiting: how many windows may wait for demand.
+
+        Raises:
+            TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
+                no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.window_toggle`.
+        """
+        return self._plugged(
+            "flow_ops.group.window:window_toggle",
+            openings,
+            closing_mapper,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        )
+
+    def window_when(
+        self,
+        closing_supplier: Callable[[], Publisher[object]],
+        *,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> Flow[Flow[T_co]]:
+        """Windows that each end with the first item, or the completion, of a flow of their own.
+
+        >>> import flow_core as flow
+        >>> whole = flow.range(3).window_when(flow.never)
+        >>> list(whole.concat_map(lambda window: window.to_list()))
+        [[0, 1, 2]]
+
+        The first one begins at once, and the next one when one ends.
+
+        Demand: see `flow_ops.group.window`. These flows do not wait for demand: `max_waiting` windows
+        do.
+        Thread: that of the upstream for items; windows begin and end on those of the flows that end
+        them, where `closing_supplier` is called, too.
+        Fusion: the flow of windows and each window answer ASYNC; it asks for none.
+        Errors: as `window_toggle`.
+
+        Args:
+            closing_supplier: makes the flow that ends a window, when the window begins.
+            prefetch: items to request ahead, and the most that wait in all windows together.
+            max_waiting: how many windows may wait for demand.
+
+        Raises:
+            TypeError: if `closing_supplier` cannot be called, or a number is no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.window_when`.
+        """
+        return self._plugged(
+            "flow_ops.group.window:window_when",
+            closing_supplier,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        )
+
+    def window_with_count(
+        self, count: int, skip: int | None = None, *, prefetch: int = 128
+    ) -> Flow[Flow[T_co]]:
+        """Windows of `count` items each; the last one may have fewer.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).window_with_count(2).concat_map(lambda w: w.to_list()))
+        [[0, 1], [2, 3], [4]]
+
+        A window begins with its first item, and ends with its last one.
+
+        Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
+        Thread: that of the upstream; what waited comes on the thread that requests it.
+        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Errors: those of the upstream end the open windows, after the items that wait, and the flow of
+        windows at once: windows that wait for demand are dropped.
+
+        Args:
+            count: items in a window.
+            skip: items from one window's first to the next one's: fewer than `count` make windows
+                overlap, more leave items out; `count` by default.
+            prefetch: items to request ahead, and the most that wait in all windows together.
+
+        Raises:
+            TypeError: if a number is no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.window_with_count`.
+        """
+        return self._plugged(
+            "flow_ops.group.window:window_with_count", count, skip, prefetch=prefetch
+        )
+
+    def window_with_time(
+        self,
+        period: Seconds,
+        shift: Seconds | None = None,
+        *,
+        clock: Clock | None = None,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> Flow[Flow[T_co]]:
+        """Windows of a length of time. The first one begins at once.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).window_with_time(60).concat_map(lambda w: w.to_list()))
+        [[0, 1, 2]]
+
+        Demand: see `flow_ops.group.window`. Time does not wait for demand: `max_waiting` windows do.
+        Thread: that of the upstream for items; windows begin and end on the clock's.
+        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Errors: those of the upstream end the open windows, after the items that wait, and the flow of
+        windows at once: windows that wait for demand are dropped.
+        `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
+
+        Args:
+            period: how long from a window's begin to its end.
+            shift: how long from one window's begin to the next one's: less than `period` makes
+                windows overlap, more leaves items out; `period` by default.
+            clock: tells the time; that of the process by default.
+            prefetch: items to request ahead, and the most that wait in all windows together.
+            max_waiting: how many windows may wait for demand.
+
+        Raises:
+            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            ValueError: if a time is not above 0 and finite, or another number is less than 1.
+
+        Executed by flow-ops: `flow_ops.window_with_time`.
+        """
+        return self._plugged(
+            "flow_ops.group.window:window_with_time",
+            period,
+            shift,
+            clock=clock,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        )
+
+    def window_with_time_or_count(
+        self,
+        period: Seconds,
+        count: int,
+        *,
+        clock: Clock | None = None,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> Flow[Flow[T_co]]:
+        """Windows that end when they have `count` items, or after a time. The first begins at once.
+
+        >>> import flow_core as flow
+        >>> pairs = flow.range(3).window_with_time_or_count(60, 2)
+        >>> list(pairs.concat_map(lambda window: window.to_list()))
+        [[0, 1], [2]]
+
+        The next one begins when one ends, and with it a new period. A window that was cancelled gets no
+        items, and ends when its time is over.
+
+        Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
+        not wait: when a window's time is over, no more than `max_waiting` may wait.
+        Thread: that of the upstream for items; windows begin and end there and on the clock's.
+        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Errors: as `window_with_time`.
+
+        Args:
+            period: how long from a window's begin to its end.
+            count: items in a window, at most.
+            clock: tells the time; that of the process by default.
+            prefetch: items to request ahead, and the most that wait in all windows together.
+            max_waiting: how many windows may wait for demand.
+
+        Raises:
+            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            ValueError: if the time is not above 0 and finite, or another number is less than 1.
+
+        Executed by flow-ops: `flow_ops.window_with_time_or_count`.
+        """
+        return self._plugged(
+            "flow_ops.group.window:window_with_time_or_count",
+            period,
+            count,
+            clock=clock,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        )
+
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], /, *, combiner: None = None
+    ) -> Flow[tuple[T_co, A]]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], /, *, combiner: Callable[[T_co, A], R]
+    ) -> Flow[R]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], /, *, combiner: None = None
+    ) -> Flow[tuple[T_co, A, B]]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], /, *, combiner: Callable[[T_co, A, B], R]
+    ) -> Flow[R]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: None = None
+    ) -> Flow[tuple[T_co, A, B, C]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        /,
+        *,
+        combiner: Callable[[T_co, A, B, C], R],
+    ) -> Flow[R]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: None = None,
+    ) -> Flow[tuple[T_co, A, B, C, D]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: Callable[[T_co, A, B, C, D], R],
+    ) -> Flow[R]: ...
+    @overload
+    def with_latest_from(
+        self, *others: Publisher[A], combiner: None = None
+    ) -> Flow[tuple[T_co | A, ...]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[Any],
+        b: Publisher[Any],
+        c: Publisher[Any],
+        d: Publisher[Any],
+        e: Publisher[Any],
+        /,
+        *others: Publisher[Any],
+        combiner: Callable[..., R],
+    ) -> Flow[R]: ...
+    def with_latest_from(
+        self, *others: Publisher[Any], combiner: Callable[..., Any] | None = None
+    ) -> Flow[Any]:
+        """Each item together with the latest ones of other flows, which give nothing by themselves.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).with_latest_from(flow.just("a", "b")))
+        [(0, 'b'), (1, 'b'), (2, 'b')]
+
+        Items that come before each of the others has given one are dropped. It completes with the
+        upstream, or as soon as one of the others completes without an item.
+
+        Demand: passed on; a dropped item is requested again. Everything is requested of the others,
+        which are subscribed first; only the last item of each is kept.
+        Thread: that of the upstream. Fusion: none.
+        Errors: those of all flows; each cancels the others.
+
+        Args:
+            others: whose latest items are used.
+            combiner: makes an item of one of each, the upstream's first, not None; without it a tuple.
+
+        Raises:
+            TypeError: if one of the others is no publisher, or `combiner` cannot be called.
+            ValueError: if there are no others.
+
+        Executed by flow-ops: `flow_ops.with_latest_from`.
+        """
+        return self._plugged(
+            "flow_ops.combine.with_latest_from:with_latest_from", *others, combiner=combiner
+        )
+
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        /,
+        *,
+        combiner: Callable[[T_co, B], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        /,
+        *,
+        combiner: Callable[[T_co, B, C], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: Callable[[T_co, B, C, D], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        /,
+        *,
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        /,
+        *,
+        combiner: Callable[[T_co, B, C, D, E], R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    @overload
+    def zip(
+        self,
+        *others: Publisher[D],
+        combiner: None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co | D, ...]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[Any],
+        c: Publisher[Any],
+        d: Publisher[Any],
+        e: Publisher[Any],
+        f: Publisher[Any],
+        /,
+        *others: Publisher[Any],
+        combiner: Callable[..., R],
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[R]: ...
+    def zip(
+        self,
+        *others: Publisher[Any],
+        combiner: Callable[..., Any] | None = None,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[Any]:
+        """The first items of all flows together, then the second ones, and so on.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).zip(flow.just("a", "b", "c")))
+        [(0, 'a'), (1, 'b'), (2, 'c')]
+        >>> list(flow.range(9).zip(flow.just("a", "b"), combiner=lambda n, letter: letter * n))
+        ['', 'b']
+
+        It completes as soon as one of the flows has ended and its last item is used up; the others are
+        cancelled then.
+
+        Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+        whenever as many were used. Without demand no item is taken.
+        Thread: that of the source whose item was the last one missing, or of the requester.
+        Iteration: when all sources are synchronous iterables, they are iterated over side by side, in
+        the one loop that ``for`` or the subscription compiles them into with the stages that follow. A
+        cancel from another thread is seen between two rows then.
+        Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
+        Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+        another thread (F39).
+        Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
+        fails in its place. An item that has no partner is dropped.
+
+        Args:
+            others: what to take items from. They are subscribed in this order.
+            combiner: makes an item of one of each, not None; without it a tuple.
+            prefetch: items to request of each ahead, and the most of each that wait.
+            delay_error: whether the error of a flow comes after its items; several as an
+                ExceptionGroup.
+
+        Raises:
+            TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
+                int.
+            ValueError: if `prefetch` is less than 1.
+
+        Executed by flow-ops: `flow_ops.zip`.
+        """
+        return self._combined(
+            "flow_ops.combine.zipping:zip",
+            *others,
+            combiner=combiner,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
