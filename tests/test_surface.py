@@ -17,6 +17,7 @@ from flow_core import Flow
 from flow_core.plugins import OperatorSpec, SourceSpec, plugin_host
 from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
+from flow_core.surface.rails import RailMethods
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "surface.py"
 
@@ -261,8 +262,43 @@ def test_each_method_of_a_package_has_a_record() -> None:
     assert sorted(methods) == sorted(str(spec.method) for spec in PLUGGED)
 
 
-@pytest.mark.parametrize("name", surface.PACKAGES)
+RAIL_METHODS = sorted(name for name in vars(RailMethods) if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("name", RAIL_METHODS)
+def test_a_method_of_rails_takes_what_the_method_of_a_flow_takes(name: str) -> None:
+    assert taken(getattr(RailMethods, name)) == taken(getattr(Flow, name))
+
+
+@pytest.mark.parametrize("name", RAIL_METHODS)
+def test_a_method_of_rails_is_called_on_each(name: str) -> None:
+    class Spy(RailMethods[Any]):
+        def _each(self, name: str, /, *args: object, **options: object) -> Any:
+            return name, args, options
+
+    method: Callable[..., object] = getattr(Spy(), name)
+    signature = inspect.signature(method)
+    given = signature.bind(
+        *(object() for each in signature.parameters.values() if each.kind not in BY_NAME),
+        **{key: object() for key, each in signature.parameters.items() if each.kind in BY_NAME},
+    )
+    assert method(*given.args, **given.kwargs) == (name, given.args, given.kwargs)
+
+
+BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+
+
+def test_rails_have_the_methods_that_give_a_flow_but_for_those_that_subscribe_again() -> None:
+    assert {"take", "scan", "flat_map", "delay", "group_by", "map_async"} < set(RAIL_METHODS)
+    assert not surface.NOT_OF_RAILS & set(RAIL_METHODS)
+    assert set(dir(Flow)) > surface.NOT_OF_RAILS
+    assert not {"merge", "zip", "share", "to_future", "sorted"} & set(RAIL_METHODS)
+
+
+@pytest.mark.parametrize(
+    "name", ["flow_core.parallel", "flow_core.surface.multicast", "flow_core.surface.ops"]
+)
 def test_the_examples_of_the_methods_run(name: str) -> None:
-    module = import_module(f"flow_core.surface.{name.removeprefix('flow-')}")
+    module = import_module(name)
     failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert (failed, tried > 0) == (0, True)

@@ -7,6 +7,9 @@ A record whose ``method`` is a name makes a method of it. Signature, overloads, 
 are those of the factory; the body is one line that calls it. Files are parsed, nothing is imported,
 and ruff formats what is written.
 
+What a rail of a `ParallelFlow` does comes out of the methods of `Flow`: each one that gives a flow,
+but for those in `NOT_OF_RAILS` and those that `ParallelFlow` writes itself.
+
 In the signature of a method:
 
 * what the factory's `Operator` takes, its ``T``, is ``T_co`` of the class; the result is what the
@@ -39,6 +42,26 @@ ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = "packages/flow-core/src/flow_core/surface"
 PACKAGES: Final = ("flow-multicast", "flow-ops")
 """Those whose operators are methods; the class of each is named after the package."""
+
+THEMES: Final = ("transform", "filtering", "aggregate", "combining", "recovery", "effects")
+"""Where the core's own methods of `Flow` are."""
+
+NOT_OF_RAILS: Final = frozenset(
+    {
+        "delay_subscription",
+        "observe_on",  # this and the next one are run_on()
+        "on_processes",
+        "repeat",
+        "repeat_until",
+        "repeat_when",
+        "retry",
+        "retry_when",
+        "start_with_flows",
+        "subscribe_on",
+        "zip_with_iterable",
+    }
+)
+"""Methods that make no sense in a rail, which is subscribed to at once and once only."""
 
 CLASS: Final = "T_co"
 """The type variable of the items, in the class of the methods."""
@@ -107,6 +130,8 @@ class Library:
         self._modules: dict[str, Module] = {}
         for source in sorted(root.glob("packages/*/src")):
             for path in sorted(source.rglob("*.py")):
+                if path.parent == root / FOLDER:
+                    continue  # what is written here
                 parts = path.relative_to(source).with_suffix("").parts
                 self._paths[".".join(part for part in parts if part != "__init__")] = path
 
@@ -116,6 +141,10 @@ class Library:
             tree = ast.parse(self._paths[name].read_text("utf-8"))
             self._modules[name] = Module(name, tree)
         return self._modules.get(name)
+
+    def add(self, name: str, text: str) -> Module:
+        """A module that is not on the disk."""
+        return self._modules.setdefault(name, Module(name, ast.parse(text)))
 
     def records(self, package: str) -> list[Record]:
         """What the plugin of a package says of its methods, by their names."""
@@ -160,32 +189,40 @@ class Page:
         self._imports: dict[str, set[str]] = {}
         self._homes: dict[str, str] = {}
         self._modules: set[str] = set()
+        self._at_run_time: dict[str, set[str]] = {}
         self._class = package.removeprefix("flow-").capitalize() + "Methods"
 
     def text(self) -> str:
         """The file, not formatted."""
-        self._imports = {"flow_core.flow": {"Flow"}}
-        self._variables = {CLASS: f'TypeVar("{CLASS}", covariant=True)'}
         package = self._package.replace("-", "_")
         methods = [self._method(record) for record in self._library.records(package)]
+        return self._file(
+            methods,
+            f"What {self._package} does with a flow",
+            f"The methods of `Flow` that {self._package} executes.",
+            "Fluent",
+        )
+
+    def _file(self, methods: Sequence[str], what: str, about: str, base: str) -> str:
+        """The file that has these methods."""
+        self._import("flow_core.flow", "Flow", "Flow", self._package)
+        variables = {CLASS: f'TypeVar("{CLASS}", covariant=True)', **self._variables}
         lines = [
-            f'"""What {self._package} does with a flow; written by tools/surface.py."""',
+            f'"""{what}; written by tools/surface.py."""',
             '# mypy: disable-error-code="no-any-return"',
             "from __future__ import annotations",
             "from typing import TYPE_CHECKING, Generic, TypeVar, overload",
-            "from flow_core.stages.fluent import Fluent",
+            f"from flow_core.stages.fluent import {base}",
+            *imports(self._at_run_time),
             "if TYPE_CHECKING:",
             *(f"    import {name}" for name in sorted(self._modules)),
-            *(
-                f"    from {module} import {', '.join(sorted(names))}"
-                for module, names in sorted(self._imports.items())
-            ),
+            *(f"    {line}" for line in imports(self._imports)),
             "",
             f'__all__ = ["{self._class}"]',
             "",
-            *(f"{name} = {made}" for name, made in sorted(self._variables.items())),
-            f"class {self._class}(Fluent[{CLASS}], Generic[{CLASS}]):",
-            f'    """The methods of `Flow` that {self._package} executes."""',
+            *(f"{name} = {made}" for name, made in sorted(variables.items())),
+            f"class {self._class}({base}[{CLASS}], Generic[{CLASS}]):",
+            f'    """{about}"""',
             "    __slots__ = ()",
         ]
         return "\n".join([*lines, *(textwrap.indent(each, "    ") for each in methods)]) + "\n"
@@ -258,10 +295,7 @@ class Page:
         me = ast.arg("self", of_self and self._said(module, of_self, {}, where))
         (given.posonlyargs or given.args).insert(0, me)
         given_back = self._said(module, gives, result, where)
-        made = ast.FunctionDef(
-            record.method, given, [ast.Expr(ast.Constant(...))], [], given_back, type_params=[]
-        )
-        return ast.unparse(ast.fix_missing_locations(made)).partition(":\n")[0]
+        return signature(record.method, given, given_back)
 
     def _said(
         self, module: Module, annotation: ast.expr, renamed: Mapping[str, ast.expr], where: str
@@ -351,10 +385,120 @@ class Page:
             if isinstance(default, ast.Name) and not hasattr(builtins, default.id):
                 home = self._library.home(module, default.id)
                 constant = home[0].defined[home[1]] if isinstance(home, tuple) else None
-                if not isinstance(constant, ast.Constant):
+                if isinstance(constant, ast.Constant):
+                    default = constant  # noqa: PLW2901 - its value, for whoever reads it
+                elif isinstance(home, tuple) and home[0].name.startswith("flow_core."):
+                    self._at_run_time.setdefault(home[0].name, set()).add(home[1])
+                else:
                     raise RefusedError(f"{where}: the default of {name} is no plain value")
-                default = constant  # noqa: PLW2901 - its value, for whoever reads it
+            elif isinstance(default, ast.Attribute):
+                self._at_run_time.setdefault("", set()).add(ast.unparse(default.value))
             set_default(given, name, default)
+
+
+class RailsPage(Page):
+    """The file of what a rail of a `ParallelFlow` does.
+
+    Args:
+        library: where the methods of `Flow` are.
+        pages: those that were written of packages, by the names of their modules.
+    """
+
+    def __init__(self, library: Library, pages: Mapping[str, str]) -> None:
+        super().__init__(library, "flow-rail")
+        self._modules_of_flow = [
+            *(library.module(f"flow_core.stages.{theme}") for theme in THEMES),
+            *(library.add(name, text) for name, text in pages.items()),
+        ]
+        parallel = library.module("flow_core.parallel")
+        written = parallel.defined.get("ParallelFlow") if parallel else None
+        self._own = {
+            node.name
+            for node in (written.body if isinstance(written, ast.ClassDef) else ())
+            if isinstance(node, ast.FunctionDef)
+        }
+
+    def text(self) -> str:
+        """The file, not formatted."""
+        methods: dict[str, str] = {}
+        for module in self._modules_of_flow:
+            for cls in module.defined.values() if module else ():
+                if module and isinstance(cls, ast.ClassDef):
+                    methods |= dict(self._methods(module, cls))
+        return self._file(
+            [text for _, text in sorted(methods.items())],
+            "What a rail of a `ParallelFlow` does",
+            "The methods of `ParallelFlow` that are those of `Flow`, in each rail.",
+            "Rails",
+        )
+
+    def _methods(self, module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
+        """Those of a class whose base is `Fluent`, by their names."""
+        if not any(ast.unparse(base).startswith("Fluent[") for base in cls.bases):
+            return
+        functions: dict[str, list[ast.FunctionDef]] = {}
+        for node in cls.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                functions.setdefault(node.name, []).append(node)
+        for name, (*overloads, whole) in functions.items():
+            if name in self._own or name in NOT_OF_RAILS or "self._combined(" in ast.unparse(whole):
+                continue
+            if not isinstance(of_flow(whole.returns), ast.expr):
+                continue
+            said = [self._said_of_rails(module, cls, each, whole) for each in [*overloads, whole]]
+            given = copy.deepcopy(whole.args)
+            del (given.posonlyargs or given.args)[0]
+            first = (ast.get_docstring(whole) or "").partition("\n\n")[0]
+            yield (
+                name,
+                "\n".join(
+                    [
+                        *(f"@overload\n{each}: ..." for each in said[:-1]),
+                        f"{said[-1]}:",
+                        f'    """{first}\n\n    In each rail; see `Flow.{name}`.\n    """',
+                        f'    return self._each("{name}"{"".join(passed_on(given))})',
+                    ]
+                ),
+            )
+
+    def _said_of_rails(
+        self, module: Module, cls: ast.ClassDef, node: ast.FunctionDef, whole: ast.FunctionDef
+    ) -> str:
+        """The signature of a method of a flow, said of rails."""
+        where = f"Flow.{node.name}"
+        renamed: dict[str, ast.expr] = {cls.name: ast.Name(self._class)}
+        given = copy.deepcopy(node.args)
+        for each in parameters(given):
+            if each.annotation:
+                each.annotation = self._said(module, each.annotation, renamed, where)
+        self._set_defaults(given, whole.args, module, where)
+        items = of_flow(node.returns)
+        if items is None:
+            raise RefusedError(f"{where} gives a flow, and {ast.unparse(node)} does not")
+        self._import("flow_core.parallel", "ParallelFlow", "ParallelFlow", where)
+        made = ast.Subscript(ast.Name("ParallelFlow"), self._said(module, items, {}, where))
+        return signature(node.name, given, made)
+
+
+def imports(names: Mapping[str, set[str]]) -> Iterator[str]:
+    """A line for each module, of names that are imported from it; of modules, under no name."""
+    for module, those in sorted(names.items()):
+        yield f"{f'from {module} ' * bool(module)}import {', '.join(sorted(those))}"
+
+
+def signature(name: str, given: ast.arguments, gives: ast.expr) -> str:
+    """``def name(…) -> …``, on one line."""
+    body: list[ast.stmt] = [ast.Expr(ast.Constant(...))]
+    made = ast.FunctionDef(name, given, body, [], gives, type_params=[])
+    return ast.unparse(ast.fix_missing_locations(made)).partition(":\n")[0]
+
+
+def of_flow(annotation: ast.expr | None) -> ast.expr | None:
+    """What the items of a flow are."""
+    match annotation:
+        case ast.Subscript(value=ast.Name(id="Flow"), slice=items):
+            return items
+    return None
 
 
 def flattened(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -531,10 +675,10 @@ def told_arguments(text: str) -> list[str]:
 def pages(root: Path) -> dict[str, str]:
     """What is to be written, by its path below `root`; not formatted."""
     library = Library(root)
-    return {
-        f"{FOLDER}/{package.removeprefix('flow-')}.py": Page(library, package).text()
-        for package in PACKAGES
-    }
+    made = {package.removeprefix("flow-"): Page(library, package).text() for package in PACKAGES}
+    # A connectable of a rail would wait for ever: only what flow-ops does.
+    made["rails"] = RailsPage(library, {"flow_core.surface.ops": made["ops"]}).text()
+    return {f"{FOLDER}/{name}.py": text for name, text in made.items()}
 
 
 def formatted(text: str, root: Path) -> str:

@@ -14,7 +14,7 @@ MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(flow_core.__path__, "flow_core.")
     if not module.name.endswith("__main__")
-    and not module.name.startswith("flow_core.surface.")  # they need other packages
+    and not module.name.startswith(("flow_core.surface.", "flow_core.parallel"))  # need others
 )
 
 

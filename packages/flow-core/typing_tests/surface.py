@@ -16,6 +16,7 @@ from flow_core.backoff import Backoff
 from flow_core.clocks import Clock
 from flow_core.connectable import Connectable
 from flow_core.executors import Executor
+from flow_core.parallel import ParallelFlow
 from flow_core.results import GroupedFlow, TimeInterval, Timestamped
 
 numbers = flow.range(3)
@@ -144,6 +145,27 @@ def places(executor: Executor, pool: ProcessPoolExecutor) -> None:
     assert_type(numbers.map_async(lambda n: asyncio.sleep(1, n / 2)), Flow[float])
 
 
+def rails(executor: Executor) -> None:
+    rails = numbers.parallel(2)
+    assert_type(numbers.parallel(2, prefetch=4), ParallelFlow[int])
+    assert_type(rails.rails, int)
+    assert_type(rails.run_on(executor, prefetch=4), ParallelFlow[int])
+    assert_type(rails.map(lambda n: n / 2).filter(lambda x: x > 1), ParallelFlow[float])
+    assert_type(rails.pipe_rails(flow.operators.pairwise()), ParallelFlow[tuple[int, int]])
+    assert_type(rails.flat_map(lambda n: flow.just(n / 2)).delay(1), ParallelFlow[float])
+    assert_type(rails.group_by(str), ParallelFlow[GroupedFlow[str, int]])
+    assert_type(rails.buffer_with_count(3), ParallelFlow[list[int]])
+    assert_type(rails.window_with_count(3).merge_all(), ParallelFlow[int])
+    assert_type(rails.map_async(text).take(3).count(), ParallelFlow[int])
+    assert_type(rails.with_latest_from(words), ParallelFlow[tuple[int, str]])
+    assert_type(rails.sum(), ParallelFlow[int])
+    assert_type(rails.on_error_resume(words), ParallelFlow[int | str])
+    assert_type(rails.reduce(lambda a, b: a + b), Flow[int])
+    assert_type(rails.reduce(lambda s, n: s + str(n), ""), ParallelFlow[str])
+    assert_type(rails.sorted(key=lambda n: -n), Flow[int])
+    assert_type(rails.log().sequential(delay_error=True), Flow[int])
+
+
 def demand() -> None:
     assert_type(numbers.on_backpressure_buffer(3, on_overflow=lambda n: n + 1), Flow[int])
     assert_type(numbers.on_backpressure_drop(lambda n: n + 1), Flow[int])
@@ -185,3 +207,9 @@ def mistakes(executor: Executor) -> None:
     numbers.cache(4)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     numbers.multicast(4)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     numbers.publish_value()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    numbers.parallel("2")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    numbers.parallel(2).take("1")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    numbers.parallel(2).retry()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    words.parallel(2).sum()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    numbers.parallel(2).merge_all()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    numbers.parallel(2).flat_map(lambda n: n)  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]

@@ -317,7 +317,7 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_line(
     ("expression", "says"),
     [
         ("flow.range(3).mapp(str)", "a Flow has no 'mapp'; did you mean 'map'?"),
-        ("flow.range(3).parallel(2)", "pip install flow-ops"),
+        ("flow.range(3).merge_with(x)", "a Flow has no 'merge_with'; did you mean 'merge'?"),
         ("flow.range(3).pipe(flow.operators.fliter(str))", "did you mean 'filter'?"),
         ("flow.rnge(3)", "flow_core has no 'rnge'; did you mean 'range'?"),
         ("flow.range(3).progress('x')", "it is an operator for pipe(): flow.pipe(progress(...))"),

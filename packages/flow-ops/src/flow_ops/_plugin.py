@@ -280,6 +280,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="The items are dealt out to rails that may run at the same time.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="parallel",
     )
     yield OperatorSpec(
         "rebatch_requests",

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core.operators import take
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, assert_result, observe
+from flow_core.testing import (
+    STAGE_CASES,
+    TIMEOUT_S,
+    StageCase,
+    TestPublisher,
+    TestSubscriber,
+    assert_result,
+    observe,
+)
 from flow_ops import FailureHandling, ParallelFlow, observe_on, parallel, repeat, retry
 
 
@@ -24,6 +32,27 @@ def workers():
 
 def sorted_items(rails: ParallelFlow[Any], **more: Any) -> flow.Flow[list[Any]]:
     return rails.sequential(**more).to_list().map(sorted)
+
+
+# -- the operators of a flow, in each rail
+
+
+ONLY_OF_FLOWS = ("slice", "element_at", "zip_with_iterable")  # by brackets; by place
+CASES = [case for case in STAGE_CASES if not case.name.startswith(ONLY_OF_FLOWS)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_stage_does_in_a_rail_what_it_does_in_a_flow(case: StageCase) -> None:
+    items = [1, 1, 2, 3, 3, 3, 1, 7, 7]
+    made: Any = case.apply(flow.from_iterable(items).parallel(1))  # type: ignore[arg-type]
+    result = made.sequential() if isinstance(made, ParallelFlow) else made
+    assert list(result) == case.model(items)
+
+
+def test_an_operator_that_takes_time_runs_in_each_rail(workers: ThreadPoolExecutor) -> None:
+    rails = flow.range(6).parallel(2).run_on(workers)
+    late = rails.flat_map(lambda n: flow.just(n, n)).delay_elements(0.001).buffer_with_count(2)
+    assert sorted(late.sequential()) == [[n, n] for n in range(6)]
 
 
 # -- items

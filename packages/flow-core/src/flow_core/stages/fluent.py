@@ -12,9 +12,10 @@ from flow_core.stages.template import Template
 if TYPE_CHECKING:
     from flow_core.flow import Flow
     from flow_core.operator import Operator
+    from flow_core.parallel import ParallelFlow
     from flow_core.protocols import ScalarSource
 
-__all__ = ["Fluent", "comparing", "count_of", "equal", "given_items", "identity"]
+__all__ = ["Fluent", "Rails", "comparing", "count_of", "equal", "given_items", "identity"]
 
 T_co = TypeVar("T_co", covariant=True)
 D = TypeVar("D")
@@ -74,6 +75,24 @@ class Fluent(Generic[T_co]):
     @abstractmethod
     def _constant(self) -> ScalarSource[T_co] | None:
         """The constant that this flow is, if it is one and nothing more (F03)."""
+
+
+class Rails(Generic[T_co]):
+    """The base of the methods of a `ParallelFlow` that are those of each rail."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _each(
+        self, name: str, /, *args: object, **options: object
+    ) -> ParallelFlow[Any]:  # Any: what the method makes
+        """Each rail with a method of `Flow` called.
+
+        Args:
+            name: that of the method, which gives a flow.
+            args: its arguments.
+            options: its arguments by name.
+        """
 
 
 def count_of(operator: str, count: int, least: int = 0, name: str = "count") -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flow_core.executors import Executor
     from flow_core.flow import Flow
     from flow_core.notifications import Notification
+    from flow_core.parallel import ParallelFlow
     from flow_core.protocols import Publisher
     from flow_core.results import GroupedFlow, TimeInterval, Timestamped
     from flow_core.stages.aggregate import Comparable
@@ -1647,6 +1648,40 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             prefetch=prefetch,
             delay_error=delay_error,
         )
+
+    def parallel(self, rails: int | None = None, *, prefetch: int = 128) -> ParallelFlow[T_co]:
+        """Deal the items out to rails, which may run at the same time.
+
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> import flow_core as flow
+        >>> with ThreadPoolExecutor(2) as pool:
+        ...     squares = flow.range(4).parallel(2).run_on(pool).map(lambda n: n * n)
+        ...     print(sorted(squares.sequential()))
+        [0, 1, 4, 9]
+
+        Each rail is a flow of its own. An item goes to the next rail, round and round, that has demand:
+        a slow rail does not hold up the others. Nothing runs at the same time before `run_on`.
+
+        Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
+        went to a rail.
+        Thread: items come to a rail on the upstream's thread or on that which requests of a rail.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads. None downstream.
+        Errors: all rails fail, after the items that came before.
+
+        Args:
+            rails: how many; None for as many as there are processors.
+            prefetch: items to request ahead, and the most that wait for a rail.
+
+        Returns:
+            An operator for `Flow.pipe`, which makes a `ParallelFlow`.
+
+        Raises:
+            TypeError: if `rails` or `prefetch` is no int.
+            ValueError: if one of them is less than 1.
+
+        Executed by flow-ops: `flow_ops.parallel`.
+        """
+        return self._plugged("flow_ops.parallel.parallel:parallel", rails, prefetch=prefetch)
 
     def rebatch_requests(self, prefetch: int) -> Flow[T_co]:
         """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.

@@ -1,0 +1,189 @@
+"""`ParallelFlow`: a flow whose items are dealt out to rails, which may run at the same time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from heapq import merge as merge_sorted
+from typing import Any, Generic, TypeVar, overload
+
+from flow_core.executors import Executor
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.results import FailureHandling, FailurePolicy
+from flow_core.stages.aggregate import Comparable
+from flow_core.stages.template import UNSET
+from flow_core.surface.rails import RailMethods
+
+__all__ = ["ParallelFlow"]
+
+T_co = TypeVar("T_co", covariant=True)
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class ParallelFlow(RailMethods[T_co], Generic[T_co]):
+    """A flow whose items are dealt out to rails; made by `Flow.parallel`. Immutable.
+
+    Its operators are put into every rail; `sequential`, `sorted` and `reduce` make one flow of the
+    rails again. Neighbouring synchronous operators of a rail are compiled into one loop, as those
+    of a `Flow`.
+
+    A rail has to start as soon as it is subscribed to, once: operators that subscribe to their
+    upstream later or again, such as `retry`, come before `Flow.parallel` or behind `sequential`.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def rails(self) -> int:
+        """How many rails there are."""
+
+    @abstractmethod
+    def pipe_rails(self, operator: Operator[T_co, Flow[R]]) -> ParallelFlow[R]:
+        """Put any operator into every rail.
+
+        >>> import flow_core as flow
+        >>> rails = flow.range(6).parallel(2).pipe_rails(flow.operators.take(1))
+        >>> sorted(rails.sequential())
+        [0, 1]
+
+        Args:
+            operator: has to subscribe to its upstream as soon as it is subscribed to: the rails
+                start when all are subscribed. A second time, as `retry` does, it gets
+                ProtocolViolationError: what a rail has got is not dealt out again.
+
+        Raises:
+            TypeError: if it is no operator, or makes something else than a flow.
+        """
+
+    @abstractmethod
+    def run_on(self, executor: Executor, *, prefetch: int = 128) -> ParallelFlow[T_co]:
+        """Run the rest of each rail on `executor`: see `observe_on`, `on_processes` for processes.
+
+        Args:
+            executor: what `observe_on` takes, or a ProcessPoolExecutor. It has to have as many
+                threads or processes as there are rails for these to run at the same time.
+            prefetch: items that a rail requests ahead.
+        """
+
+    @abstractmethod
+    def map(
+        self, mapper: Callable[[T_co], R], *, on_error: FailurePolicy = FailureHandling.ERROR
+    ) -> ParallelFlow[R]:
+        """Each item replaced by ``mapper(item)``.
+
+        >>> import flow_core as flow
+        >>> halves = flow.just(1, 0, 2).parallel(2)
+        >>> sorted(halves.map(lambda n: 2 / n, on_error=FailureHandling.SKIP).sequential())
+        [1.0, 2.0]
+
+        Args:
+            mapper: never gives None.
+            on_error: what the rail does when it raises, or gives None; or a function of how often
+                it has been tried with this item, and of the error, that says so.
+        """
+
+    @abstractmethod
+    def filter(
+        self,
+        predicate: Callable[[T_co], object],
+        *,
+        on_error: FailurePolicy = FailureHandling.ERROR,
+    ) -> ParallelFlow[T_co]:
+        """Items for which ``predicate(item)`` is true.
+
+        Args:
+            predicate: tells which items stay.
+            on_error: what the rail does when it raises; see `map`.
+        """
+
+    @overload
+    def reduce(self, accumulator: Callable[[T_co, T_co], T_co]) -> Flow[T_co]: ...
+
+    @overload
+    def reduce(self, accumulator: Callable[[A, T_co], A], seed: A) -> ParallelFlow[A]: ...
+
+    def reduce(
+        self,
+        accumulator: Callable[[Any, Any], Any],  # Any: see the overloads
+        seed: Any = UNSET,
+    ) -> Flow[Any] | ParallelFlow[Any]:
+        """All items accumulated, by each rail and then over the rails; with a seed, by each rail.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(10).parallel(3).reduce(lambda a, b: a + b))
+        [45]
+        >>> rails = flow.range(10).parallel(3).reduce(lambda count, _: count + 1, 0)
+        >>> sorted(rails.sequential())
+        [3, 3, 4]
+
+        Args:
+            accumulator: without a seed it is associative and commutative: which items meet is not
+                known before.
+            seed: what each rail begins with; it gives one item then, if it has none itself, too.
+
+        Returns:
+            Without a seed a flow of one item, or of none if there is none. With a seed one item per
+            rail, since `accumulator` does not say how to put two results together.
+        """
+        if seed is not UNSET:
+            return self._each("reduce", accumulator, seed)
+        return self._each("reduce", accumulator).sequential(prefetch=1).reduce(accumulator)
+
+    @overload
+    def sorted(
+        self: ParallelFlow[Comparable], *, key: None = ..., reverse: bool = ...
+    ) -> Flow[T_co]: ...
+
+    @overload
+    def sorted(self, *, key: Callable[[T_co], Comparable], reverse: bool = ...) -> Flow[T_co]: ...
+
+    def sorted(
+        self,
+        *,
+        key: Callable[[Any], Any] | None = None,  # Any: see the overloads
+        reverse: bool = False,
+    ) -> Flow[Any]:
+        """All items in order: each rail sorts its own, and the rails are merged at the end.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(3, 1, 2).parallel(2).sorted())
+        [1, 2, 3]
+
+        Memory grows with the flow. Equal items of different rails come in any order.
+
+        Args:
+            key: what is compared of an item.
+            reverse: the greatest first.
+        """
+        order: Any = key  # Any: what it gives can be compared, as the overloads say
+
+        def sort(items: list[Any]) -> None:
+            items.sort(key=order, reverse=reverse)
+
+        def merge(lists: list[list[Any]]) -> Iterable[Any]:
+            return merge_sorted(*lists, key=order, reverse=reverse)
+
+        rails = self.to_list().do_on_next(sort)
+        return rails.sequential(prefetch=1).to_list().flat_map_iterable(merge)
+
+    @abstractmethod
+    def sequential(self, *, prefetch: int = 128, delay_error: bool = False) -> Flow[T_co]:
+        """The items of all rails, as they come: not in the order of the source.
+
+        What keeps that order: `on_processes`, `map_async`, `concat_map_eager`.
+
+        Demand: exact; `prefetch` items are requested of each rail, and 75 % of that again whenever
+        as many were taken.
+        Thread: items come on the threads of the rails, one at a time; put `observe_on` behind it
+        for a certain one. Fusion: none.
+        Errors: the first one cancels the other rails, and overtakes what waits. An error of the
+        upstream, which all rails pass on, counts once.
+
+        Args:
+            prefetch: items to request of each rail ahead, and the most of each that wait.
+            delay_error: whether errors come when all rails have ended; several as an
+                ExceptionGroup.
+        """

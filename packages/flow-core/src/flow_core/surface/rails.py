@@ -1,0 +1,1365 @@
+"""What a rail of a `ParallelFlow` does; written by tools/surface.py."""
+
+# mypy: disable-error-code="no-any-return"
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
+
+from flow_core.stages.fluent import Rails
+from flow_core.stages.template import UNSET
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import Any, Literal
+
+    from flow_core.clocks import Clock, Seconds
+    from flow_core.executors import Executor
+    from flow_core.flow import Flow
+    from flow_core.notifications import Notification
+    from flow_core.parallel import ParallelFlow
+    from flow_core.protocols import Publisher
+    from flow_core.results import GroupedFlow, TimeInterval, Timestamped
+    from flow_core.stages.aggregate import Addable, Comparable
+    from flow_core.stages.recovery import ErrorFilter
+    from flow_core.stages.sink import SingleSink
+
+__all__ = ["RailMethods"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+K = TypeVar("K")
+N = TypeVar("N", bound="Addable")
+R = TypeVar("R")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+class RailMethods(Rails[T_co], Generic[T_co]):
+    """The methods of `ParallelFlow` that are those of `Flow`, in each rail."""
+
+    __slots__ = ()
+
+    def all(self, predicate: Callable[[T_co], object]) -> ParallelFlow[bool]:
+        """One item: whether `predicate` is true for all items; known at the first that it is not.
+
+        In each rail; see `Flow.all`.
+        """
+        return self._each("all", predicate)
+
+    def and_then(self, other: Publisher[R]) -> ParallelFlow[R]:
+        """Only the items of `other`, when this flow has completed; its own are ignored.
+
+        In each rail; see `Flow.and_then`.
+        """
+        return self._each("and_then", other)
+
+    def average(self: RailMethods[float]) -> ParallelFlow[float]:
+        """One item: the arithmetic mean. A NoItemError if there are no items.
+
+        In each rail; see `Flow.average`.
+        """
+        return self._each("average")
+
+    def buffer_boundary(
+        self, boundary: Publisher[object], *, max_size: int = 65536, max_waiting: int = 128
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists of what comes between the items of another flow; they may be empty.
+
+        In each rail; see `Flow.buffer_boundary`.
+        """
+        return self._each("buffer_boundary", boundary, max_size=max_size, max_waiting=max_waiting)
+
+    def buffer_split(self, predicate: Callable[[T_co], object]) -> ParallelFlow[list[T_co]]:
+        """Lists of what is between separators, which are left out; a list may be empty.
+
+        In each rail; see `Flow.buffer_split`.
+        """
+        return self._each("buffer_split", predicate)
+
+    def buffer_toggle(
+        self,
+        openings: Publisher[W],
+        closing_mapper: Callable[[W], Publisher[object]],
+        *,
+        max_size: int = 65536,
+        max_waiting: int = 128,
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists that begin with items of another flow, each with a flow that ends it.
+
+        In each rail; see `Flow.buffer_toggle`.
+        """
+        return self._each(
+            "buffer_toggle", openings, closing_mapper, max_size=max_size, max_waiting=max_waiting
+        )
+
+    def buffer_until(
+        self, predicate: Callable[[T_co], object], *, cut_before: bool = False
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists that each end with an item for which `predicate` is true; the last may lack it.
+
+        In each rail; see `Flow.buffer_until`.
+        """
+        return self._each("buffer_until", predicate, cut_before=cut_before)
+
+    @overload
+    def buffer_until_changed(
+        self, key: None = None, same: Callable[[T_co, T_co], object] | None = None
+    ) -> ParallelFlow[list[T_co]]: ...
+    @overload
+    def buffer_until_changed(
+        self, key: Callable[[T_co], A], same: Callable[[A, A], object] | None = None
+    ) -> ParallelFlow[list[T_co]]: ...
+    def buffer_until_changed(
+        self,
+        key: Callable[[T_co], Any] | None = None,
+        same: Callable[[Any, Any], object] | None = None,
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists of neighbours that have the same key.
+
+        In each rail; see `Flow.buffer_until_changed`.
+        """
+        return self._each("buffer_until_changed", key, same)
+
+    def buffer_when(
+        self,
+        closing_supplier: Callable[[], Publisher[object]],
+        *,
+        max_size: int = 65536,
+        max_waiting: int = 128,
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists that each end with the first item, or the completion, of a flow of their own.
+
+        In each rail; see `Flow.buffer_when`.
+        """
+        return self._each(
+            "buffer_when", closing_supplier, max_size=max_size, max_waiting=max_waiting
+        )
+
+    def buffer_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[list[T_co]]:
+        """Lists of neighbours for which `predicate` is true; other items only end a list.
+
+        In each rail; see `Flow.buffer_while`.
+        """
+        return self._each("buffer_while", predicate)
+
+    def buffer_with_count(self, count: int, skip: int | None = None) -> ParallelFlow[list[T_co]]:
+        """Lists of `count` items; the last may be shorter.
+
+        In each rail; see `Flow.buffer_with_count`.
+        """
+        return self._each("buffer_with_count", count, skip)
+
+    def buffer_with_time(
+        self,
+        period: Seconds,
+        shift: Seconds | None = None,
+        *,
+        clock: Clock | None = None,
+        max_size: int = 65536,
+        max_waiting: int = 128,
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists of what comes within a length of time; they may be empty.
+
+        In each rail; see `Flow.buffer_with_time`.
+        """
+        return self._each(
+            "buffer_with_time",
+            period,
+            shift,
+            clock=clock,
+            max_size=max_size,
+            max_waiting=max_waiting,
+        )
+
+    def buffer_with_time_or_count(
+        self, period: Seconds, count: int, *, clock: Clock | None = None, max_waiting: int = 128
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists of `count` items, or of what has come after a length of time; those may be empty.
+
+        In each rail; see `Flow.buffer_with_time_or_count`.
+        """
+        return self._each(
+            "buffer_with_time_or_count", period, count, clock=clock, max_waiting=max_waiting
+        )
+
+    def cancel_on(self, executor: Executor) -> ParallelFlow[T_co]:
+        """Cancel the upstream on `executor`: for sources whose cancel blocks, or belongs to a thread.
+
+        In each rail; see `Flow.cancel_on`.
+        """
+        return self._each("cancel_on", executor)
+
+    def cast(self, kind: type[R]) -> ParallelFlow[R]:
+        """The same items, known to be of a class.
+
+        In each rail; see `Flow.cast`.
+        """
+        return self._each("cast", kind)
+
+    def checkpoint(self, description: str = "") -> ParallelFlow[T_co]:
+        """Note on an error that passes here that it did, and where this line is.
+
+        In each rail; see `Flow.checkpoint`.
+        """
+        return self._each("checkpoint", description)
+
+    def collect(
+        self,
+        supplier: Callable[[], A],
+        collector: Callable[[A, T_co], object],
+        combiner: Callable[[A, A], object] | None = None,
+    ) -> ParallelFlow[A]:
+        """One item: a container that was filled with all items.
+
+        In each rail; see `Flow.collect`.
+        """
+        return self._each("collect", supplier, collector, combiner)
+
+    def concat_map(
+        self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
+    ) -> ParallelFlow[R]:
+        """Each item becomes a flow; all items of one come before those of the next.
+
+        In each rail; see `Flow.concat_map`.
+        """
+        return self._each("concat_map", mapper, prefetch=prefetch, delay_error=delay_error)
+
+    def concat_map_eager(
+        self,
+        mapper: Callable[[T_co], Flow[R]],
+        *,
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[R]:
+        """Each item becomes a flow; they run at once, but all of one come before those of the next.
+
+        In each rail; see `Flow.concat_map_eager`.
+        """
+        return self._each(
+            "concat_map_eager",
+            mapper,
+            concurrency=concurrency,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def contains(self, item: object) -> ParallelFlow[bool]:
+        """One item: whether one of the items equals `item`; known at the first that does.
+
+        In each rail; see `Flow.contains`.
+        """
+        return self._each("contains", item)
+
+    def count(self) -> ParallelFlow[int]:
+        """One item: how many items there were.
+
+        In each rail; see `Flow.count`.
+        """
+        return self._each("count")
+
+    def count_by_key(self, key: Callable[[T_co], K]) -> ParallelFlow[tuple[K, int]]:
+        """For each key one pair: the key, and how many items have it.
+
+        In each rail; see `Flow.count_by_key`.
+        """
+        return self._each("count_by_key", key)
+
+    def debounce(
+        self, quiet: Seconds | Callable[[T_co], Flow[object]], *, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """Items that are not followed by another one for a while; the last one, in any case.
+
+        In each rail; see `Flow.debounce`.
+        """
+        return self._each("debounce", quiet, clock=clock)
+
+    def default_if_empty(self, default: D) -> ParallelFlow[T_co | D]:
+        """The items of this flow, or `default` if it completes without any.
+
+        In each rail; see `Flow.default_if_empty`.
+        """
+        return self._each("default_if_empty", default)
+
+    def delay(
+        self, delay: Seconds, *, delay_error: bool = False, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """Everything a while later.
+
+        In each rail; see `Flow.delay`.
+        """
+        return self._each("delay", delay, delay_error=delay_error, clock=clock)
+
+    def delay_elements(self, delay: Seconds, *, clock: Clock | None = None) -> ParallelFlow[T_co]:
+        """Each item a while after the one before it was given, or after it came, if that is later.
+
+        In each rail; see `Flow.delay_elements`.
+        """
+        return self._each("delay_elements", delay, clock=clock)
+
+    def delay_until(
+        self,
+        mapper: Callable[[T_co], Publisher[object]],
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[T_co]:
+        """Each item when the flow that `mapper` makes of it has completed.
+
+        In each rail; see `Flow.delay_until`.
+        """
+        return self._each("delay_until", mapper, prefetch=prefetch, delay_error=delay_error)
+
+    def delay_with_mapper(
+        self, mapper: Callable[[T_co], Flow[object]], *, concurrency: int = 128
+    ) -> ParallelFlow[T_co]:
+        """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
+
+        In each rail; see `Flow.delay_with_mapper`.
+        """
+        return self._each("delay_with_mapper", mapper, concurrency=concurrency)
+
+    def dematerialize(self: RailMethods[Notification[R]]) -> ParallelFlow[R]:
+        """The signals that the items stand for: the reverse of `materialize`.
+
+        In each rail; see `Flow.dematerialize`.
+        """
+        return self._each("dematerialize")
+
+    def distinct(self, key: Callable[[T_co], object] | None = None) -> ParallelFlow[T_co]:
+        """Items that were not there before. Memory grows with the number of different ones.
+
+        In each rail; see `Flow.distinct`.
+        """
+        return self._each("distinct", key)
+
+    @overload
+    def distinct_until_changed(
+        self, key: None = None, same: Callable[[T_co, T_co], object] | None = None
+    ) -> ParallelFlow[T_co]: ...
+    @overload
+    def distinct_until_changed(
+        self, key: Callable[[T_co], A], same: Callable[[A, A], object] | None = None
+    ) -> ParallelFlow[T_co]: ...
+    def distinct_until_changed(
+        self,
+        key: Callable[[T_co], Any] | None = None,
+        same: Callable[[Any, Any], object] | None = None,
+    ) -> ParallelFlow[T_co]:
+        """Items that differ from the one before.
+
+        In each rail; see `Flow.distinct_until_changed`.
+        """
+        return self._each("distinct_until_changed", key, same)
+
+    def do_action(
+        self,
+        on_next: Callable[[T_co], object] | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
+        on_complete: Callable[[], object] | None = None,
+        *,
+        on_subscribe: Callable[[], object] | None = None,
+        on_cancel: Callable[[], object] | None = None,
+        on_close: Callable[[], object] | None = None,
+    ) -> ParallelFlow[T_co]:
+        """Several of the methods named ``do_…`` at once.
+
+        In each rail; see `Flow.do_action`.
+        """
+        return self._each(
+            "do_action",
+            on_next,
+            on_error,
+            on_complete,
+            on_subscribe=on_subscribe,
+            on_cancel=on_cancel,
+            on_close=on_close,
+        )
+
+    def do_after_next(self, action: Callable[[T_co], object]) -> ParallelFlow[T_co]:
+        """Call `action` with each item after it was passed on.
+
+        In each rail; see `Flow.do_after_next`.
+        """
+        return self._each("do_after_next", action)
+
+    def do_after_terminate(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
+        """Call `action` after the subscriber was told that the flow has completed or failed.
+
+        In each rail; see `Flow.do_after_terminate`.
+        """
+        return self._each("do_after_terminate", action)
+
+    def do_on_cancel(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
+        """Call `action` when the flow is cancelled from below: by the subscriber or by a stage.
+
+        In each rail; see `Flow.do_on_cancel`.
+        """
+        return self._each("do_on_cancel", action)
+
+    def do_on_complete(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
+        """Call `action` when the flow completes, before the subscriber hears of it.
+
+        In each rail; see `Flow.do_on_complete`.
+        """
+        return self._each("do_on_complete", action)
+
+    def do_on_error(self, action: Callable[[BaseException], object]) -> ParallelFlow[T_co]:
+        """Call `action` with the error when the flow fails, before the subscriber hears of it.
+
+        In each rail; see `Flow.do_on_error`.
+        """
+        return self._each("do_on_error", action)
+
+    def do_on_next(self, action: Callable[[T_co], object]) -> ParallelFlow[T_co]:
+        """Call `action` with each item before it is passed on.
+
+        In each rail; see `Flow.do_on_next`.
+        """
+        return self._each("do_on_next", action)
+
+    def do_on_request(self, action: Callable[[int], object]) -> ParallelFlow[T_co]:
+        """Call `action` with each amount that is requested here, in the thread that requests.
+
+        In each rail; see `Flow.do_on_request`.
+        """
+        return self._each("do_on_request", action)
+
+    def do_on_subscribe(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
+        """Call `action` when there is a subscriber, before the first item is asked for.
+
+        In each rail; see `Flow.do_on_subscribe`.
+        """
+        return self._each("do_on_subscribe", action)
+
+    def do_on_terminate(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
+        """Call `action` when the flow completes or fails, before the subscriber hears of it.
+
+        In each rail; see `Flow.do_on_terminate`.
+        """
+        return self._each("do_on_terminate", action)
+
+    def element_at(self, index: int) -> ParallelFlow[T_co]:
+        """The item at `index`, counted from 0; then the upstream is cancelled.
+
+        In each rail; see `Flow.element_at`.
+        """
+        return self._each("element_at", index)
+
+    def element_at_or_default(self, index: int, default: D) -> ParallelFlow[T_co | D]:
+        """The item at `index`, or `default` if there is none.
+
+        In each rail; see `Flow.element_at_or_default`.
+        """
+        return self._each("element_at_or_default", index, default)
+
+    def end_with(self, *items: D) -> ParallelFlow[T_co | D]:
+        """The items of this flow, then `items` if it completes.
+
+        In each rail; see `Flow.end_with`.
+        """
+        return self._each("end_with", *items)
+
+    def expand(
+        self,
+        mapper: Callable[[T_co], Flow[T_co]],
+        *,
+        depth_first: bool = False,
+        capacity: int = 65536,
+    ) -> ParallelFlow[T_co]:
+        """Each item, and those of the flow that `mapper` makes of it, and so on: a tree, walked.
+
+        In each rail; see `Flow.expand`.
+        """
+        return self._each("expand", mapper, depth_first=depth_first, capacity=capacity)
+
+    def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> ParallelFlow[T_co]:
+        """The items for which ``predicate(item, index)`` is true, counted from 0.
+
+        In each rail; see `Flow.filter_indexed`.
+        """
+        return self._each("filter_indexed", predicate)
+
+    def filter_when(
+        self,
+        predicate: Callable[[T_co], Flow[bool]],
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[T_co]:
+        """Items for which the first item of the flow that `predicate` makes is true.
+
+        In each rail; see `Flow.filter_when`.
+        """
+        return self._each("filter_when", predicate, prefetch=prefetch, delay_error=delay_error)
+
+    def finally_action(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
+        """Call `action` once when it is over: completed, failed or cancelled.
+
+        In each rail; see `Flow.finally_action`.
+        """
+        return self._each("finally_action", action)
+
+    def first_or_default(self, default: D) -> ParallelFlow[T_co | D]:
+        """The first item, or `default` if there is none; then the upstream is cancelled.
+
+        In each rail; see `Flow.first_or_default`.
+        """
+        return self._each("first_or_default", default)
+
+    def first_or_error(self) -> ParallelFlow[T_co]:
+        """The first item; then the upstream is cancelled. A NoItemError if there is none.
+
+        In each rail; see `Flow.first_or_error`.
+        """
+        return self._each("first_or_error")
+
+    def flat_map(
+        self,
+        mapper: Callable[[T_co], Flow[R]],
+        *,
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[R]:
+        """Each item becomes a flow; their items come as they come.
+
+        In each rail; see `Flow.flat_map`.
+        """
+        return self._each(
+            "flat_map", mapper, concurrency=concurrency, prefetch=prefetch, delay_error=delay_error
+        )
+
+    def flat_map_iterable(self, mapper: Callable[[T_co], Iterable[R]]) -> ParallelFlow[R]:
+        """The items of ``mapper(item)``, one iterable after the other, each only as far as needed.
+
+        In each rail; see `Flow.flat_map_iterable`.
+        """
+        return self._each("flat_map_iterable", mapper)
+
+    @overload
+    def group_by(
+        self,
+        key: Callable[[T_co], K],
+        *,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[GroupedFlow[K, T_co]]: ...
+    @overload
+    def group_by(
+        self,
+        key: Callable[[T_co], K],
+        *,
+        value: Callable[[T_co], V],
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[GroupedFlow[K, V]]: ...
+    def group_by(
+        self,
+        key: Callable[[T_co], K],
+        *,
+        value: Callable[[T_co], Any] | None = None,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[GroupedFlow[K, Any]]:
+        """A flow of flows, one for each key, with the items of that key.
+
+        In each rail; see `Flow.group_by`.
+        """
+        return self._each(
+            "group_by",
+            key,
+            value=value,
+            max_groups=max_groups,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    def handle(self, handler: Callable[[T_co, SingleSink[R]], object]) -> ParallelFlow[R]:
+        """Map, filter, complete and fail in one function: `handler` tells a sink what to do.
+
+        In each rail; see `Flow.handle`.
+        """
+        return self._each("handle", handler)
+
+    def ignore_elements(self) -> ParallelFlow[T_co]:
+        """No item, only the end of the flow. Everything is requested of the upstream.
+
+        In each rail; see `Flow.ignore_elements`.
+        """
+        return self._each("ignore_elements")
+
+    def is_empty(self) -> ParallelFlow[bool]:
+        """One item: whether there is no item; known at the first.
+
+        In each rail; see `Flow.is_empty`.
+        """
+        return self._each("is_empty")
+
+    def last_or_default(self, default: D) -> ParallelFlow[T_co | D]:
+        """The last item, or `default` if there is none, when the flow has completed.
+
+        In each rail; see `Flow.last_or_default`.
+        """
+        return self._each("last_or_default", default)
+
+    def last_or_error(self) -> ParallelFlow[T_co]:
+        """The last item, when the flow has completed. A NoItemError if there is none.
+
+        In each rail; see `Flow.last_or_error`.
+        """
+        return self._each("last_or_error")
+
+    def log(
+        self, name: str = "flow", *, logger: str = "flow", level: int = logging.INFO
+    ) -> ParallelFlow[T_co]:
+        """Log each signal that passes here.
+
+        In each rail; see `Flow.log`.
+        """
+        return self._each("log", name, logger=logger, level=level)
+
+    def map_async(
+        self,
+        function: Callable[[T_co], Awaitable[R]],
+        *,
+        concurrency: int = 1,
+        ordered: bool = True,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> ParallelFlow[R]:
+        """Each item replaced by the result of a coroutine, several of which may run at a time.
+
+        In each rail; see `Flow.map_async`.
+        """
+        return self._each(
+            "map_async", function, concurrency=concurrency, ordered=ordered, loop=loop
+        )
+
+    def map_indexed(self, mapper: Callable[[T_co, int], R]) -> ParallelFlow[R]:
+        """Each item replaced by ``mapper(item, index)``, counted from 0.
+
+        In each rail; see `Flow.map_indexed`.
+        """
+        return self._each("map_indexed", mapper)
+
+    def map_optional(self, mapper: Callable[[T_co], R | None]) -> ParallelFlow[R]:
+        """Each item replaced by ``mapper(item)``, or left out if that is None.
+
+        In each rail; see `Flow.map_optional`.
+        """
+        return self._each("map_optional", mapper)
+
+    def map_when(
+        self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
+    ) -> ParallelFlow[R]:
+        """The first item of the flow that `mapper` makes of each item: a map that takes its time.
+
+        In each rail; see `Flow.map_when`.
+        """
+        return self._each("map_when", mapper, prefetch=prefetch, delay_error=delay_error)
+
+    def materialize(self) -> ParallelFlow[Notification[T_co]]:
+        """Each signal as an item: `OnNext`, and at the end `OnError` or `OnComplete`.
+
+        In each rail; see `Flow.materialize`.
+        """
+        return self._each("materialize")
+
+    @overload
+    def max(self: RailMethods[Comparable]) -> ParallelFlow[T_co]: ...
+    @overload
+    def max(self, key: Callable[[T_co], Comparable]) -> ParallelFlow[T_co]: ...
+    def max(self, key: Callable[[Any], Any] | None = None) -> ParallelFlow[Any]:
+        """One item: the greatest, and the first of equal ones. No item, if there are none.
+
+        In each rail; see `Flow.max`.
+        """
+        return self._each("max", key)
+
+    def merge_all(
+        self: RailMethods[Flow[T]],
+        *,
+        concurrency: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[T]:
+        """The items of the flows that a flow gives, as they come.
+
+        In each rail; see `Flow.merge_all`.
+        """
+        return self._each(
+            "merge_all", concurrency=concurrency, prefetch=prefetch, delay_error=delay_error
+        )
+
+    @overload
+    def min(self: RailMethods[Comparable]) -> ParallelFlow[T_co]: ...
+    @overload
+    def min(self, key: Callable[[T_co], Comparable]) -> ParallelFlow[T_co]: ...
+    def min(self, key: Callable[[Any], Any] | None = None) -> ParallelFlow[Any]:
+        """One item: the least, and the first of equal ones. No item, if there are none.
+
+        In each rail; see `Flow.min`.
+        """
+        return self._each("min", key)
+
+    def name(self, name: str) -> ParallelFlow[T_co]:
+        """Give what is above a name, for `flow explain`, statistics and notes on errors.
+
+        In each rail; see `Flow.name`.
+        """
+        return self._each("name", name)
+
+    def of_type(self, kind: type[R]) -> ParallelFlow[R]:
+        """The items that are instances of a class.
+
+        In each rail; see `Flow.of_type`.
+        """
+        return self._each("of_type", kind)
+
+    def on_backpressure_buffer(
+        self,
+        capacity: int,
+        *,
+        overflow: Literal["error", "drop_oldest", "drop_latest"] = "error",
+        on_overflow: Callable[[T_co], object] | None = None,
+        timeout: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[T_co]:
+        """Have the items that come when there is no demand wait, up to so many.
+
+        In each rail; see `Flow.on_backpressure_buffer`.
+        """
+        return self._each(
+            "on_backpressure_buffer",
+            capacity,
+            overflow=overflow,
+            on_overflow=on_overflow,
+            timeout=timeout,
+            clock=clock,
+        )
+
+    def on_backpressure_drop(
+        self, on_drop: Callable[[T_co], object] | None = None
+    ) -> ParallelFlow[T_co]:
+        """Drop the items that come when there is no demand.
+
+        In each rail; see `Flow.on_backpressure_drop`.
+        """
+        return self._each("on_backpressure_drop", on_drop)
+
+    def on_backpressure_error(self) -> ParallelFlow[T_co]:
+        """Fail with MissingBackpressureError if an item comes when there is no demand.
+
+        In each rail; see `Flow.on_backpressure_error`.
+        """
+        return self._each("on_backpressure_error")
+
+    def on_backpressure_latest(self) -> ParallelFlow[T_co]:
+        """Keep only the last of the items that come when there is no demand.
+
+        In each rail; see `Flow.on_backpressure_latest`.
+        """
+        return self._each("on_backpressure_latest")
+
+    def on_backpressure_reduce(self, reducer: Callable[[T_co, T_co], T_co]) -> ParallelFlow[T_co]:
+        """Make one of the items that come when there is no demand.
+
+        In each rail; see `Flow.on_backpressure_reduce`.
+        """
+        return self._each("on_backpressure_reduce", reducer)
+
+    def on_error_complete(self, when: ErrorFilter = Exception) -> ParallelFlow[T_co]:
+        """If the flow fails, completion instead of the error.
+
+        In each rail; see `Flow.on_error_complete`.
+        """
+        return self._each("on_error_complete", when)
+
+    def on_error_map(
+        self, mapper: Callable[[BaseException], BaseException], when: ErrorFilter = Exception
+    ) -> ParallelFlow[T_co]:
+        """If the flow fails, another error, whose cause is the first one.
+
+        In each rail; see `Flow.on_error_map`.
+        """
+        return self._each("on_error_map", mapper, when)
+
+    def on_error_resume(
+        self,
+        fallback: Publisher[D] | Callable[[BaseException], Publisher[D]],
+        when: ErrorFilter = Exception,
+    ) -> ParallelFlow[T_co | D]:
+        """The items of this flow, and if it fails, those of another one instead of the error.
+
+        In each rail; see `Flow.on_error_resume`.
+        """
+        return self._each("on_error_resume", fallback, when)
+
+    def on_error_return(self, item: D, when: ErrorFilter = Exception) -> ParallelFlow[T_co | D]:
+        """If the flow fails, one last `item` and completion instead of the error.
+
+        In each rail; see `Flow.on_error_return`.
+        """
+        return self._each("on_error_return", item, when)
+
+    def pairwise(self) -> ParallelFlow[tuple[T_co, T_co]]:
+        """Each item from the second on, with the one before.
+
+        In each rail; see `Flow.pairwise`.
+        """
+        return self._each("pairwise")
+
+    def rebatch_requests(self, prefetch: int) -> ParallelFlow[T_co]:
+        """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
+
+        In each rail; see `Flow.rebatch_requests`.
+        """
+        return self._each("rebatch_requests", prefetch)
+
+    @overload
+    def reduce_by_key(
+        self, key: Callable[[T_co], K], accumulator: Callable[[T_co, T_co], T_co]
+    ) -> ParallelFlow[tuple[K, T_co]]: ...
+    @overload
+    def reduce_by_key(
+        self, key: Callable[[T_co], K], accumulator: Callable[[V, V], V], value: Callable[[T_co], V]
+    ) -> ParallelFlow[tuple[K, V]]: ...
+    def reduce_by_key(
+        self,
+        key: Callable[[Any], Any],
+        accumulator: Callable[[Any, Any], Any],
+        value: Callable[[Any], Any] | None = None,
+    ) -> ParallelFlow[tuple[Any, Any]]:
+        """For each key one pair: the key, and the items that have it, accumulated.
+
+        In each rail; see `Flow.reduce_by_key`.
+        """
+        return self._each("reduce_by_key", key, accumulator, value)
+
+    def sample(
+        self,
+        sampler: Seconds | Publisher[object],
+        *,
+        emit_last: bool = False,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[T_co]:
+        """The newest item each period, if there was one since the last time.
+
+        In each rail; see `Flow.sample`.
+        """
+        return self._each("sample", sampler, emit_last=emit_last, clock=clock)
+
+    @overload
+    def scan(self, accumulator: Callable[[T_co, T_co], T_co]) -> ParallelFlow[T_co]: ...
+    @overload
+    def scan(self, accumulator: Callable[[A, T_co], A], seed: A) -> ParallelFlow[A]: ...
+    def scan(self, accumulator: Callable[[Any, Any], Any], seed: Any = UNSET) -> ParallelFlow[Any]:
+        """Each item replaced by the accumulation up to it.
+
+        In each rail; see `Flow.scan`.
+        """
+        return self._each("scan", accumulator, seed)
+
+    def single_or_default(self, default: D) -> ParallelFlow[T_co | D]:
+        """The only item, or `default` if there is none, when the flow has completed.
+
+        In each rail; see `Flow.single_or_default`.
+        """
+        return self._each("single_or_default", default)
+
+    def single_or_error(self) -> ParallelFlow[T_co]:
+        """The only item, when the flow has completed.
+
+        In each rail; see `Flow.single_or_error`.
+        """
+        return self._each("single_or_error")
+
+    def skip(self, count: int) -> ParallelFlow[T_co]:
+        """All but the first `count` items.
+
+        In each rail; see `Flow.skip`.
+        """
+        return self._each("skip", count)
+
+    def skip_last(self, count: int) -> ParallelFlow[T_co]:
+        """All but the last `count` items; each is held back until so many have followed.
+
+        In each rail; see `Flow.skip_last`.
+        """
+        return self._each("skip_last", count)
+
+    def skip_last_with_time(
+        self, duration: Seconds, *, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """All items but those of the last while before the end.
+
+        In each rail; see `Flow.skip_last_with_time`.
+        """
+        return self._each("skip_last_with_time", duration, clock=clock)
+
+    def skip_until_other(self, other: Publisher[object]) -> ParallelFlow[T_co]:
+        """Items from when `other` gives its first one; those before are dropped.
+
+        In each rail; see `Flow.skip_until_other`.
+        """
+        return self._each("skip_until_other", other)
+
+    def skip_until_with_time(
+        self, time: float, *, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+
+        In each rail; see `Flow.skip_until_with_time`.
+        """
+        return self._each("skip_until_with_time", time, clock=clock)
+
+    def skip_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]:
+        """Items from the first on for which `predicate` is false.
+
+        In each rail; see `Flow.skip_while`.
+        """
+        return self._each("skip_while", predicate)
+
+    def skip_with_time(
+        self, duration: Seconds, *, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """Items after the first while; those before are dropped.
+
+        In each rail; see `Flow.skip_with_time`.
+        """
+        return self._each("skip_with_time", duration, clock=clock)
+
+    def slice(
+        self, start: int | None = None, stop: int | None = None, step: int | None = None
+    ) -> ParallelFlow[T_co]:
+        """What ``list(flow)[start:stop:step]`` would give; ``flow[start:stop:step]`` is the same.
+
+        In each rail; see `Flow.slice`.
+        """
+        return self._each("slice", start, stop, step)
+
+    def some(self, predicate: Callable[[T_co], object]) -> ParallelFlow[bool]:
+        """One item: whether `predicate` is true for an item; known at the first that it is.
+
+        In each rail; see `Flow.some`.
+        """
+        return self._each("some", predicate)
+
+    @overload
+    def sort(self: RailMethods[Comparable], *, reverse: bool = False) -> ParallelFlow[T_co]: ...
+    @overload
+    def sort(
+        self, key: Callable[[T_co], Comparable], *, reverse: bool = False
+    ) -> ParallelFlow[T_co]: ...
+    def sort(
+        self, key: Callable[[Any], Any] | None = None, *, reverse: bool = False
+    ) -> ParallelFlow[Any]:
+        """All items in order, when the flow has completed; stable. Memory grows with the flow.
+
+        In each rail; see `Flow.sort`.
+        """
+        return self._each("sort", key, reverse=reverse)
+
+    def start_with(self, *items: D) -> ParallelFlow[T_co | D]:
+        """`items`, then those of this flow.
+
+        In each rail; see `Flow.start_with`.
+        """
+        return self._each("start_with", *items)
+
+    @overload
+    def sum(self: RailMethods[int]) -> ParallelFlow[int]: ...
+    @overload
+    def sum(self: RailMethods[float]) -> ParallelFlow[float]: ...
+    @overload
+    def sum(self: RailMethods[N], start: N) -> ParallelFlow[N]: ...
+    def sum(self, start: Any = 0) -> ParallelFlow[Any]:
+        """One item: all items added up; `start` alone, if there are none.
+
+        In each rail; see `Flow.sum`.
+        """
+        return self._each("sum", start)
+
+    def switch_if_empty(self, other: Publisher[D]) -> ParallelFlow[T_co | D]:
+        """The items of this flow; those of `other`, if it completes without any.
+
+        In each rail; see `Flow.switch_if_empty`.
+        """
+        return self._each("switch_if_empty", other)
+
+    def switch_latest(self: RailMethods[Flow[T]], *, delay_error: bool = False) -> ParallelFlow[T]:
+        """The items of the last flow that has come: each one takes the place of the one before.
+
+        In each rail; see `Flow.switch_latest`.
+        """
+        return self._each("switch_latest", delay_error=delay_error)
+
+    def switch_map(
+        self, mapper: Callable[[T_co], Flow[R]], *, delay_error: bool = False
+    ) -> ParallelFlow[R]:
+        """Each item becomes a flow, which takes the place of the one before: that is cancelled.
+
+        In each rail; see `Flow.switch_map`.
+        """
+        return self._each("switch_map", mapper, delay_error=delay_error)
+
+    def switch_on_first(
+        self, transformer: Callable[[Notification[T_co], Flow[T_co]], Flow[R]]
+    ) -> ParallelFlow[R]:
+        """Have the first signal decide what becomes of the whole flow.
+
+        In each rail; see `Flow.switch_on_first`.
+        """
+        return self._each("switch_on_first", transformer)
+
+    def tag(self, key: str, value: str) -> ParallelFlow[T_co]:
+        """Give what is above a tag, for `flow explain` and statistics.
+
+        In each rail; see `Flow.tag`.
+        """
+        return self._each("tag", key, value)
+
+    def take(self, count: int) -> ParallelFlow[T_co]:
+        """The first `count` items; then the upstream is cancelled, and never asked for more.
+
+        In each rail; see `Flow.take`.
+        """
+        return self._each("take", count)
+
+    def take_last(self, count: int) -> ParallelFlow[T_co]:
+        """The last `count` items, when the flow has completed. Everything is requested.
+
+        In each rail; see `Flow.take_last`.
+        """
+        return self._each("take_last", count)
+
+    def take_last_with_time(
+        self, duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """The items of the last while before the end.
+
+        In each rail; see `Flow.take_last_with_time`.
+        """
+        return self._each("take_last_with_time", duration, max_items=max_items, clock=clock)
+
+    def take_until(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]:
+        """Items up to and with the first for which `predicate` is true.
+
+        In each rail; see `Flow.take_until`.
+        """
+        return self._each("take_until", predicate)
+
+    def take_until_other(self, other: Publisher[object]) -> ParallelFlow[T_co]:
+        """Items until `other` gives one, or completes.
+
+        In each rail; see `Flow.take_until_other`.
+        """
+        return self._each("take_until_other", other)
+
+    def take_until_with_time(
+        self, time: float, *, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """Items until the clock shows a time; then it completes. See `take_with_time`.
+
+        In each rail; see `Flow.take_until_with_time`.
+        """
+        return self._each("take_until_with_time", time, clock=clock)
+
+    def take_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]:
+        """Items up to but without the first for which `predicate` is false.
+
+        In each rail; see `Flow.take_while`.
+        """
+        return self._each("take_while", predicate)
+
+    def take_with_time(
+        self, duration: Seconds, *, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """Items of the first while; then it completes.
+
+        In each rail; see `Flow.take_with_time`.
+        """
+        return self._each("take_with_time", duration, clock=clock)
+
+    def throttle_first(self, period: Seconds, *, clock: Clock | None = None) -> ParallelFlow[T_co]:
+        """An item, and then none for a period; what comes meanwhile is left out.
+
+        In each rail; see `Flow.throttle_first`.
+        """
+        return self._each("throttle_first", period, clock=clock)
+
+    def throttle_last(
+        self,
+        sampler: Seconds | Publisher[object],
+        *,
+        emit_last: bool = False,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[T_co]:
+        """The newest item each period, if there was one since the last time.
+
+        In each rail; see `Flow.throttle_last`.
+        """
+        return self._each("throttle_last", sampler, emit_last=emit_last, clock=clock)
+
+    def throttle_latest(
+        self, period: Seconds, *, emit_last: bool = False, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """An item at once, and then the newest of each period, if there was one.
+
+        In each rail; see `Flow.throttle_latest`.
+        """
+        return self._each("throttle_latest", period, emit_last=emit_last, clock=clock)
+
+    def time_interval(self, *, clock: Clock | None = None) -> ParallelFlow[TimeInterval[T_co]]:
+        """Each item with the seconds since the one before it, or since the subscription.
+
+        In each rail; see `Flow.time_interval`.
+        """
+        return self._each("time_interval", clock=clock)
+
+    def timeout(
+        self,
+        item: Seconds | None = None,
+        *,
+        first: Seconds | None = None,
+        selector: Callable[[T_co], Flow[object]] | None = None,
+        fallback: Publisher[T_co] | None = None,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[T_co]:
+        """Fail, or go on with another flow, when an item does not come in time.
+
+        In each rail; see `Flow.timeout`.
+        """
+        return self._each(
+            "timeout", item, first=first, selector=selector, fallback=fallback, clock=clock
+        )
+
+    def timestamp(self, *, clock: Clock | None = None) -> ParallelFlow[Timestamped[T_co]]:
+        """Each item with the time at which it came.
+
+        In each rail; see `Flow.timestamp`.
+        """
+        return self._each("timestamp", clock=clock)
+
+    @overload
+    def to_dict(self, key: Callable[[T_co], K]) -> ParallelFlow[dict[K, T_co]]: ...
+    @overload
+    def to_dict(
+        self, key: Callable[[T_co], K], value: Callable[[T_co], V]
+    ) -> ParallelFlow[dict[K, V]]: ...
+    def to_dict(
+        self, key: Callable[[T_co], Any], value: Callable[[T_co], Any] | None = None
+    ) -> ParallelFlow[dict[Any, Any]]:
+        """One item: a dict of all items. Of items with the same key the last one counts.
+
+        In each rail; see `Flow.to_dict`.
+        """
+        return self._each("to_dict", key, value)
+
+    def to_list(self) -> ParallelFlow[list[T_co]]:
+        """One item: the list of all items. Memory grows with the flow.
+
+        In each rail; see `Flow.to_list`.
+        """
+        return self._each("to_list")
+
+    @overload
+    def to_multidict(self, key: Callable[[T_co], K]) -> ParallelFlow[dict[K, list[T_co]]]: ...
+    @overload
+    def to_multidict(
+        self, key: Callable[[T_co], K], value: Callable[[T_co], V]
+    ) -> ParallelFlow[dict[K, list[V]]]: ...
+    def to_multidict(
+        self, key: Callable[[T_co], Any], value: Callable[[T_co], Any] | None = None
+    ) -> ParallelFlow[dict[Any, list[Any]]]:
+        """One item: a dict with the list of all items of each key.
+
+        In each rail; see `Flow.to_multidict`.
+        """
+        return self._each("to_multidict", key, value)
+
+    def to_set(self) -> ParallelFlow[set[T_co]]:
+        """One item: the set of all items, which must be hashable. Memory grows with it.
+
+        In each rail; see `Flow.to_set`.
+        """
+        return self._each("to_set")
+
+    def window_boundary(
+        self, boundary: Publisher[object], *, prefetch: int = 128, max_waiting: int = 128
+    ) -> ParallelFlow[Flow[T_co]]:
+        """Windows between the items of another flow. The first one begins at once.
+
+        In each rail; see `Flow.window_boundary`.
+        """
+        return self._each("window_boundary", boundary, prefetch=prefetch, max_waiting=max_waiting)
+
+    def window_toggle(
+        self,
+        openings: Publisher[W],
+        closing_mapper: Callable[[W], Publisher[object]],
+        *,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> ParallelFlow[Flow[T_co]]:
+        """Windows that begin with items of another flow, each with a flow that ends it.
+
+        In each rail; see `Flow.window_toggle`.
+        """
+        return self._each(
+            "window_toggle", openings, closing_mapper, prefetch=prefetch, max_waiting=max_waiting
+        )
+
+    def window_when(
+        self,
+        closing_supplier: Callable[[], Publisher[object]],
+        *,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> ParallelFlow[Flow[T_co]]:
+        """Windows that each end with the first item, or the completion, of a flow of their own.
+
+        In each rail; see `Flow.window_when`.
+        """
+        return self._each(
+            "window_when", closing_supplier, prefetch=prefetch, max_waiting=max_waiting
+        )
+
+    def window_with_count(
+        self, count: int, skip: int | None = None, *, prefetch: int = 128
+    ) -> ParallelFlow[Flow[T_co]]:
+        """Windows of `count` items each; the last one may have fewer.
+
+        In each rail; see `Flow.window_with_count`.
+        """
+        return self._each("window_with_count", count, skip, prefetch=prefetch)
+
+    def window_with_time(
+        self,
+        period: Seconds,
+        shift: Seconds | None = None,
+        *,
+        clock: Clock | None = None,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> ParallelFlow[Flow[T_co]]:
+        """Windows of a length of time. The first one begins at once.
+
+        In each rail; see `Flow.window_with_time`.
+        """
+        return self._each(
+            "window_with_time",
+            period,
+            shift,
+            clock=clock,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        )
+
+    def window_with_time_or_count(
+        self,
+        period: Seconds,
+        count: int,
+        *,
+        clock: Clock | None = None,
+        prefetch: int = 128,
+        max_waiting: int = 128,
+    ) -> ParallelFlow[Flow[T_co]]:
+        """Windows that end when they have `count` items, or after a time. The first begins at once.
+
+        In each rail; see `Flow.window_with_time_or_count`.
+        """
+        return self._each(
+            "window_with_time_or_count",
+            period,
+            count,
+            clock=clock,
+            prefetch=prefetch,
+            max_waiting=max_waiting,
+        )
+
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], /, *, combiner: None = None
+    ) -> ParallelFlow[tuple[T_co, A]]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], /, *, combiner: Callable[[T_co, A], R]
+    ) -> ParallelFlow[R]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], /, *, combiner: None = None
+    ) -> ParallelFlow[tuple[T_co, A, B]]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], /, *, combiner: Callable[[T_co, A, B], R]
+    ) -> ParallelFlow[R]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: None = None
+    ) -> ParallelFlow[tuple[T_co, A, B, C]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        /,
+        *,
+        combiner: Callable[[T_co, A, B, C], R],
+    ) -> ParallelFlow[R]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: None = None,
+    ) -> ParallelFlow[tuple[T_co, A, B, C, D]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        /,
+        *,
+        combiner: Callable[[T_co, A, B, C, D], R],
+    ) -> ParallelFlow[R]: ...
+    @overload
+    def with_latest_from(
+        self, *others: Publisher[A], combiner: None = None
+    ) -> ParallelFlow[tuple[T_co | A, ...]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[Any],
+        b: Publisher[Any],
+        c: Publisher[Any],
+        d: Publisher[Any],
+        e: Publisher[Any],
+        /,
+        *others: Publisher[Any],
+        combiner: Callable[..., R],
+    ) -> ParallelFlow[R]: ...
+    def with_latest_from(
+        self, *others: Publisher[Any], combiner: Callable[..., Any] | None = None
+    ) -> ParallelFlow[Any]:
+        """Each item together with the latest ones of other flows, which give nothing by themselves.
+
+        In each rail; see `Flow.with_latest_from`.
+        """
+        return self._each("with_latest_from", *others, combiner=combiner)
