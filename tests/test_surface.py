@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+import flow_core
 from flow_core import Flow
 from flow_core.plugins import OperatorSpec, SourceSpec, plugin_host
+from flow_core.surface import functions
 from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
 from flow_core.surface.rails import RailMethods
@@ -151,8 +153,7 @@ SEVERAL = """
 def sample(*sources: Publisher[T], key: Callable[[T], int]) -> Flow[T]:
     '''Some.
 
-    >>> from flow_multicast import sample
-    >>> list(sample(flow.range(2), flow.just(7), key=len))
+    >>> list(flow.sample(flow.range(2), flow.just(7), key=len))
 
     It takes one of the `sources`. Without flows it is empty.
 
@@ -172,10 +173,17 @@ def test_a_source_of_several_flows_is_a_method_of_the_first(tmp_path: Path) -> N
 def test_the_text_of_a_source_of_several_flows_is_said_of_others(tmp_path: Path) -> None:
     written = method_of(tmp_path, SEVERAL, spec="SourceSpec")
     assert ">>> list(flow.range(2).sample(flow.just(7), key=len))" in written
-    assert "import sample" not in written
     assert "It takes one of the `others`.\n" in written
     assert "others: what to take.\n" in written
     assert 'return self._combined("flow_multicast.one:sample", *others, key=key)' in written
+
+
+def test_a_source_is_a_function_with_the_same_signature(tmp_path: Path) -> None:
+    method_of(tmp_path, SEVERAL, spec="SourceSpec")
+    written = surface.pages(tmp_path)[f"{surface.FOLDER}/functions.py"]
+    assert "def sample(*sources: Publisher[T], key: Callable[[T], int]) -> Flow[T]:" in written
+    assert 'return factory_of("flow_multicast.one:sample")(*sources, key=key)' in written
+    assert "Executed by flow-multicast: `flow_multicast.sample`." in written
 
 
 def test_an_overload_of_one_flow_is_no_method(tmp_path: Path) -> None:
@@ -224,7 +232,7 @@ def sample() -> Operator[T, Flow[T]]:
         ),
         (
             "def sample() -> Operator[T, Flow[T]]: 'One.\\n\\n>>> flow.range(3).pipe(sample())'",
-            "has an example with pipe",
+            "has an example with the factory",
         ),
     ],
 )
@@ -255,6 +263,21 @@ def test_a_method_takes_what_a_source_of_several_takes_after_the_first(spec: Sou
 def taken(function: Callable[..., object]) -> list[tuple[object, ...]]:
     parameters = inspect.signature(function).parameters.values()
     return [(each.name, each.kind, each.default) for each in parameters if each.name != "self"]
+
+
+SOURCES = [found.spec for found in HOST.sources.values() if found.spec.target[:9] == "flow_ops."]
+
+
+@pytest.mark.parametrize("spec", SOURCES, ids=lambda spec: spec.name)
+def test_a_source_of_a_package_is_a_function_of_the_core(spec: SourceSpec) -> None:
+    factory = spec.load()
+    assert callable(factory)
+    assert taken(getattr(flow_core, spec.name)) == taken(factory)
+
+
+def test_each_function_of_a_package_has_a_record() -> None:
+    assert sorted(functions.__all__) == sorted(spec.name for spec in SOURCES)
+    assert set(functions.__all__) < set(flow_core.__all__)
 
 
 def test_each_method_of_a_package_has_a_record() -> None:
@@ -296,7 +319,13 @@ def test_rails_have_the_methods_that_give_a_flow_but_for_those_that_subscribe_ag
 
 
 @pytest.mark.parametrize(
-    "name", ["flow_core.parallel", "flow_core.surface.multicast", "flow_core.surface.ops"]
+    "name",
+    [
+        "flow_core.parallel",
+        "flow_core.surface.functions",
+        "flow_core.surface.multicast",
+        "flow_core.surface.ops",
+    ],
 )
 def test_the_examples_of_the_methods_run(name: str) -> None:
     module = import_module(name)

@@ -7,6 +7,8 @@ A record whose ``method`` is a name makes a method of it. Signature, overloads, 
 are those of the factory; the body is one line that calls it. Files are parsed, nothing is imported,
 and ruff formats what is written.
 
+A record of a source makes a function of `flow_core`, with its own signature.
+
 What a rail of a `ParallelFlow` does comes out of the methods of `Flow`: each one that gives a flow,
 but for those in `NOT_OF_RAILS` and those that `ParallelFlow` writes itself.
 
@@ -75,11 +77,11 @@ class RefusedError(Exception):
 
 
 class Record(NamedTuple):
-    """What is said of an operator: the name of its method, and where its factory is."""
+    """What is said of an operator or source: the name of its method, and where its factory is."""
 
-    method: str
+    method: str | None
     target: str
-    of_several: bool
+    is_source: bool
 
 
 @dataclass(eq=False)
@@ -147,21 +149,20 @@ class Library:
         return self._modules.setdefault(name, Module(name, ast.parse(text)))
 
     def records(self, package: str) -> list[Record]:
-        """What the plugin of a package says of its methods, by their names."""
+        """What the plugin of a package says of its operators and sources, in alphabetical order."""
         plugin = self.module(f"{package}._plugin")
-        found: list[Record] = []
+        found: dict[str, Record] = {}
         for node in ast.walk(plugin.tree) if plugin else ():
             match node:
                 case ast.Call(
                     func=ast.Name(id="OperatorSpec" | "SourceSpec" as kind),
-                    args=[_, ast.Constant(value=str(target))],
+                    args=[ast.Constant(value=str(name)), ast.Constant(value=str(target))],
                 ):
-                    found += [
-                        Record(str(given.value.value), target, kind == "SourceSpec")
-                        for given in node.keywords
-                        if given.arg == "method" and isinstance(given.value, ast.Constant)
-                    ]
-        return sorted(found)
+                    given = {each.arg: each.value for each in node.keywords}
+                    method = given.get("method")
+                    said = str(method.value) if isinstance(method, ast.Constant) else None
+                    found[said or name] = Record(said, target, kind == "SourceSpec")
+        return [record for _, record in sorted(found.items())]
 
     def home(self, module: Module, name: str) -> tuple[Module, str] | str | None:
         """Where a name comes from: a module here and its name there, one elsewhere, or nowhere."""
@@ -195,37 +196,42 @@ class Page:
     def text(self) -> str:
         """The file, not formatted."""
         package = self._package.replace("-", "_")
-        methods = [self._method(record) for record in self._library.records(package)]
-        return self._file(
-            methods,
-            f"What {self._package} does with a flow",
-            f"The methods of `Flow` that {self._package} executes.",
-            "Fluent",
-        )
+        records = self._library.records(package)
+        methods = [self._method(record) for record in records if record.method]
+        about = f"The methods of `Flow` that {self._package} executes."
+        return self._class_of(f"What {self._package} does with a flow", about, "Fluent", methods)
 
-    def _file(self, methods: Sequence[str], what: str, about: str, base: str) -> str:
-        """The file that has these methods."""
+    def _class_of(self, what: str, about: str, base: str, methods: Sequence[str]) -> str:
+        """The file that has a class of these methods."""
+        self._variables[CLASS] = f'TypeVar("{CLASS}", covariant=True)'
+        self._at_run_time["flow_core.stages.fluent"] = {base}
+        made = [
+            f"class {self._class}({base}[{CLASS}], Generic[{CLASS}]):",
+            f'    """{about}"""',
+            "    __slots__ = ()",
+            *(textwrap.indent(each, "    ") for each in methods),
+        ]
+        return self._file(what, [self._class], made)
+
+    def _file(self, what: str, names: Sequence[str], made: Sequence[str]) -> str:
+        """The file that has what was made of these names."""
         self._import("flow_core.flow", "Flow", "Flow", self._package)
-        variables = {CLASS: f'TypeVar("{CLASS}", covariant=True)', **self._variables}
         lines = [
             f'"""{what}; written by tools/surface.py."""',
             '# mypy: disable-error-code="no-any-return"',
             "from __future__ import annotations",
             "from typing import TYPE_CHECKING, Generic, TypeVar, overload",
-            f"from flow_core.stages.fluent import {base}",
             *imports(self._at_run_time),
             "if TYPE_CHECKING:",
             *(f"    import {name}" for name in sorted(self._modules)),
             *(f"    {line}" for line in imports(self._imports)),
             "",
-            f'__all__ = ["{self._class}"]',
+            f"__all__ = {sorted(names)}",
             "",
-            *(f"{name} = {made}" for name, made in sorted(variables.items())),
-            f"class {self._class}({base}[{CLASS}], Generic[{CLASS}]):",
-            f'    """{about}"""',
-            "    __slots__ = ()",
+            *(f"{name} = {value}" for name, value in sorted(self._variables.items())),
+            *made,
         ]
-        return "\n".join([*lines, *(textwrap.indent(each, "    ") for each in methods)]) + "\n"
+        return "\n".join(lines) + "\n"
 
     def _method(self, record: Record) -> str:
         path, _, name = record.target.partition(":")
@@ -234,7 +240,7 @@ class Page:
         if module is None or not functions:
             raise RefusedError(f"{record.target} is no function of the packages")
         *overloads, factory = functions
-        if record.of_several:
+        if record.is_source:
             where = record.target
             overloads = [each for node in overloads if (each := method_of_several(node, where))]
             factory = method_of_several(factory, where) or factory
@@ -247,7 +253,7 @@ class Page:
         if len(said) == 1:
             whole = said.pop()  # nothing to choose from
         chosen = [f"@overload\n{each}: ..." for each in said]
-        how = "_combined" if record.of_several else "_plugged"
+        how = "_combined" if record.is_source else "_plugged"
         body = f'    return self.{how}("{record.target}"{"".join(passed_on(factory.args))})'
         text = documentation(factory, self._package, record)
         return "\n".join([*chosen, f"{whole}:", textwrap.indent(text, "    "), body])
@@ -425,11 +431,11 @@ class RailsPage(Page):
             for cls in module.defined.values() if module else ():
                 if module and isinstance(cls, ast.ClassDef):
                     methods |= dict(self._methods(module, cls))
-        return self._file(
-            [text for _, text in sorted(methods.items())],
+        return self._class_of(
             "What a rail of a `ParallelFlow` does",
             "The methods of `ParallelFlow` that are those of `Flow`, in each rail.",
             "Rails",
+            [text for _, text in sorted(methods.items())],
         )
 
     def _methods(self, module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
@@ -478,6 +484,59 @@ class RailsPage(Page):
         self._import("flow_core.parallel", "ParallelFlow", "ParallelFlow", where)
         made = ast.Subscript(ast.Name("ParallelFlow"), self._said(module, items, {}, where))
         return signature(node.name, given, made)
+
+
+class FunctionsPage(Page):
+    """The file of the sources that packages execute, as functions of `flow_core`.
+
+    Args:
+        library: where they are.
+        packages: the names of their distributions.
+    """
+
+    def __init__(self, library: Library, packages: Sequence[str]) -> None:
+        super().__init__(library, "flow-core")
+        self._packages = packages
+
+    def text(self) -> str:
+        """The file, not formatted."""
+        self._at_run_time["flow_core.surface.factories"] = {"factory_of"}
+        made = {
+            record.target.partition(":")[2]: self._function(package, record)
+            for package in self._packages
+            for record in self._library.records(package.replace("-", "_"))
+            if record.is_source
+        }
+        what = "The functions of `flow_core` that other packages execute"
+        return self._file(what, list(made), [text for _, text in sorted(made.items())])
+
+    def _function(self, package: str, record: Record) -> str:
+        path, _, name = record.target.partition(":")
+        module = self._library.module(path)
+        if module is None or not module.functions_of(name):
+            raise RefusedError(f"{record.target} is no function of the packages")
+        *overloads, factory = module.functions_of(name)
+        said = [self._as_it_is(module, each, factory, record) for each in [*overloads, factory]]
+        chosen = [f"@overload\n{each}: ..." for each in said[:-1]]
+        text = textwrap.indent(documentation(factory, package, record), "    ")
+        given = "".join(passed_on(factory.args)).removeprefix(", ")
+        body = f'    return factory_of("{record.target}")({given})'
+        return "\n".join([*chosen, f"{said[-1]}:", text, body])
+
+    def _as_it_is(
+        self, module: Module, node: ast.FunctionDef, factory: ast.FunctionDef, record: Record
+    ) -> str:
+        """The signature of a function, with its names as they are in the file."""
+        where = record.target
+        if node.returns is None:
+            raise RefusedError(f"{where} does not say what it returns")
+        given = copy.deepcopy(node.args)
+        for each in parameters(given):
+            if each.annotation is None:
+                raise RefusedError(f"{where}: {each.arg} has no type")
+            each.annotation = self._said(module, each.annotation, {}, where)
+        self._set_defaults(given, factory.args, module, where)
+        return signature(node.name, given, self._said(module, node.returns, {}, where))
 
 
 def imports(names: Mapping[str, set[str]]) -> Iterator[str]:
@@ -565,27 +624,24 @@ def published(annotation: ast.expr | None) -> ast.expr | None:
 
 def text_of_several(text: str, name: str, first: str) -> str:
     """The text of a source of several flows, said of a flow and others."""
-    lines: list[str] = []
     text = re.sub(rf"^    {first}:.*\n(     .*\n)*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^    sources:", "    others:", text, flags=re.MULTILINE)
     text = re.sub(r"(?<=\.)\s+Without flows it is empty\.", "", text)
     text = re.sub(r"; also one iterable of flows[^.]*", "", text).replace("`sources`", "`others`")
-    for line in text.splitlines():
-        said = re.sub(r"^    sources:", "    others:", line)
-        if re.match(r">>> from flow_\w+ import ", line):
-            said = re.sub(rf"(?<= import ){name}$|, {name}\b|\b{name}, ", "", line)
-            if said.endswith("import "):
-                continue
-        elif line.startswith((">>> ", "... ")):
-            said = line[:4] + with_method(line[4:], name)
-        lines.append(said)
-    return "\n".join(lines)
+    return "\n".join(
+        line[:4] + with_method(line[4:], name) if line.startswith((">>> ", "... ")) else line
+        for line in text.splitlines()
+    )
 
 
 def with_method(line: str, name: str) -> str:
-    """A line of code with ``name(flow, more)`` as ``flow.name(more)``."""
+    """A line of code with ``flow.name(first, more)`` as ``first.name(more)``."""
     for node in ast.walk(ast.parse(line)):
         match node:
-            case ast.Call(func=ast.Name(id=called) as function, args=[first, second, *_]):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="flow"), attr=called) as function,
+                args=[first, second, *_],
+            ):
                 if called == name:
                     whole = line[first.col_offset : first.end_col_offset]
                     rest = line[second.col_offset :]
@@ -650,8 +706,8 @@ def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str
     text = ast.get_docstring(factory) or ""
     where = record.target
     name = where.partition(":")[2]
-    if re.search(rf"^(>>>|\.\.\.).*\.pipe\({name}\(", text, re.MULTILINE):
-        raise RefusedError(f"{where} has an example with pipe(); write it with the method")
+    if re.search(rf"^(>>>|\.\.\.).*(?<![.\w]){name}\(", text, re.MULTILINE):
+        raise RefusedError(f"{where} has an example with the factory; write it with the method")
     told = told_arguments(text)
     names = [each.arg for each in parameters(factory.args)]
     if told and told != names:
@@ -678,6 +734,7 @@ def pages(root: Path) -> dict[str, str]:
     made = {package.removeprefix("flow-"): Page(library, package).text() for package in PACKAGES}
     # A connectable of a rail would wait for ever: only what flow-ops does.
     made["rails"] = RailsPage(library, {"flow_core.surface.ops": made["ops"]}).text()
+    made["functions"] = FunctionsPage(library, PACKAGES).text()
     return {f"{FOLDER}/{name}.py": text for name, text in made.items()}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, FlowError, NotInstalledError
-from flow_core.surface import factories
+from flow_core.surface import factories, functions
 from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
 
@@ -46,7 +46,10 @@ def _without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def call(name: str) -> object:
     """Call the method of a flow with some argument for each that it needs."""
-    method: Callable[..., object] = getattr(flow.range(3), name)
+    return call_with_objects(getattr(flow.range(3), name))
+
+
+def call_with_objects(method: Callable[..., object]) -> object:
     needed: list[Any] = [
         object()
         for each in inspect.signature(method).parameters.values()
@@ -67,6 +70,12 @@ def test_a_method_of_a_package_that_is_missing_says_how_to_install_it(
     assert str(caught.value).endswith(
         f"() comes with the package {package}, which is not installed: pip install {package}"
     )
+
+
+@pytest.mark.parametrize("name", functions.__all__)
+def test_a_function_of_a_package_that_is_missing_says_how_to_install_it(name: str) -> None:
+    with pytest.raises(NotInstalledError, match=rf"{name}\(\) .*: pip install flow-ops"):
+        call_with_objects(getattr(flow, name))
 
 
 def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: object) -> None:

@@ -79,6 +79,26 @@ def several() -> None:
     assert_type(numbers.skip_until_other(words), Flow[int])
 
 
+def functions() -> None:
+    assert_type(flow.amb(numbers, numbers), Flow[int])
+    assert_type(flow.concat(numbers, numbers), Flow[int])
+    assert_type(flow.merge(numbers, numbers, delay_error=True), Flow[int])
+    assert_type(flow.merge([numbers, numbers]), Flow[int])
+    assert_type(flow.merge_sequential(numbers, numbers), Flow[int])
+    assert_type(flow.ordered_merge(numbers, numbers), Flow[int])
+    assert_type(flow.ordered_merge(words, words, key=lambda s: len(s)), Flow[str])
+    assert_type(flow.sequence_equal(numbers, words, equals=lambda n, s: n == len(s)), Flow[bool])
+    assert_type(flow.zip(numbers, words), Flow[tuple[int, str]])
+    assert_type(flow.zip(numbers, words, halves), Flow[tuple[int, str, float]])
+    assert_type(flow.zip(numbers, words, combiner=lambda n, s: s * n), Flow[str])
+    assert_type(flow.combine_latest(numbers, words), Flow[tuple[int, str]])
+    assert_type(flow.combine_latest(numbers, halves, combiner=lambda n, h: n * h), Flow[float])
+    assert_type(flow.fork_join(numbers, words), Flow[tuple[int, str]])
+    assert_type(flow.interval(0.5, overflow="drop").map(str), Flow[str])
+    assert_type(flow.interval_range(1, 3, timedelta(seconds=1)), Flow[int])
+    assert_type(flow.timer(1).map(lambda n: n / 2), Flow[float])
+
+
 def again() -> None:
     assert_type(numbers.repeat(), Flow[int])
     assert_type(numbers.repeat_until(lambda: True), Flow[int])
@@ -213,3 +233,9 @@ def mistakes(executor: Executor) -> None:
     words.parallel(2).sum()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     numbers.parallel(2).merge_all()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     numbers.parallel(2).flat_map(lambda n: n)  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]
+    flow.zip(numbers, words, combiner=lambda n: n)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownLambdaType]
+    flow.merge(numbers, 4)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType]
+    flow.interval("1 s")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    flow.interval(1, overflow="oldest")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    flow.timer()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    flow.sequence_equal(numbers)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]

@@ -65,6 +65,20 @@ from flow_core.sources import (
 )
 from flow_core.sources.emitter import Emitter
 from flow_core.stages import UNSET, SingleSink, Stage, Template
+from flow_core.surface.functions import (
+    amb,
+    combine_latest,
+    concat,
+    fork_join,
+    interval,
+    interval_range,
+    merge,
+    merge_sequential,
+    ordered_merge,
+    sequence_equal,
+    timer,
+    zip,
+)
 
 __all__ = [
     "EMPTY",
@@ -110,10 +124,14 @@ __all__ = [
     "Template",
     "TooManyItemsError",
     "UnknownOperatorError",
+    "amb",
+    "combine_latest",
+    "concat",
     "create",
     "defer",
     "empty",
     "error",
+    "fork_join",
     "from_",
     "from_async_iterable",
     "from_callable",
@@ -122,13 +140,21 @@ __all__ = [
     "from_publisher",
     "generate",
     "hooks",
+    "interval",
+    "interval_range",
     "just",
+    "merge",
+    "merge_sequential",
     "never",
     "operators",
+    "ordered_merge",
     "range",
     "repeat_callable",
     "repeat_value",
+    "sequence_equal",
     "system_clock",
+    "timer",
     "using",
     "using_when",
+    "zip",
 ]

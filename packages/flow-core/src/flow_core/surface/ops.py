@@ -1602,7 +1602,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> import flow_core as flow
         >>> list(flow.just(1, 4, 5).ordered_merge(flow.just(2, 3, 6)))
         [1, 2, 3, 4, 5, 6]
-        >>> list(flow.just("b", "A").ordered_merge(flow.just("C"), key=lambda letter: -ord(letter)))
+        >>> list(flow.just("b", "A").ordered_merge(flow.just("C"), key=lambda s: -ord(s)))
         ['b', 'C', 'A']
 
         An item is given when each of the flows has one waiting or has ended, and none that waits is

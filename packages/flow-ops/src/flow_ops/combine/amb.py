@@ -24,7 +24,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
     """The flow that is the first to give an item or to end; the others are cancelled.
 
     >>> import flow_core as flow
-    >>> list(amb(flow.never(), flow.just("b"), flow.just("c")))
+    >>> list(flow.amb(flow.never(), flow.just("b"), flow.just("c")))
     ['b']
 
     Without flows it is empty.

@@ -190,7 +190,7 @@ def combine_latest(
     """Whenever one of the flows has an item: it, with the latest ones of all others.
 
     >>> import flow_core as flow
-    >>> list(combine_latest(flow.just(1, 2), flow.just("a", "b")))
+    >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
     [(2, 'a'), (2, 'b')]
 
     Nothing comes until each flow has given an item. It completes when all flows have, or as soon as

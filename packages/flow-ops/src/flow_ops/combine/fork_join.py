@@ -49,7 +49,7 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:  # Any: the flows are of m
     """One tuple: the last item of each flow, when all have completed.
 
     >>> import flow_core as flow
-    >>> list(fork_join(flow.range(5), flow.just("a", "b")))
+    >>> list(flow.fork_join(flow.range(5), flow.just("a", "b")))
     [(4, 'b')]
 
     It is empty as soon as one of the flows completes without an item; the others are cancelled

@@ -58,8 +58,7 @@ def merge(
     """The items of several flows, as they come; completes when all have.
 
     >>> import flow_core as flow
-    >>> from flow_ops import merge
-    >>> list(merge(flow.range(2), flow.just("a")))
+    >>> list(flow.merge(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
@@ -178,8 +177,7 @@ def merge_sequential(
     """The items of several flows that run at once, but all of one before those of the next.
 
     >>> import flow_core as flow
-    >>> from flow_ops import merge_sequential
-    >>> list(merge_sequential(flow.range(2), flow.just("a")))
+    >>> list(flow.merge_sequential(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
     Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.

@@ -56,9 +56,9 @@ def ordered_merge(
     """The items of several sorted flows, in order.
 
     >>> import flow_core as flow
-    >>> list(ordered_merge(flow.just(1, 4, 5), flow.just(2, 3, 6)))
+    >>> list(flow.ordered_merge(flow.just(1, 4, 5), flow.just(2, 3, 6)))
     [1, 2, 3, 4, 5, 6]
-    >>> list(ordered_merge(flow.just("b", "A"), flow.just("C"), key=lambda letter: -ord(letter)))
+    >>> list(flow.ordered_merge(flow.just("b", "A"), flow.just("C"), key=lambda s: -ord(s)))
     ['b', 'C', 'A']
 
     An item is given when each of the flows has one waiting or has ended, and none that waits is

@@ -30,9 +30,9 @@ def sequence_equal(
     """Whether both flows give equal items in the same order, and then complete.
 
     >>> import flow_core as flow
-    >>> sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
+    >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
     True
-    >>> sequence_equal(flow.just("a"), flow.just("A"), key=str.lower).single()
+    >>> flow.sequence_equal(flow.just("a"), flow.just("A"), key=str.lower).single()
     True
 
     The answer comes with the first difference, and cancels both flows.

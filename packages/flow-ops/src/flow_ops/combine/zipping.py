@@ -184,10 +184,9 @@ def zip(
     """The first items of all flows together, then the second ones, and so on.
 
     >>> import flow_core as flow
-    >>> from flow_ops import zip
-    >>> list(zip(flow.range(3), flow.just("a", "b", "c")))
+    >>> list(flow.zip(flow.range(3), flow.just("a", "b", "c")))
     [(0, 'a'), (1, 'b'), (2, 'c')]
-    >>> list(zip(flow.range(9), flow.just("a", "b"), combiner=lambda n, letter: letter * n))
+    >>> list(flow.zip(flow.range(9), flow.just("a", "b"), combiner=lambda n, letter: letter * n))
     ['', 'b']
 
     It completes as soon as one of the flows has ended and its last item is used up; the others are

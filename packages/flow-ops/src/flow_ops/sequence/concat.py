@@ -32,7 +32,7 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
     """The items of several flows, one flow after the other; completes with the last.
 
     >>> import flow_core as flow
-    >>> list(concat(flow.range(2), flow.just("a")))
+    >>> list(flow.concat(flow.range(2), flow.just("a")))
     [0, 1, 'a']
 
     It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.

@@ -26,9 +26,10 @@ def interval(
 ) -> Flow[int]:
     """0, 1, 2 and so on, one in each period, without end.
 
+    >>> import flow_core as flow
     >>> from flow_core.testing import TestSubscriber, VirtualClock
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
-    >>> interval(0.5, clock=clock).take(3).subscribe(seen)
+    >>> flow.interval(0.5, clock=clock).take(3).subscribe(seen)
     >>> clock.advance_by(10)
     >>> seen.items
     [0, 1, 2]
@@ -105,7 +106,8 @@ def interval_range(
 def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
     """0, after a while.
 
-    >>> list(timer(0.001))
+    >>> import flow_core as flow
+    >>> list(flow.timer(0.001))
     [0]
 
     Demand: exact; the item waits for it. Time runs from the subscription. Thread: the clock's, or

@@ -1,0 +1,783 @@
+"""The functions of `flow_core` that other packages execute; written by tools/surface.py."""
+
+# mypy: disable-error-code="no-any-return"
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, overload
+
+from flow_core.surface.factories import factory_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Literal
+
+    from flow_core.clocks import Clock, Seconds
+    from flow_core.executors import Executor
+    from flow_core.flow import Flow
+    from flow_core.protocols import Publisher
+    from flow_core.stages.aggregate import Comparable
+
+__all__ = [
+    "amb",
+    "combine_latest",
+    "concat",
+    "fork_join",
+    "interval",
+    "interval_range",
+    "merge",
+    "merge_sequential",
+    "ordered_merge",
+    "sequence_equal",
+    "timer",
+    "zip",
+]
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+R = TypeVar("R")
+S = TypeVar("S", bound="Comparable")
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def amb(*sources: Publisher[T]) -> Flow[T]:
+    """The flow that is the first to give an item or to end; the others are cancelled.
+
+    >>> import flow_core as flow
+    >>> list(flow.amb(flow.never(), flow.just("b"), flow.just("c")))
+    ['b']
+
+    Without flows it is empty.
+
+    Demand: passed on to all, and to the first one alone from then on.
+    Thread: that of the first one. Fusion: none.
+    Errors: those of the first one.
+
+    Args:
+        sources: what to choose from. They are subscribed in this order, until one has begun.
+
+    Raises:
+        TypeError: if a source is no publisher.
+
+    Executed by flow-ops: `flow_ops.amb`.
+    """
+    return factory_of("flow_ops.combine.amb:amb")(*sources)
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: Callable[[A, B], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: Callable[[A, B, C], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D, E], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def combine_latest(
+    *sources: Publisher[T], combiner: None = None, prefetch: int = 128, delay_error: bool = False
+) -> Flow[tuple[T, ...]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    /,
+    *,
+    combiner: Callable[[A], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def combine_latest(
+    a: Publisher[Any],
+    b: Publisher[Any],
+    c: Publisher[Any],
+    d: Publisher[Any],
+    e: Publisher[Any],
+    f: Publisher[Any],
+    /,
+    *sources: Publisher[Any],
+    combiner: Callable[..., R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+def combine_latest(
+    *sources: Publisher[Any],
+    combiner: Callable[..., Any] | None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """Whenever one of the flows has an item: it, with the latest ones of all others.
+
+    >>> import flow_core as flow
+    >>> list(flow.combine_latest(flow.just(1, 2), flow.just("a", "b")))
+    [(2, 'a'), (2, 'b')]
+
+    Nothing comes until each flow has given an item. It completes when all flows have, or as soon as
+    one completes without an item. Without flows it is empty.
+
+    Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+    many of it were delivered. Combinations that nobody has requested yet wait, in the order in
+    which they came about; the combiner is called when one is delivered.
+    Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
+    Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
+    combiner is called by that, so that it is not granted across threads if there is one (F39). The
+    end comes as soon as the last combination was polled. Of the sources no fusion is asked.
+    Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
+    comes out of the poll, if the downstream polls.
+
+    Args:
+        sources: what to combine. They are subscribed in this order.
+        combiner: makes an item of one of each, not None; without it a tuple.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+
+    Returns:
+        A flow that fails with MissingBackpressureError if a source sends more than was requested
+        and there is no room.
+
+    Raises:
+        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
+            int.
+        ValueError: if `prefetch` is less than 1.
+
+    Executed by flow-ops: `flow_ops.combine_latest`.
+    """
+    return factory_of("flow_ops.combine.combine_latest:combine_latest")(
+        *sources, combiner=combiner, prefetch=prefetch, delay_error=delay_error
+    )
+
+
+def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
+    """The items of several flows, one flow after the other; completes with the last.
+
+    >>> import flow_core as flow
+    >>> list(flow.concat(flow.range(2), flow.just("a")))
+    [0, 1, 'a']
+
+    It is a `concat_map` over the flows; `concat_map` itself takes a flow of flows.
+
+    Demand: exact; what one flow has not used up, the next one gets. A flow is subscribed when the
+    one before has ended, also without demand.
+    Thread: each flow's own; a flow that is an iterator or a function runs where the one before has
+    ended, or where demand came from. Iteration: one loop over all.
+    Fusion: none. A chain of them is flattened while it is assembled, so that its depth costs
+    nothing, however long it is.
+    Errors: the first one ends the flow, and the flows after it are not started.
+
+    Args:
+        sources: what to concatenate.
+        delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+            several as an ExceptionGroup.
+
+    Raises:
+        TypeError: if one of `sources` is no publisher.
+
+    Executed by flow-ops: `flow_ops.concat`.
+    """
+    return factory_of("flow_ops.sequence.concat:concat")(*sources, delay_error=delay_error)
+
+
+@overload
+def fork_join(a: Publisher[A], b: Publisher[B], /) -> Flow[tuple[A, B]]: ...
+@overload
+def fork_join(a: Publisher[A], b: Publisher[B], c: Publisher[C], /) -> Flow[tuple[A, B, C]]: ...
+@overload
+def fork_join(
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
+) -> Flow[tuple[A, B, C, D]]: ...
+@overload
+def fork_join(
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
+) -> Flow[tuple[A, B, C, D, E]]: ...
+@overload
+def fork_join(*sources: Publisher[T]) -> Flow[tuple[T, ...]]: ...
+def fork_join(*sources: Publisher[Any]) -> Flow[Any]:
+    """One tuple: the last item of each flow, when all have completed.
+
+    >>> import flow_core as flow
+    >>> list(flow.fork_join(flow.range(5), flow.just("a", "b")))
+    [(4, 'b')]
+
+    It is empty as soon as one of the flows completes without an item; the others are cancelled
+    then. Without flows it is empty.
+
+    Demand: everything is requested of the sources, as soon as they are subscribed; only the last
+    item of each is kept. The tuple waits for demand.
+    Thread: that of the source which completes last, or of the requester. Fusion: none.
+    Errors: the first one cancels the other flows.
+
+    Args:
+        sources: what to run. They are subscribed in this order.
+
+    Raises:
+        TypeError: if a source is no publisher.
+
+    Executed by flow-ops: `flow_ops.fork_join`.
+    """
+    return factory_of("flow_ops.combine.fork_join:fork_join")(*sources)
+
+
+def interval(
+    period: Seconds,
+    *,
+    initial_delay: Seconds | None = None,
+    overflow: Literal["error", "drop", "buffer"] = "error",
+    clock: Clock | None = None,
+) -> Flow[int]:
+    """0, 1, 2 and so on, one in each period, without end.
+
+    >>> import flow_core as flow
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> flow.interval(0.5, clock=clock).take(3).subscribe(seen)
+    >>> clock.advance_by(10)
+    >>> seen.items
+    [0, 1, 2]
+
+    Demand: exact; see `overflow`. Thread: the clock's; a number that waited for demand comes on the
+    thread that requests. Fusion: none.
+    Errors: MissingBackpressureError, as `overflow` says; RejectedExecutionError if the clock takes
+    no task.
+
+    Args:
+        period: how long between two numbers, above 0. There is no drift.
+        initial_delay: how long before the first one; as long as `period` if None.
+        overflow: what happens to a number that nobody has requested when its time comes.
+            ``"error"`` fails the flow; ``"drop"`` leaves the number out, and the next one is still
+            the count of periods; ``"buffer"`` makes up for it when there is demand (it takes no
+            memory: only the count is kept).
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if a time is none, or `clock` no clock.
+        ValueError: if the period is not above 0 and finite, the delay less than 0, or `overflow`
+            something else.
+
+    Executed by flow-ops: `flow_ops.interval`.
+    """
+    return factory_of("flow_ops.time.interval:interval")(
+        period, initial_delay=initial_delay, overflow=overflow, clock=clock
+    )
+
+
+def interval_range(
+    start: int,
+    count: int,
+    period: Seconds,
+    *,
+    initial_delay: Seconds | None = None,
+    overflow: Literal["error", "drop", "buffer"] = "error",
+    clock: Clock | None = None,
+) -> Flow[int]:
+    """`count` ints from `start` on, one in each period; completes with the last.
+
+    It is `interval` with `take` and `map` behind it: see there.
+
+    Args:
+        start: the first int.
+        count: how many, at least 0.
+        period: how long between two of them, above 0.
+        initial_delay: how long before the first one; as long as `period` if None.
+        overflow: see `interval`. With ``"drop"`` the ints still are `count`, with gaps.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if a number or a time is none, or `clock` no clock.
+        ValueError: as `interval`, or if `count` is less than 0.
+
+    Executed by flow-ops: `flow_ops.interval_range`.
+    """
+    return factory_of("flow_ops.time.interval:interval_range")(
+        start, count, period, initial_delay=initial_delay, overflow=overflow, clock=clock
+    )
+
+
+@overload
+def merge(
+    *sources: Publisher[T], concurrency: int = 128, prefetch: int = 128, delay_error: bool = False
+) -> Flow[T]: ...
+@overload
+def merge(
+    sources: Iterable[Publisher[T]],
+    /,
+    *,
+    concurrency: int = 128,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[T]: ...
+def merge(
+    *sources: Publisher[Any] | Iterable[Publisher[Any]],
+    concurrency: int = 128,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """The items of several flows, as they come; completes when all have.
+
+    >>> import flow_core as flow
+    >>> list(flow.merge(flow.range(2), flow.just("a")))
+    [0, 1, 'a']
+
+    Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
+    many were taken. What waits is given in the order in which it came.
+    Thread: items come on the threads of the sources, one at a time; what waited for demand or for
+    another thread's item, on whichever thread is at work.
+    Fusion: none: an iterator that blocks would stop the other sources. A source that is a constant
+    or a function is not subscribed to, only called. Merges within merges, with the same options,
+    are flattened, so that their depth costs nothing. Flows on one cluster are united there.
+    Errors: the first one cancels the others, and overtakes what waits.
+
+    Args:
+        sources: what to merge, subscribed in this order; also one iterable of flows, which is asked
+            for the next one only when it can run.
+        concurrency: how many of them run at a time; the others follow as these complete.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+
+    Raises:
+        TypeError: if a source is no publisher, or a number is no int.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
+
+    Executed by flow-ops: `flow_ops.merge`.
+    """
+    return factory_of("flow_ops.combine.merge:merge")(
+        *sources, concurrency=concurrency, prefetch=prefetch, delay_error=delay_error
+    )
+
+
+@overload
+def merge_sequential(
+    *sources: Publisher[T], concurrency: int = 128, prefetch: int = 128, delay_error: bool = False
+) -> Flow[T]: ...
+@overload
+def merge_sequential(
+    sources: Iterable[Publisher[T]],
+    /,
+    *,
+    concurrency: int = 128,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[T]: ...
+def merge_sequential(
+    *sources: Publisher[Any] | Iterable[Publisher[Any]],
+    concurrency: int = 128,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """The items of several flows that run at once, but all of one before those of the next.
+
+    >>> import flow_core as flow
+    >>> list(flow.merge_sequential(flow.range(2), flow.just("a")))
+    [0, 1, 'a']
+
+    Others call it concat_eager. See `concat_map_eager` for demand, thread, fusion and errors.
+
+    Args:
+        sources: what to run; also one iterable of flows, which is asked for the next one only when
+            it can run.
+        concurrency: how many of them are subscribed at a time, the one whose turn it is
+            included.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
+
+    Raises:
+        TypeError: if a source is no publisher, or a number is no int.
+        ValueError: if `concurrency` or `prefetch` is less than 1.
+
+    Executed by flow-ops: `flow_ops.merge_sequential`.
+    """
+    return factory_of("flow_ops.combine.merge:merge_sequential")(
+        *sources, concurrency=concurrency, prefetch=prefetch, delay_error=delay_error
+    )
+
+
+@overload
+def ordered_merge(
+    *sources: Publisher[S],
+    key: None = None,
+    executor: Executor | None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[S]: ...
+@overload
+def ordered_merge(
+    *sources: Publisher[T],
+    key: Callable[[T], Comparable],
+    executor: Executor | None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[T]: ...
+def ordered_merge(
+    *sources: Publisher[Any],
+    key: Callable[[Any], Any] | None = None,
+    executor: Executor | None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """The items of several sorted flows, in order.
+
+    >>> import flow_core as flow
+    >>> list(flow.ordered_merge(flow.just(1, 4, 5), flow.just(2, 3, 6)))
+    [1, 2, 3, 4, 5, 6]
+    >>> list(flow.ordered_merge(flow.just("b", "A"), flow.just("C"), key=lambda s: -ord(s)))
+    ['b', 'C', 'A']
+
+    An item is given when each of the flows has one waiting or has ended, and none that waits is
+    less; among equal ones that of the earlier flow comes first. If a flow is not sorted, each of
+    its items comes after those before it, and nothing is lost. Comparing costs O(log n) for each
+    item of n flows. Without flows it is empty.
+
+    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    whenever as many were taken. Without demand no item is taken.
+    Thread: that of the source whose item was missing, or of the requester. With an `executor`
+    everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
+    keep their threads, but are requested from there. A task is submitted when there is something
+    to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
+    a downstream that blocks: no further item follows (O22, O26). If the executor refuses a task,
+    or drops it, the RejectedExecutionError comes on the thread that signalled (O30).
+    Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
+    asynchronous, are told that this may be on another thread (F39).
+    Errors: the first one cancels the other flows, and overtakes what waits.
+
+    Args:
+        sources: sorted flows, smallest item first. They are subscribed in this order.
+        key: makes of an item what is compared in its place, once for each; compared by ``<`` alone.
+        executor: where to merge; see `observe_on`. None for wherever the items come from.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
+
+    Returns:
+        A flow that fails with MissingBackpressureError if a source sends more than was requested
+        and there is no room, and with what a comparison raises.
+
+    Raises:
+        TypeError: if a source is no publisher, `key` cannot be called, `executor` is none, or
+            `prefetch` is no int.
+        ValueError: if `prefetch` is less than 1.
+
+    Executed by flow-ops: `flow_ops.ordered_merge`.
+    """
+    return factory_of("flow_ops.combine.ordered_merge:ordered_merge")(
+        *sources, key=key, executor=executor, prefetch=prefetch, delay_error=delay_error
+    )
+
+
+def sequence_equal(
+    first: Publisher[T],
+    second: Publisher[U],
+    *,
+    key: Callable[[T | U], object] | None = None,
+    equals: Callable[[T, U], object] | None = None,
+    prefetch: int = 128,
+) -> Flow[bool]:
+    """Whether both flows give equal items in the same order, and then complete.
+
+    >>> import flow_core as flow
+    >>> flow.sequence_equal(flow.range(3), flow.just(0, 1, 2)).single()
+    True
+    >>> flow.sequence_equal(flow.just("a"), flow.just("A"), key=str.lower).single()
+    True
+
+    The answer comes with the first difference, and cancels both flows.
+
+    Demand: `prefetch` items are requested of each flow, and 75 % of that again whenever as many
+    were compared. Without demand nothing is compared.
+    Thread: that of the flow whose item was missing, or of the requester.
+    Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+    another thread (F39).
+    Errors: the first one cancels the other flow, and overtakes what waits.
+
+    Args:
+        first: subscribed first.
+        second: subscribed second.
+        key: makes of an item what is compared in its place.
+        equals: says whether two items are equal, by its truth; ``==`` of the items or keys if None.
+            Not both of `key` and `equals`.
+        prefetch: items to request of each ahead, and the most of each that wait.
+
+    Raises:
+        TypeError: if a flow is no publisher, `key` or `equals` cannot be called, or `prefetch` is
+            no int.
+        ValueError: if `prefetch` is less than 1, or both `key` and `equals` are given.
+
+    Executed by flow-ops: `flow_ops.sequence_equal`.
+    """
+    return factory_of("flow_ops.combine.sequence_equal:sequence_equal")(
+        first, second, key=key, equals=equals, prefetch=prefetch
+    )
+
+
+def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
+    """0, after a while.
+
+    >>> import flow_core as flow
+    >>> list(flow.timer(0.001))
+    [0]
+
+    Demand: exact; the item waits for it. Time runs from the subscription. Thread: the clock's, or
+    that of the late request. Fusion: none.
+    Errors: RejectedExecutionError if the clock takes no task.
+
+    Args:
+        delay: how long, at least 0; infinity is never.
+        clock: tells the time; that of the process if None.
+
+    Raises:
+        TypeError: if `delay` is no time, or `clock` no clock.
+        ValueError: if `delay` is less than 0, or NaN.
+
+    Executed by flow-ops: `flow_ops.timer`.
+    """
+    return factory_of("flow_ops.time.interval:timer")(delay, clock=clock)
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    /,
+    *,
+    combiner: Callable[[A, B], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    /,
+    *,
+    combiner: Callable[[A, B, C], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+    *,
+    combiner: Callable[[A, B, C, D, E], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def zip(
+    *sources: Publisher[T], combiner: None = None, prefetch: int = 128, delay_error: bool = False
+) -> Flow[tuple[T, ...]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    /,
+    *,
+    combiner: Callable[[A], R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+@overload
+def zip(
+    a: Publisher[Any],
+    b: Publisher[Any],
+    c: Publisher[Any],
+    d: Publisher[Any],
+    e: Publisher[Any],
+    f: Publisher[Any],
+    /,
+    *sources: Publisher[Any],
+    combiner: Callable[..., R],
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[R]: ...
+def zip(
+    *sources: Publisher[Any],
+    combiner: Callable[..., Any] | None = None,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[Any]:
+    """The first items of all flows together, then the second ones, and so on.
+
+    >>> import flow_core as flow
+    >>> list(flow.zip(flow.range(3), flow.just("a", "b", "c")))
+    [(0, 'a'), (1, 'b'), (2, 'c')]
+    >>> list(flow.zip(flow.range(9), flow.just("a", "b"), combiner=lambda n, letter: letter * n))
+    ['', 'b']
+
+    It completes as soon as one of the flows has ended and its last item is used up; the others are
+    cancelled then. Without flows it is empty.
+
+    Demand: exact; of a source that pushes `prefetch` items are requested, and 75 % of that again
+    whenever as many were used. Without demand no item is taken.
+    Thread: that of the source whose item was the last one missing, or of the requester.
+    Iteration: when all sources are synchronous iterables, they are iterated over side by side, in
+    the one loop that ``for`` or the subscription compiles them into with the stages that follow. A
+    cancel from another thread is seen between two rows then.
+    Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
+    Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
+    another thread (F39).
+    Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
+    fails in its place. An item that has no partner is dropped.
+
+    Args:
+        sources: what to take items from. They are subscribed in this order.
+        combiner: makes an item of one of each, not None; without it a tuple.
+        prefetch: items to request of each ahead, and the most of each that wait.
+        delay_error: whether the error of a flow comes after its items; several as an
+            ExceptionGroup.
+
+    Raises:
+        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
+            int.
+        ValueError: if `prefetch` is less than 1.
+
+    Executed by flow-ops: `flow_ops.zip`.
+    """
+    return factory_of("flow_ops.combine.zipping:zip")(
+        *sources, combiner=combiner, prefetch=prefetch, delay_error=delay_error
+    )
