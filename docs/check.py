@@ -26,6 +26,7 @@ SOURCES: Final = "flow_core.sources"
 FLUENT: Final = "packages/flow-core/typing_tests/stages.py"
 PIPED: Final = "packages/flow-core/typing_tests/operators.py"
 PLUGGED: Final = "packages/flow-core/typing_tests/surface.py"
+PLUGGED_SPARK: Final = "packages/flow-core/typing_tests/surface_spark.py"
 SURFACE: Final = "flow_core.surface."
 """The modules of the methods that other packages execute; the functions are there."""
 
@@ -601,8 +602,9 @@ def unasserted_types(library: Library) -> Iterator[Finding]:
     """The typing tests assert the type of each method of `Flow` and each operator."""
     piped = library.root / PIPED
     for name, method in library.methods.items():
-        plugged = method.module.name.startswith(SURFACE)
-        fluent = library.root / (PLUGGED if plugged else FLUENT)
+        module = method.module.name
+        plugged = PLUGGED_SPARK if module == f"{SURFACE}spark" else PLUGGED
+        fluent = library.root / (plugged if module.startswith(SURFACE) else FLUENT)
         if name not in asserted(fluent)[0]:
             yield method.finding(f"is in no assert_type; add one to typing_tests/{fluent.name}")
     _, of_op = asserted(piped)

@@ -15,11 +15,12 @@ import pytest
 
 import flow_core
 from flow_core import Flow
-from flow_core.plugins import OperatorSpec, SourceSpec, plugin_host
+from flow_core.plugins import OperatorSpec, SinkSpec, SourceSpec, plugin_host
 from flow_core.surface import functions
 from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
 from flow_core.surface.rails import RailMethods
+from flow_core.surface.spark import SparkMethods, SparkWords
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "surface.py"
 
@@ -36,9 +37,12 @@ def _load() -> Any:  # Any: a script, not a module of a package
 
 surface = _load()
 
-METHODS = (MulticastMethods, OpsMethods)
+METHODS = (MulticastMethods, OpsMethods, SparkMethods)
 HOST = plugin_host()
-SPECS = [found.spec for found in HOST.operators.values() if found.spec.method]
+SPECS: list[OperatorSpec | SinkSpec] = [
+    *(found.spec for found in HOST.operators.values() if found.spec.method),
+    *(found.spec for found in HOST.sinks.values() if found.spec.method),
+]
 OF_SEVERAL = [found.spec for found in HOST.sources.values() if found.spec.method]
 PLUGGED = [spec for spec in [*SPECS, *OF_SEVERAL] if not spec.target.startswith("flow_core.")]
 
@@ -178,6 +182,22 @@ def test_the_text_of_a_source_of_several_flows_is_said_of_others(tmp_path: Path)
     assert 'return self._combined("flow_multicast.one:sample", *others, key=key)' in written
 
 
+def test_a_method_with_a_dot_is_found_under_the_name_of_its_package(tmp_path: Path) -> None:
+    source = tmp_path / "packages" / "flow-spark" / "src" / "flow_spark"
+    source.mkdir(parents=True)
+    method_of(tmp_path, "def sample() -> Operator[T, Flow[T]]: ...")
+    source.joinpath("_plugin.py").write_text(
+        'SinkSpec("keep", "flow_spark.one:keep", method="spark.keep")', "utf-8"
+    )
+    source.joinpath("one.py").write_text(
+        f"{HEAD}def keep(f: Callable[[T], int]) -> Operator[T, None]: ...", "utf-8"
+    )
+    written = surface.pages(tmp_path)[f"{surface.FOLDER}/spark.py"]
+    assert "    def spark(self) -> SparkWords[T_co]:" in written
+    words = written.partition("class SparkWords(Words[T_co], Generic[T_co]):")[2]
+    assert "    def keep(self, f: Callable[[T_co], int]) -> None:" in words
+
+
 def test_a_source_is_a_function_with_the_same_signature(tmp_path: Path) -> None:
     method_of(tmp_path, SEVERAL, spec="SourceSpec")
     written = surface.pages(tmp_path)[f"{surface.FOLDER}/functions.py"]
@@ -242,11 +262,12 @@ def test_a_factory_that_is_no_method_is_refused(tmp_path: Path, factory: str, wh
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_a_method_takes_what_its_factory_takes(spec: OperatorSpec) -> None:
+def test_a_method_takes_what_its_factory_takes(spec: OperatorSpec | SinkSpec) -> None:
     assert spec.method is not None
     factory = spec.load()
     assert callable(factory)
-    assert taken(getattr(Flow, spec.method)) == taken(factory)
+    words, _, name = spec.method.rpartition(".")
+    assert taken(getattr(SparkWords if words else Flow, name)) == taken(factory)
 
 
 @pytest.mark.parametrize("spec", OF_SEVERAL, ids=lambda spec: spec.name)
@@ -282,7 +303,9 @@ def test_each_function_of_a_package_has_a_record() -> None:
 
 def test_each_method_of_a_package_has_a_record() -> None:
     methods = [name for cls in METHODS for name in vars(cls) if not name.startswith("_")]
-    assert sorted(methods) == sorted(str(spec.method) for spec in PLUGGED)
+    words = [f"spark.{name}" for name in vars(SparkWords) if not name.startswith("_")]
+    found = [*methods, *words]
+    assert sorted(found) == sorted(["spark", *(str(spec.method) for spec in PLUGGED)])
 
 
 RAIL_METHODS = sorted(name for name in vars(RailMethods) if not name.startswith("_"))
@@ -325,6 +348,7 @@ def test_rails_have_the_methods_that_give_a_flow_but_for_those_that_subscribe_ag
         "flow_core.surface.functions",
         "flow_core.surface.multicast",
         "flow_core.surface.ops",
+        "flow_core.surface.spark",
     ],
 )
 def test_the_examples_of_the_methods_run(name: str) -> None:

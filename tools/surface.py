@@ -42,8 +42,11 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = "packages/flow-core/src/flow_core/surface"
-PACKAGES: Final = ("flow-multicast", "flow-ops")
+PACKAGES: Final = ("flow-multicast", "flow-ops", "flow-spark")
 """Those whose operators are methods; the class of each is named after the package."""
+
+NO_FUNCTIONS: Final = ("flow-spark",)
+"""Those whose sources are no functions of `flow_core`."""
 
 THEMES: Final = ("transform", "filtering", "aggregate", "combining", "recovery", "effects")
 """Where the core's own methods of `Flow` are."""
@@ -155,7 +158,7 @@ class Library:
         for node in ast.walk(plugin.tree) if plugin else ():
             match node:
                 case ast.Call(
-                    func=ast.Name(id="OperatorSpec" | "SourceSpec" as kind),
+                    func=ast.Name(id="OperatorSpec" | "SinkSpec" | "SourceSpec" as kind),
                     args=[ast.Constant(value=str(name)), ast.Constant(value=str(target))],
                 ):
                     given = {each.arg: each.value for each in node.keywords}
@@ -191,34 +194,47 @@ class Page:
         self._homes: dict[str, str] = {}
         self._modules: set[str] = set()
         self._at_run_time: dict[str, set[str]] = {}
+        self._names: list[str] = []
         self._class = package.removeprefix("flow-").capitalize() + "Methods"
 
     def text(self) -> str:
         """The file, not formatted."""
-        package = self._package.replace("-", "_")
-        records = self._library.records(package)
-        methods = [self._method(record) for record in records if record.method]
+        short = self._package.removeprefix("flow-")
+        records = self._library.records(self._package.replace("-", "_"))
+        methods = [self._method(each) for each in records if "." not in (each.method or ".")]
+        words = [self._method(each) for each in records if "." in (each.method or "")]
+        made: list[str] = []
+        if words:
+            cls = f"{short.capitalize()}Words"
+            methods.append(
+                f"@property\ndef {short}(self) -> {cls}[{CLASS}]:\n"
+                f'    """What else {self._package} does with a flow: `{cls}`."""\n'
+                f"    return {cls}(self)"
+            )
+            about = f"The methods of ``flow.{short}``, for flows that {self._package} runs."
+            made = self._class_of(cls, "Words", about, words)
         about = f"The methods of `Flow` that {self._package} executes."
-        return self._class_of(f"What {self._package} does with a flow", about, "Fluent", methods)
+        made = [*self._class_of(self._class, "Fluent", about, methods), *made]
+        return self._file(f"What {self._package} does with a flow", made)
 
-    def _class_of(self, what: str, about: str, base: str, methods: Sequence[str]) -> str:
-        """The file that has a class of these methods."""
+    def _class_of(self, name: str, base: str, about: str, methods: Sequence[str]) -> list[str]:
+        """The lines of a class that has these methods."""
         self._variables[CLASS] = f'TypeVar("{CLASS}", covariant=True)'
-        self._at_run_time["flow_core.stages.fluent"] = {base}
-        made = [
-            f"class {self._class}({base}[{CLASS}], Generic[{CLASS}]):",
+        self._at_run_time.setdefault("flow_core.stages.fluent", set()).add(base)
+        self._names.append(name)
+        return [
+            f"class {name}({base}[{CLASS}], Generic[{CLASS}]):",
             f'    """{about}"""',
             "    __slots__ = ()",
             *(textwrap.indent(each, "    ") for each in methods),
         ]
-        return self._file(what, [self._class], made)
 
-    def _file(self, what: str, names: Sequence[str], made: Sequence[str]) -> str:
-        """The file that has what was made of these names."""
+    def _file(self, what: str, made: Sequence[str]) -> str:
+        """The file that has what was made."""
         self._import("flow_core.flow", "Flow", "Flow", self._package)
         lines = [
             f'"""{what}; written by tools/surface.py."""',
-            '# mypy: disable-error-code="no-any-return"',
+            '# mypy: disable-error-code="no-any-return, import-untyped"',
             "from __future__ import annotations",
             "from typing import TYPE_CHECKING, Generic, TypeVar, overload",
             *imports(self._at_run_time),
@@ -226,7 +242,7 @@ class Page:
             *(f"    import {name}" for name in sorted(self._modules)),
             *(f"    {line}" for line in imports(self._imports)),
             "",
-            f"__all__ = {sorted(names)}",
+            f"__all__ = {sorted(self._names)}",
             "",
             *(f"{name} = {value}" for name, value in sorted(self._variables.items())),
             *made,
@@ -301,7 +317,7 @@ class Page:
         me = ast.arg("self", of_self and self._said(module, of_self, {}, where))
         (given.posonlyargs or given.args).insert(0, me)
         given_back = self._said(module, gives, result, where)
-        return signature(record.method, given, given_back)
+        return signature((record.method or "").rpartition(".")[2], given, given_back)
 
     def _said(
         self, module: Module, annotation: ast.expr, renamed: Mapping[str, ast.expr], where: str
@@ -360,6 +376,8 @@ class Page:
                 f"{where} names {called} of {there.name}, which the core does not know: move it "
                 "to the core"
             )
+        if isinstance(meaning, ast.Constant) and isinstance(meaning.value, str):
+            meaning = ast.parse(meaning.value, mode="eval").body
         return self._said(there, meaning, {}, where)
 
     def _import(self, path: str, attribute: str, name: str, where: str) -> None:
@@ -431,12 +449,10 @@ class RailsPage(Page):
             for cls in module.defined.values() if module else ():
                 if module and isinstance(cls, ast.ClassDef):
                     methods |= dict(self._methods(module, cls))
-        return self._class_of(
-            "What a rail of a `ParallelFlow` does",
-            "The methods of `ParallelFlow` that are those of `Flow`, in each rail.",
-            "Rails",
-            [text for _, text in sorted(methods.items())],
-        )
+        about = "The methods of `ParallelFlow` that are those of `Flow`, in each rail."
+        texts = [text for _, text in sorted(methods.items())]
+        made = self._class_of(self._class, "Rails", about, texts)
+        return self._file("What a rail of a `ParallelFlow` does", made)
 
     def _methods(self, module: Module, cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
         """Those of a class whose base is `Fluent`, by their names."""
@@ -505,10 +521,11 @@ class FunctionsPage(Page):
             record.target.partition(":")[2]: self._function(package, record)
             for package in self._packages
             for record in self._library.records(package.replace("-", "_"))
-            if record.is_source
+            if record.is_source and package not in NO_FUNCTIONS
         }
+        self._names = list(made)
         what = "The functions of `flow_core` that other packages execute"
-        return self._file(what, list(made), [text for _, text in sorted(made.items())])
+        return self._file(what, [text for _, text in sorted(made.items())])
 
     def _function(self, package: str, record: Record) -> str:
         path, _, name = record.target.partition(":")

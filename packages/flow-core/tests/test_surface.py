@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from importlib.abc import MetaPathFinder
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -16,13 +17,19 @@ from flow_core import Flow, FlowError, NotInstalledError
 from flow_core.surface import factories, functions
 from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
+from flow_core.surface.spark import SparkMethods, SparkWords
 
-PACKAGES = {MulticastMethods: "flow-multicast", OpsMethods: "flow-ops"}
+PACKAGES = {
+    MulticastMethods: "flow-multicast",
+    OpsMethods: "flow-ops",
+    SparkMethods: "flow-spark",
+    SparkWords: "flow-spark",
+}
 METHODS = [
-    (package, name)
+    (package, f"{'spark.' * (cls is SparkWords)}{name}")
     for cls, package in PACKAGES.items()
     for name in vars(cls)
-    if not name.startswith("_")
+    if not name.startswith("_") and name != "spark"
 ]
 
 
@@ -46,7 +53,7 @@ def _without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def call(name: str) -> object:
     """Call the method of a flow with some argument for each that it needs."""
-    return call_with_objects(getattr(flow.range(3), name))
+    return call_with_objects(attrgetter(name)(flow.range(3)))
 
 
 def call_with_objects(method: Callable[..., object]) -> object:
@@ -70,6 +77,13 @@ def test_a_method_of_a_package_that_is_missing_says_how_to_install_it(
     assert str(caught.value).endswith(
         f"() comes with the package {package}, which is not installed: pip install {package}"
     )
+
+
+def test_a_flow_has_the_words_of_a_package_that_is_missing() -> None:
+    """So that `hasattr` is true, as for the methods: the call says what is missing."""
+    assert hasattr(flow.range(3), "spark")
+    assert hasattr(flow.range(3).spark, "where")
+    assert not hasattr(flow.range(3).spark, "wehre")
 
 
 @pytest.mark.parametrize("name", functions.__all__)

@@ -49,6 +49,7 @@ from flow_core.subscribers.strict import core_subscriber
 from flow_core.surface.factories import KNOWN, factory_of
 from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
+from flow_core.surface.spark import SparkMethods
 
 __all__ = ["AbsorbingSource", "DeferredSource", "Flow", "Place"]
 
@@ -172,6 +173,7 @@ class Flow(
     Observing[T_co],
     MulticastMethods[T_co],
     OpsMethods[T_co],
+    SparkMethods[T_co],
     Publisher[T_co],
     Generic[T_co],
 ):

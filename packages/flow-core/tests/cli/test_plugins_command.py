@@ -109,8 +109,8 @@ def test_the_list_is_there_for_programs_too(flow: Any) -> None:
 COMMON = {"name", "target", "summary", "distribution", "version", "plugin"}
 SHAPE = {
     "operators": {"kind", "backpressure", "asks", "answers", "conditional", "placement", "method"},
-    "sources": {"backpressure", "answers", "distributed"},
-    "sinks": {"backpressure"},
+    "sources": {"backpressure", "answers", "distributed", "method"},
+    "sinks": {"backpressure", "method"},
     "engines": {"options"},
     "converters": {"accepts"},
     "translations": {"template"},

@@ -3,7 +3,7 @@
 >>> import flow_core as flow
 >>> from flow_spark import on_spark, session
 >>> with session("local[2]", fast_start=True) as spark:  # doctest: +SKIP
-...     sum(flow.range(10).pipe(on_spark(spark)).map(lambda n: n * n))
+...     sum(flow.range(10).on_spark(spark).map(lambda n: n * n))
 285
 """
 

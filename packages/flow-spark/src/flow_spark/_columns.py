@@ -32,16 +32,15 @@ def where(condition: Column | str) -> Operator[T, Flow[T]]:
 
     >>> from pyspark.sql.functions import col
     >>> rows = from_dataframe(df, as_=Trip)  # doctest: +SKIP
-    >>> rows.pipe(where(col("minutes") > 3)).map(lambda trip: trip.origin)  # doctest: +SKIP
+    >>> rows.spark.where(col("minutes") > 3).map(lambda trip: trip.origin)  # doctest: +SKIP
+
+    It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
+    `where` and `select`.
 
     Demand, thread and fusion are those of `from_dataframe`.
 
     Args:
         condition: a ``Column``, or SQL such as ``"minutes > 3"``.
-
-    Returns:
-        An operator for a flow that `from_dataframe` or `from_stream` made, with nothing behind it
-        but `where` and `select`.
 
     Raises:
         TypeError: if it is neither; a function of an item belongs into ``filter``.
@@ -70,7 +69,10 @@ def select(*columns: Column | str, as_: type[R] | str | None = None) -> Operator
 
     >>> from pyspark.sql.functions import col
     >>> rows = from_dataframe(df)  # doctest: +SKIP
-    >>> rows.pipe(select("origin", (col("minutes") / 60).alias("hours")))  # doctest: +SKIP
+    >>> rows.spark.select("origin", (col("minutes") / 60).alias("hours"))  # doctest: +SKIP
+
+    It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
+    `where` and `select`.
 
     Demand, thread and fusion are those of `from_dataframe`.
 
@@ -78,10 +80,6 @@ def select(*columns: Column | str, as_: type[R] | str | None = None) -> Operator
         columns: names, or expressions.
         as_: what an item is, as in `from_dataframe`. None: as before, if items were tuples, dicts
             or Rows; else the bare value of an only column, or a tuple.
-
-    Returns:
-        An operator for a flow that `from_dataframe` or `from_stream` made, with nothing behind it
-        but `where` and `select`.
 
     Raises:
         TypeError: if a column is neither; a function of an item belongs into ``map``.
@@ -126,7 +124,7 @@ def _native(
     if not isinstance(origin, (FrameOrigin, StreamOrigin)):
         raise UnsupportedTypeError(
             f"{name}() is said in columns, and the items of {flow!r} have none: use {instead}(), "
-            "or make a DataFrame of them first: from_dataframe(flow.pipe(to_dataframe(...)))"
+            "or make a DataFrame of them first: from_dataframe(flow.to_dataframe(...))"
         )
     if flow.stages:
         stage = flow.stages[0]
@@ -135,7 +133,7 @@ def _native(
             f"{name}() has to come before the first stage in Python, and {stage!r}{where} comes "
             f"before it: behind that, items are Python's and have no columns. Put {name}() right "
             f"behind the source, use {instead}(), or go back to columns by "
-            "from_dataframe(flow.pipe(to_dataframe(...)))"
+            "from_dataframe(flow.to_dataframe(...))"
         )
     if as_ is None and (not other or origin.as_ in _GENERIC or _is_row(origin.as_)):
         as_ = origin.as_

@@ -6,8 +6,9 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+from flow_core.batches import MicroBatch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
@@ -19,7 +20,7 @@ from flow_spark.items.rows import RowReader
 from flow_spark.jobs.frames import is_connect
 from flow_spark.jobs.origin import Job
 from flow_spark.jobs.publisher import JobSource
-from flow_spark.jobs.stream_origin import MicroBatch, StreamOrigin
+from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.streaming import StreamJob, StreamSettings, WholeBatches, told
 from flow_spark.jobs.task import RemoteProgram
 from flow_spark.pickling.pickles import dumps
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchSink", "batch_writer", "write_each"]
 
-BatchSink = Callable[["DataFrame", int], object]
+BatchSink: TypeAlias = "Callable[[DataFrame, int], object]"
 """What takes a micro-batch: gets its rows as a DataFrame, and its number."""
 
 _DONE: Final = pa.schema([("batch_id", pa.int64()), ("items", pa.int64())])
@@ -43,27 +44,28 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
     through this process.
 
     >>> late = from_stream(trips, checkpoint="state/late").filter(is_late)  # doctest: +SKIP
-    >>> batches = late.pipe(  # doctest: +SKIP
-    ...     write_each(batch_writer("parquet", "late"), lambda df, n: df.write.jdbc(url, "late"))
+    >>> batches = late.spark.write_each(  # doctest: +SKIP
+    ...     batch_writer("parquet", "late"), lambda df, n: df.write.jdbc(url, "late")
     ... )
     >>> handle = batches.subscribe(print)  # starts the query  # doctest: +SKIP
     >>> handle.dispose()  # stops it  # doctest: +SKIP
 
     After a crash the micro-batch that was not committed comes again, under the same number, to all
     sinks. `batch_writer` overwrites what it wrote then; other sinks should do the like. With
-    ``.pipe(publish())`` of flow-multicast behind it, ``connect()`` starts the query.
+    ``.publish()`` of flow-multicast behind it, ``connect()`` starts the query.
+
+    It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
+    for each micro-batch, which Spark commits when the subscriber has got it.
+
+    Demand: exact; sinks get a micro-batch when it is requested. Thread: as `from_stream`.
+    Fusion: none.
+    Errors: what a sink raises ends the query; its text names the sink, and the micro-batch is not
+    committed.
 
     Args:
         sinks: get the rows of a micro-batch as a DataFrame, and its number. They run in this
             process, or with Spark Connect in one of the server, to which they are pickled.
         schema: the columns, as for `to_dataframe`.
-
-    Returns:
-        An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
-        `MicroBatch` for each, which Spark commits when the subscriber has got it. Demand: exact;
-        sinks get a micro-batch when it is requested. Thread: as `from_stream`. Fusion:
-        none. Errors: what a sink raises ends the query; its text names the sink, and the
-        micro-batch is not committed.
 
     Raises:
         ValueError: if there are no sinks.

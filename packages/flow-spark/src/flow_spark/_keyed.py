@@ -50,12 +50,21 @@ def scan_by_key(
     For each item comes the key with its new state, as ``group_by(key)`` and ``scan`` would give
     them. The states are kept by Spark, in its checkpoint: after a restart they go on as they were.
 
-    >>> totals = from_stream(trips, as_=Trip, checkpoint="state/totals").pipe(  # doctest: +SKIP
-    ...     scan_by_key(lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0)
+    >>> rows = from_stream(trips, as_=Trip, checkpoint="state/totals")  # doctest: +SKIP
+    >>> totals = rows.spark.scan_by_key(  # doctest: +SKIP
+    ...     lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0
     ... )
 
     Items of one key come in the order of their micro-batches. Within one they come in no order that
     Spark would promise, unless `order_by` gives one: they are sorted, in memory.
+
+    It is for flows of `from_stream` with nothing but stages behind them. What it gives is a flow of
+    the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
+    follow another.
+
+    Demand, thread and fusion are those of `from_stream`.
+    Errors: what a function raises here, or in a stage before, ends the query, whose error holds its
+    text; what a stage behind it raises arrives as itself.
 
     Args:
         key: of an item; hashable. Keys that are equal belong together. Those of plain types, tuples
@@ -72,13 +81,6 @@ def scan_by_key(
         on_timeout: gets the key and the state that is given up; what it gives is sent as the last
             state of the key, and None sends nothing.
         order_by: what items of one key are sorted by within a micro-batch.
-
-    Returns:
-        An operator for a flow of `from_stream` with nothing but stages behind it. Its flow is one
-        of the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key`
-        cannot follow another. Demand, thread and fusion: as `from_stream`. Errors: what a function
-        raises here, or in a stage before, ends the query, whose error holds its text; what a stage
-        behind it raises arrives as itself.
 
     Raises:
         ValueError: if `timeout` is not positive, or `on_timeout` is given without it.

@@ -65,8 +65,10 @@ def to_dataframe(
     session of `session()` or this process ends.
 
     >>> import flow_core as flow
-    >>> odd = flow.range(10).pipe(on_spark(session)).filter(lambda n: n % 2)  # doctest: +SKIP
-    >>> odd.pipe(to_dataframe(schema="n bigint")).write.parquet("odd")  # doctest: +SKIP
+    >>> odd = flow.range(10).on_spark(session).filter(lambda n: n % 2)  # doctest: +SKIP
+    >>> odd.to_dataframe(schema="n bigint").write.parquet("odd")  # doctest: +SKIP
+
+    Demand: of a flow of this process, bounded, as items are written.
 
     Args:
         session: where the DataFrame is made, for a flow of this process; None takes the active one.
@@ -76,10 +78,6 @@ def to_dataframe(
         spool: a folder for the files of a flow of this process, that the cluster reaches under the
             same path (`write` says more); None takes a temporary one, which is enough for
             ``local`` masters. What Spark puts under a URL is left there.
-
-    Returns:
-        An operator that gives a DataFrame. Demand: of a flow of this process, bounded, as items are
-        written.
 
     Raises:
         UnsupportedTypeError: when applied, if no schema is given and the stages do not tell; or to
@@ -118,7 +116,10 @@ def write(
     and Spark writes them only if all are there, so that a flow that fails leaves nothing behind.
 
     >>> trips = from_dataframe(df).filter(is_late)  # doctest: +SKIP
-    >>> trips.pipe(write("parquet", "late", mode="overwrite"))  # doctest: +SKIP
+    >>> trips.spark.write("parquet", "late", mode="overwrite")  # doctest: +SKIP
+
+    Demand: of a flow of this process, bounded, as items are written to the spool. Thread: the
+    calling one, which waits for Spark; if it is interrupted, the job is cancelled.
 
     Args:
         format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other that Spark knows.
@@ -133,11 +134,6 @@ def write(
             executors see too, on a shared file system; or a URL (``hdfs://…``, ``s3a://…``) under
             which Spark itself puts them. None takes a temporary folder, which is enough for
             ``local`` masters; other clusters are sent up to 32 MiB without one.
-
-    Returns:
-        An operator that runs the flow and gives None. Demand: of a flow of this process, bounded,
-        as items are written to the spool. Thread: the calling one, which waits for Spark; if it is
-        interrupted, the job is cancelled.
 
     Raises:
         ValueError: if `mode` is unknown.
@@ -156,8 +152,8 @@ def write(
             with _frame_for_now(source, flow, schema, "write") as df:
                 if df.isStreaming:
                     raise UnsupportedTypeError(
-                        "write() writes a flow that ends, and this one is a stream: .pipe("
-                        "write_each(batch_writer(format, path))) writes each micro-batch of it"
+                        "write() writes a flow that ends, and this one is a stream: .spark."
+                        "write_each(batch_writer(format, path)) writes each micro-batch of it"
                     )
                 destination.save(df)
             return
@@ -213,17 +209,15 @@ def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[An
     """End a flow as a ``pyarrow.Table`` in the memory of this process.
 
     >>> import flow_core as flow
-    >>> flow.range(3).pipe(to_arrow(schema="n bigint")).num_rows  # doctest: +SKIP
+    >>> flow.range(3).to_arrow(schema="n bigint").num_rows  # doctest: +SKIP
     3
+
+    Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as of `write`.
 
     Args:
         limit: how many items may be held in memory: one more is an error, so that a flow that is
             larger than expected does not exhaust it. None holds whatever comes: it is not bounded.
         schema: the columns, as for `to_dataframe`. DDL needs a session.
-
-    Returns:
-        An operator that runs the flow. Demand: bounded, for at most one item more than `limit`.
-        Thread: the calling one, as of `write`.
 
     Raises:
         ValueError: if `limit` is less than 1.
@@ -242,12 +236,15 @@ def to_pandas(
 ) -> Operator[Any, pandas.DataFrame]:
     """End a flow as a ``pandas.DataFrame`` in the memory of this process.
 
+    >>> import flow_core as flow
+    >>> flow.range(3).to_pandas(schema="n bigint")["n"].sum()  # doctest: +SKIP
+    3
+
+    Demand and thread are those of `to_arrow`.
+
     Args:
         limit: as for `to_arrow`.
         schema: as for `to_arrow`.
-
-    Returns:
-        As `to_arrow`.
 
     Raises:
         ValueError: as `to_arrow`.
@@ -412,7 +409,7 @@ class WriteSubscriber(CoreSubscriber[Any]):
             self._fail(
                 UnsupportedTypeError(
                     "WriteSubscriber writes when all items have come, and this stream has no end: "
-                    "write each micro-batch, .pipe(write_each(batch_writer(format, path))), or "
+                    "write each micro-batch, .spark.write_each(batch_writer(format, path)), or "
                     "take what there is now, from_stream(df, trigger='available-now')"
                 )
             )

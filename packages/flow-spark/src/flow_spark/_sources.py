@@ -206,7 +206,10 @@ def on_spark(
     go through files in `spool`, or fail with a `SpoolError` that asks for it.
 
     >>> import flow_core as flow
-    >>> flow.range(10).pipe(on_spark(session)).map(lambda n: n * n).count()  # doctest: +SKIP
+    >>> flow.range(10).on_spark(session).map(lambda n: n * n).count()  # doctest: +SKIP
+
+    Demand: everything is requested of the flow before it; the flow on Spark heeds demand as that of
+    `from_dataframe` does, whose threads and fusion it has, too.
 
     Args:
         session: where to.
@@ -214,10 +217,6 @@ def on_spark(
             order is kept, and operators that depend on it are allowed.
         spool: a folder that this process and all executors see under this path, or the address of
             one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed behind a job.
-
-    Returns:
-        An operator. Demand: everything is requested of the flow before it; its own flow heeds
-        demand, as that of `from_dataframe`, whose threads and fusion it has, too.
 
     Raises:
         ValueError: if `partitions` is less than 1.
@@ -269,7 +268,7 @@ def _branch(flow: Flow[Any]) -> tuple[Origin, Split]:
     source = flow.source if isinstance(flow, Flow) else None
     if not is_on_spark(source):
         raise TypeError(
-            f"union() takes flows on Spark, not {flow!r}: move it there by .pipe(on_spark(session))"
+            f"union() takes flows on Spark, not {flow!r}: move it there by .on_spark(session)"
             ", or use merge of flow-ops, which unites flows in this process"
         )
     if isinstance(source.origin, StreamOrigin):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final, overload
 
+from flow_core.batches import BatchStore, MicroBatch
 from flow_core.clocks import Seconds, in_seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -17,7 +17,7 @@ from flow_core.stages import Program
 from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark.errors import CheckpointConflictError, UnsupportedTypeError
 from flow_spark.jobs.publisher import JobSource
-from flow_spark.jobs.stream_origin import BatchItems, Deal, EachBatch, MicroBatch, StreamOrigin
+from flow_spark.jobs.stream_origin import BatchItems, Deal, EachBatch, StreamOrigin
 from flow_spark.jobs.streaming import StreamJob, StreamSettings
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def from_stream(
     micro-batch when the subscriber has taken all of its items, and plans the next one only then. If
     the process ends before that, Spark gives the same micro-batch again after a restart from the
     checkpoint: nothing is lost, and `for_each_batch_once` keeps it from being done twice. One query
-    for many subscribers: ``.pipe(publish())`` of flow-multicast.
+    for many subscribers: ``.publish()`` of flow-multicast.
 
     To take an item is not yet to have worked on it. What buffers takes items before those behind it
     want them: ``observe_on`` and ``publish`` as many as their `prefetch`, a `WriteSubscriber` all
@@ -147,18 +147,18 @@ def for_each_batch(
     >>> def save(batch_id: int, items) -> None:
     ...     write(f"part-{batch_id}.json", items)
     >>> rows = from_stream(df, checkpoint="state/rows")  # doctest: +SKIP
-    >>> rows.pipe(for_each_batch(save)).subscribe()  # doctest: +SKIP
+    >>> rows.spark.for_each_batch(save).subscribe()  # doctest: +SKIP
+
+    It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
+    for each micro-batch, which Spark commits when the subscriber has got it.
+
+    Demand: exact; the action is called for a micro-batch that is requested. Fusion: none.
+    Errors: what the action raises fails the flow, and the micro-batch is not committed.
 
     Args:
         action: gets the number of the micro-batch and its items, which are read as it iterates, in
             bounded memory. What it does not read is skipped. It is called in the thread that
             iterates over the flow, or in that of the subscription.
-
-    Returns:
-        An operator for a flow of `from_stream` with nothing but stages behind it. It gives a
-        `MicroBatch` for each, which Spark commits when the subscriber has got it. Demand: exact;
-        the action is called for a micro-batch that is requested. Fusion: none. Errors: what the
-        action raises fails the flow, and the micro-batch is not committed.
 
     Raises:
         UnsupportedTypeError: when applied to anything else.
@@ -170,33 +170,6 @@ def for_each_batch(
         return True
 
     return _each_batch("for_each_batch", deal)
-
-
-class BatchStore(Protocol[C_co]):
-    """Remembers the last micro-batch that a subscriber has dealt with."""
-
-    @abstractmethod
-    def begin(
-        self, subscriber: str, query_id: str, batch_id: int, digest: str
-    ) -> AbstractContextManager[C_co | None]:
-        """A transaction for one micro-batch.
-
-        Args:
-            subscriber: who deals with it.
-            query_id: Spark's id of the query; it goes with the checkpoint.
-            batch_id: the number of the micro-batch.
-            digest: what tells its rows from those of another one with the same number.
-
-        Returns:
-            A context manager. It gives None if this very micro-batch was the last that was dealt
-            with. Otherwise it gives what the subscriber works with; and when its block ends without
-            an error, it commits that work, the number and the digest at once, and with an error
-            nothing.
-
-        Raises:
-            CheckpointConflictError: on entering, if the number is that of the last one and the
-                digest is not, or if the number is smaller.
-        """
 
 
 @final
@@ -290,7 +263,10 @@ def for_each_batch_once(
     >>> def add(batch_id: int, amounts, db) -> None:
     ...     db.execute("UPDATE totals SET amount = amount + ?", (sum(amounts),))
     >>> rows = from_stream(df, checkpoint="state/totals")  # doctest: +SKIP
-    >>> rows.pipe(for_each_batch_once(store, add)).subscribe()  # doctest: +SKIP
+    >>> rows.spark.for_each_batch_once(store, add).subscribe()  # doctest: +SKIP
+
+    It gives what `for_each_batch` does; `MicroBatch.repeated` says that the action was not called.
+    Demand, thread, fusion and errors are those of `for_each_batch`.
 
     Args:
         store: where the numbers are kept; `SqliteBatchStore`, or a `BatchStore` of one's own. They
@@ -300,9 +276,6 @@ def for_each_batch_once(
             with, such as a database connection. What it does elsewhere is not part of the
             transaction.
         subscriber: tells several users of one store apart.
-
-    Returns:
-        As `for_each_batch`; `MicroBatch.repeated` says that the action was not called.
 
     Raises:
         UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages, or to

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from flow_core.engine import Engine, EngineOptions
 from flow_core.flow import Flow
-from flow_spark._sources import on_spark
 from flow_spark.driver.session import session
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class SparkEngine(Engine):
 
     def place(self, flow: Flow[T], /) -> Flow[T]:
         """See `Engine.place`: the first source moves, and the stages behind it are absorbed."""
-        return flow.moved(lambda source: source.pipe(on_spark(self.spark, spool=self._spool)))
+        return flow.moved(lambda source: source.on_spark(self.spark, spool=self._spool))
 
 
 @contextmanager

@@ -87,15 +87,14 @@ def main(arguments: list[str] | None = None) -> int:
 def _record(made: Path) -> None:
     """Let a session do a bit of everything, in a JVM that writes down its classes at its end."""
     import flow_core as flow
-    from flow_spark import on_spark, to_dataframe
     from flow_spark.driver import session as driver
 
     recording = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
     with driver.session("local[2]", conf=recording, fast_start=True) as spark:
         driver.be_patient(_TIMEOUT_S)
-        there = flow.from_iterable(range(1000)).pipe(on_spark(spark)).map(str)
+        there = flow.from_iterable(range(1000)).on_spark(spark).map(str)
         there.count().single()
-        frame = there.pipe(to_dataframe(schema=str))
+        frame = there.to_dataframe(schema=str)
         frame.groupBy("value").count().orderBy("count").limit(5).collect()
         frame.write.format("noop").mode("overwrite").save()
 

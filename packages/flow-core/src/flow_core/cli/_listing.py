@@ -116,9 +116,10 @@ def _facts(spec: Spec) -> dict[str, Any]:  # Any: what JSON can hold
                 "backpressure": spec.backpressure.name.lower(),
                 "answers": _modes(spec.answers),
                 "distributed": spec.distributed,
+                "method": spec.method,
             }
         case SinkSpec():
-            return {"backpressure": spec.backpressure.name.lower()}
+            return {"backpressure": spec.backpressure.name.lower(), "method": spec.method}
         case EngineSpec():
             return {"options": list(spec.options)}
         case ConverterSpec():

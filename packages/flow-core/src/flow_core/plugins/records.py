@@ -130,8 +130,9 @@ class OperatorSpec(Spec):
         conditional: whether it tells its upstream which items it dropped (`try_on_next`).
         placement: where it runs when the items are on a cluster. One of kind BOUNDARY that is
             REFUSED cannot be put behind items that have no order there; a stage has its template.
-        method: the method of `Flow` that does the same, with the same arguments; None if there is
-            none. Only the packages that `Flow` knows have methods.
+        method: the method of `Flow` that does the same, with the same arguments; with a dot if it
+            is found under the name of the package, such as ``spark.where``; None if there is none.
+            Only the packages that `Flow` knows have methods.
     """
 
     category: ClassVar[str] = "operator"
@@ -175,12 +176,14 @@ class SinkSpec(Spec):
 
     Args:
         backpressure: how it requests: FULL in bounded batches, UNBOUNDED_IN everything at once.
+        method: as of an `OperatorSpec`.
     """
 
     category: ClassVar[str] = "sink"
 
     _: KW_ONLY
     backpressure: Backpressure = Backpressure.FULL
+    method: str | None = None
 
 
 @final

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flow_core.parallel import ParallelFlow
     from flow_core.protocols import ScalarSource
 
-__all__ = ["Fluent", "Rails", "comparing", "count_of", "equal", "given_items", "identity"]
+__all__ = ["Fluent", "Rails", "Words", "comparing", "count_of", "equal", "given_items", "identity"]
 
 T_co = TypeVar("T_co", covariant=True)
 D = TypeVar("D")
@@ -75,6 +75,24 @@ class Fluent(Generic[T_co]):
     @abstractmethod
     def _constant(self) -> ScalarSource[T_co] | None:
         """The constant that this flow is, if it is one and nothing more (F03)."""
+
+
+class Words(Generic[T_co]):
+    """The base of the methods of a package that are found under its name, as ``flow.spark``.
+
+    Args:
+        flow: the flow that they are methods of.
+    """
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: Fluent[T_co]) -> None:
+        self._flow = flow
+
+    def _plugged(
+        self, target: str, /, *args: object, **options: object
+    ) -> Any:  # Any: see Fluent._plugged
+        return self._flow._plugged(target, *args, **options)
 
 
 class Rails(Generic[T_co]):

@@ -1,6 +1,6 @@
 """The functions of `flow_core` that other packages execute; written by tools/surface.py."""
 
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="no-any-return, import-untyped"
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, overload

@@ -1,6 +1,6 @@
 """What a rail of a `ParallelFlow` does; written by tools/surface.py."""
 
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="no-any-return, import-untyped"
 from __future__ import annotations
 
 import logging

@@ -146,7 +146,7 @@ def _out_of_order(what: str, ways_out: str) -> OrderedOperatorError:
         f"{what} depends on the order of all items, and items that are spread over partitions have "
         "none. Ways out:\n"
         f"  - {ways_out}\n"
-        "  - put a boundary before it, such as .pipe(observe_on(pool)) or .hide(): behind it, "
+        "  - put a boundary before it, such as .observe_on(pool) or .hide(): behind it, "
         "items come in the order of their arrival, another one in each run."
     )
 

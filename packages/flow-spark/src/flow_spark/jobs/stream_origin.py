@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from typing_extensions import TypeIs
 
+from flow_core.batches import MicroBatch
 from flow_core.errors import FlowError
 from flow_core.stages import Program
 from flow_spark.errors import UnsupportedTypeError
@@ -18,7 +18,7 @@ from flow_spark.jobs.task import ChunkReader, Reader, RemoteProgram
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BatchItems", "Deal", "EachBatch", "MicroBatch", "StreamOrigin"]
+__all__ = ["BatchItems", "Deal", "EachBatch", "StreamOrigin"]
 
 
 @final
@@ -117,22 +117,6 @@ class StreamOrigin(FrameRows):
 
 def _has_stages(program: object) -> TypeIs[Program[Any, Any]]:  # Any: of items of any type
     return isinstance(program, Program)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """What became of a micro-batch.
-
-    Attributes:
-        batch_id: its number; a replayed one has the same.
-        items: how many items were read of it.
-        repeated: whether it had been dealt with before, so that nothing was done.
-    """
-
-    batch_id: int
-    items: int
-    repeated: bool = False
 
 
 Deal = Callable[[StreamJob, int, "BatchItems"], bool]

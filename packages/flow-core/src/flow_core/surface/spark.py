@@ -1,0 +1,477 @@
+"""What flow-spark does with a flow; written by tools/surface.py."""
+
+# mypy: disable-error-code="no-any-return, import-untyped"
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
+
+from flow_core.stages.fluent import Fluent, Words
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, Literal
+
+    import pandas
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from flow_core.batches import BatchStore, MicroBatch
+    from flow_core.clocks import Seconds
+    from flow_core.flow import Flow
+
+__all__ = ["SparkMethods", "SparkWords"]
+
+C = TypeVar("C")
+K = TypeVar("K")
+R = TypeVar("R")
+S = TypeVar("S")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class SparkMethods(Fluent[T_co], Generic[T_co]):
+    """The methods of `Flow` that flow-spark executes."""
+
+    __slots__ = ()
+
+    def on_spark(
+        self,
+        session: SparkSession,
+        *,
+        partitions: int | None = None,
+        spool: str | os.PathLike[str] | None = None,
+    ) -> Flow[T_co]:
+        """Move what comes before to Spark, so that the stages that follow run there.
+
+        A range is made by Spark itself. Any other flow runs in this process when the job starts, and
+        its items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
+        masters they go through files; to other clusters 32 MiB of them can be sent, pickled, and more
+        go through files in `spool`, or fail with a `SpoolError` that asks for it.
+
+        >>> import flow_core as flow
+        >>> flow.range(10).on_spark(session).map(lambda n: n * n).count()  # doctest: +SKIP
+
+        Demand: everything is requested of the flow before it; the flow on Spark heeds demand as that of
+        `from_dataframe` does, whose threads and fusion it has, too.
+
+        Args:
+            session: where to.
+            partitions: into how many parts the items are divided; None leaves it to Spark. With 1 the
+                order is kept, and operators that depend on it are allowed.
+            spool: a folder that this process and all executors see under this path, or the address of
+                one where Spark writes (``hdfs://…``, ``s3a://…``). The files are removed behind a job.
+
+        Raises:
+            ValueError: if `partitions` is less than 1.
+            SpoolError: when it runs, if there are more items than can be sent.
+
+        Executed by flow-spark: `flow_spark.on_spark`.
+        """
+        return self._plugged(
+            "flow_spark._sources:on_spark", session, partitions=partitions, spool=spool
+        )
+
+    def to_arrow(self, *, limit: int | None = 1000000, schema: object = None) -> Any:
+        """End a flow as a ``pyarrow.Table`` in the memory of this process.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).to_arrow(schema="n bigint").num_rows  # doctest: +SKIP
+        3
+
+        Demand: bounded, for at most one item more than `limit`. Thread: the calling one, as of `write`.
+
+        Args:
+            limit: how many items may be held in memory: one more is an error, so that a flow that is
+                larger than expected does not exhaust it. None holds whatever comes: it is not bounded.
+            schema: the columns, as for `to_dataframe`. DDL needs a session.
+
+        Raises:
+            ValueError: if `limit` is less than 1.
+            LimitExceededError: when applied, if there are more items than `limit`.
+            UnsupportedTypeError: when applied, as `to_dataframe`.
+            OrderedOperatorError: when applied, as `to_dataframe`.
+            SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
+            SparkJobError: when applied, as `write`.
+
+        Executed by flow-spark: `flow_spark.to_arrow`.
+        """
+        return self._plugged("flow_spark._sinks:to_arrow", limit=limit, schema=schema)
+
+    def to_dataframe(
+        self,
+        session: SparkSession | None = None,
+        *,
+        schema: object = None,
+        spool: str | os.PathLike[str] | None = None,
+    ) -> DataFrame:
+        """End a flow as a Spark DataFrame.
+
+        If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
+        run when it is counted, written or joined. A flow of this process is run at once, to its end, in
+        bounded memory: what is more than a MiB goes through Parquet files, which are removed when the
+        session of `session()` or this process ends.
+
+        >>> import flow_core as flow
+        >>> odd = flow.range(10).on_spark(session).filter(lambda n: n % 2)  # doctest: +SKIP
+        >>> odd.to_dataframe(schema="n bigint").write.parquet("odd")  # doctest: +SKIP
+
+        Demand: of a flow of this process, bounded, as items are written.
+
+        Args:
+            session: where the DataFrame is made, for a flow of this process; None takes the active one.
+            schema: the columns: DDL such as ``"id bigint, name string"``, a StructType, a
+                ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None takes
+                what the last mapper is annotated to return.
+            spool: a folder for the files of a flow of this process, that the cluster reaches under the
+                same path (`write` says more); None takes a temporary one, which is enough for
+                ``local`` masters. What Spark puts under a URL is left there.
+
+        Raises:
+            UnsupportedTypeError: when applied, if no schema is given and the stages do not tell; or to
+                a stream with a stage that goes over all of its items.
+            OrderedOperatorError: when applied, if a stage depends on an order that there is not.
+            SchemaMismatchError: if an item does not fit; on Spark, from whatever runs the DataFrame.
+            SpoolError: when applied, if there is more than fits into memory and no place for it.
+
+        Executed by flow-spark: `flow_spark.to_dataframe`.
+        """
+        return self._plugged("flow_spark._sinks:to_dataframe", session, schema=schema, spool=spool)
+
+    def to_pandas(self, *, limit: int | None = 1000000, schema: object = None) -> pandas.DataFrame:
+        """End a flow as a ``pandas.DataFrame`` in the memory of this process.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).to_pandas(schema="n bigint")["n"].sum()  # doctest: +SKIP
+        3
+
+        Demand and thread are those of `to_arrow`.
+
+        Args:
+            limit: as for `to_arrow`.
+            schema: as for `to_arrow`.
+
+        Raises:
+            ValueError: as `to_arrow`.
+            LimitExceededError: as `to_arrow`.
+            UnsupportedTypeError: as `to_arrow`.
+            OrderedOperatorError: as `to_arrow`.
+            SchemaMismatchError: as `to_arrow`.
+            SparkJobError: as `to_arrow`.
+
+        Executed by flow-spark: `flow_spark.to_pandas`.
+        """
+        return self._plugged("flow_spark._sinks:to_pandas", limit=limit, schema=schema)
+
+    @property
+    def spark(self) -> SparkWords[T_co]:
+        """What else flow-spark does with a flow: `SparkWords`."""
+        return SparkWords(self)
+
+
+class SparkWords(Words[T_co], Generic[T_co]):
+    """The methods of ``flow.spark``, for flows that flow-spark runs."""
+
+    __slots__ = ()
+
+    def for_each_batch(self, action: Callable[[int, Iterator[T_co]], object]) -> Flow[MicroBatch]:
+        """Deal with a stream micro-batch by micro-batch, as with ``foreachBatch``, but in this process.
+
+        After a crash the micro-batch that was not committed comes again, under the same number: the
+        action should overwrite what it did then, or be given to `for_each_batch_once`.
+
+        >>> def save(batch_id: int, items) -> None:
+        ...     write(f"part-{batch_id}.json", items)
+        >>> rows = from_stream(df, checkpoint="state/rows")  # doctest: +SKIP
+        >>> rows.spark.for_each_batch(save).subscribe()  # doctest: +SKIP
+
+        It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
+        for each micro-batch, which Spark commits when the subscriber has got it.
+
+        Demand: exact; the action is called for a micro-batch that is requested. Fusion: none.
+        Errors: what the action raises fails the flow, and the micro-batch is not committed.
+
+        Args:
+            action: gets the number of the micro-batch and its items, which are read as it iterates, in
+                bounded memory. What it does not read is skipped. It is called in the thread that
+                iterates over the flow, or in that of the subscription.
+
+        Raises:
+            UnsupportedTypeError: when applied to anything else.
+
+        Executed by flow-spark: `flow_spark.for_each_batch`.
+        """
+        return self._plugged("flow_spark._streams:for_each_batch", action)
+
+    def for_each_batch_once(
+        self,
+        store: BatchStore[C],
+        action: Callable[[int, Iterator[T_co], C], object],
+        *,
+        subscriber: str = "subscriber",
+    ) -> Flow[MicroBatch]:
+        """Deal with each micro-batch of a stream exactly once, whatever crashes in between.
+
+        The store remembers the last number in one transaction with what the action does. A micro-batch
+        that Spark gives again after a crash is recognised by it, and not given to the action.
+
+        A checkpoint and a store belong together. When one of them is restored from a backup, Spark may
+        give other rows under a number that the store knows: the flow fails with
+        `CheckpointConflictError`, and nothing is done. To find that out costs a few small jobs of Spark
+        for each micro-batch, which read the checkpoint.
+
+        >>> store = SqliteBatchStore("totals.db")  # doctest: +SKIP
+        >>> def add(batch_id: int, amounts, db) -> None:
+        ...     db.execute("UPDATE totals SET amount = amount + ?", (sum(amounts),))
+        >>> rows = from_stream(df, checkpoint="state/totals")  # doctest: +SKIP
+        >>> rows.spark.for_each_batch_once(store, add).subscribe()  # doctest: +SKIP
+
+        It gives what `for_each_batch` does; `MicroBatch.repeated` says that the action was not called.
+        Demand, thread, fusion and errors are those of `for_each_batch`.
+
+        Args:
+            store: where the numbers are kept; `SqliteBatchStore`, or a `BatchStore` of one's own. They
+                are those of a query, which goes with its checkpoint: without one, each run would be
+                another query, and do everything again.
+            action: gets the number, the items as in `for_each_batch`, and what the store gives to work
+                with, such as a database connection. What it does elsewhere is not part of the
+                transaction.
+            subscriber: tells several users of one store apart.
+
+        Raises:
+            UnsupportedTypeError: when applied to anything but a flow of `from_stream` and stages, or to
+                one without a checkpoint.
+
+        Executed by flow-spark: `flow_spark.for_each_batch_once`.
+        """
+        return self._plugged(
+            "flow_spark._streams:for_each_batch_once", store, action, subscriber=subscriber
+        )
+
+    def scan_by_key(
+        self,
+        key: Callable[[T_co], K],
+        accumulate: Callable[[S, T_co], S],
+        seed: S,
+        *,
+        timeout: Seconds | None = None,
+        on_timeout: Callable[[K, S], S | None] | None = None,
+        order_by: Callable[[T_co], Any] | None = None,
+    ) -> Flow[tuple[K, S]]:
+        """Accumulate the items of each key of a stream, on the cluster, over all micro-batches.
+
+        For each item comes the key with its new state, as ``group_by(key)`` and ``scan`` would give
+        them. The states are kept by Spark, in its checkpoint: after a restart they go on as they were.
+
+        >>> rows = from_stream(trips, as_=Trip, checkpoint="state/totals")  # doctest: +SKIP
+        >>> totals = rows.spark.scan_by_key(  # doctest: +SKIP
+        ...     lambda trip: trip.origin, lambda total, trip: total + trip.minutes, 0
+        ... )
+
+        Items of one key come in the order of their micro-batches. Within one they come in no order that
+        Spark would promise, unless `order_by` gives one: they are sorted, in memory.
+
+        It is for flows of `from_stream` with nothing but stages behind them. What it gives is a flow of
+        the same query: stages are absorbed, and `for_each_batch` can follow; one `scan_by_key` cannot
+        follow another.
+
+        Demand, thread and fusion are those of `from_stream`.
+        Errors: what a function raises here, or in a stage before, ends the query, whose error holds its
+        text; what a stage behind it raises arrives as itself.
+
+        Args:
+            key: of an item; hashable. Keys that are equal belong together. Those of plain types, tuples
+                and frozen dataclasses are divided among the tasks; those of other classes are all dealt
+                with in one place. Their classes are found again after a restart, so that they have to
+                be those of installed modules; the first key of a class of a script ends the query.
+            accumulate: gets the state of the item's key and the item, and gives the new state. A state
+                can be pickled; it is kept between runs of the program, so that its class should be one
+                of an importable module.
+            seed: the state of a key before its first item.
+            timeout: how long without an item after which the state of a key is given up; the next item
+                begins with the seed again. Spark looks at the time once in each micro-batch. None keeps
+                states for ever.
+            on_timeout: gets the key and the state that is given up; what it gives is sent as the last
+                state of the key, and None sends nothing.
+            order_by: what items of one key are sorted by within a micro-batch.
+
+        Raises:
+            ValueError: if `timeout` is not positive, or `on_timeout` is given without it.
+            UnsupportedTypeError: when applied to anything else.
+            NotPicklableError: when applied, if a function or the seed cannot be sent to the cluster.
+            ImportError: when applied, if protobuf is missing, which Spark needs for it.
+
+        States are kept by RocksDB, which becomes the session's state store if it has the default one.
+        They are divided into ``spark.sql.shuffle.partitions`` parts when a query first starts, and stay
+        so: on one machine, a few are enough.
+
+        Executed by flow-spark: `flow_spark.scan_by_key`.
+        """
+        return self._plugged(
+            "flow_spark._keyed:scan_by_key",
+            key,
+            accumulate,
+            seed,
+            timeout=timeout,
+            on_timeout=on_timeout,
+            order_by=order_by,
+        )
+
+    @overload
+    def select(self, *columns: Column | str, as_: type[R]) -> Flow[R]: ...
+    @overload
+    def select(self, *columns: Column | str, as_: str | None = None) -> Flow[Any]: ...
+    def select(self, *columns: Column | str, as_: type[R] | str | None = None) -> Flow[Any]:
+        """Make rows of other columns, in Spark's own engine.
+
+        >>> from pyspark.sql.functions import col
+        >>> rows = from_dataframe(df)  # doctest: +SKIP
+        >>> rows.spark.select("origin", (col("minutes") / 60).alias("hours"))  # doctest: +SKIP
+
+        It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
+        `where` and `select`.
+
+        Demand, thread and fusion are those of `from_dataframe`.
+
+        Args:
+            columns: names, or expressions.
+            as_: what an item is, as in `from_dataframe`. None: as before, if items were tuples, dicts
+                or Rows; else the bare value of an only column, or a tuple.
+
+        Raises:
+            TypeError: if a column is neither; a function of an item belongs into ``map``.
+            UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
+            SchemaMismatchError: when applied, if the columns do not fit `as_`.
+            ValueError: if there are no columns.
+
+        Executed by flow-spark: `flow_spark.select`.
+        """
+        return self._plugged("flow_spark._columns:select", *columns, as_=as_)
+
+    def where(self, condition: Column | str) -> Flow[T_co]:
+        """Keep the rows for which a condition over columns is true.
+
+        Spark's own engine does it, before a row reaches Python, and often before it is read at all: a
+        file's statistics and a database can answer it. Columns that items do not have count, too.
+
+        >>> from pyspark.sql.functions import col
+        >>> rows = from_dataframe(df, as_=Trip)  # doctest: +SKIP
+        >>> rows.spark.where(col("minutes") > 3).map(lambda trip: trip.origin)  # doctest: +SKIP
+
+        It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
+        `where` and `select`.
+
+        Demand, thread and fusion are those of `from_dataframe`.
+
+        Args:
+            condition: a ``Column``, or SQL such as ``"minutes > 3"``.
+
+        Raises:
+            TypeError: if it is neither; a function of an item belongs into ``filter``.
+            UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
+
+        Executed by flow-spark: `flow_spark.where`.
+        """
+        return self._plugged("flow_spark._columns:where", condition)
+
+    def write(
+        self,
+        format: str,
+        path: str | os.PathLike[str],
+        *,
+        mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+        partition_by: str | Iterable[str] = (),
+        schema: object = None,
+        options: Mapping[str, str | int | float | bool] | None = None,
+        session: SparkSession | None = None,
+        spool: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Write a flow to files, by Spark.
+
+        If the flow is on Spark, its items go from the executors to the files, not through this process.
+        A flow of this process is run to its end first, in bounded memory: its items wait in a spool,
+        and Spark writes them only if all are there, so that a flow that fails leaves nothing behind.
+
+        >>> trips = from_dataframe(df).filter(is_late)  # doctest: +SKIP
+        >>> trips.spark.write("parquet", "late", mode="overwrite")  # doctest: +SKIP
+
+        Demand: of a flow of this process, bounded, as items are written to the spool. Thread: the
+        calling one, which waits for Spark; if it is interrupted, the job is cancelled.
+
+        Args:
+            format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other that Spark knows.
+            path: the folder that is made, on any file system that Spark reaches.
+            mode: what happens if there is one: ``"error"``, ``"append"``, ``"overwrite"`` or
+                ``"ignore"``.
+            partition_by: the columns whose values become folders.
+            schema: the columns, as for `to_dataframe`.
+            options: of the format, such as ``{"header": True}``.
+            session: as for `to_dataframe`.
+            spool: where the items of a flow of this process wait. A path of this machine, which the
+                executors see too, on a shared file system; or a URL (``hdfs://…``, ``s3a://…``) under
+                which Spark itself puts them. None takes a temporary folder, which is enough for
+                ``local`` masters; other clusters are sent up to 32 MiB without one.
+
+        Raises:
+            ValueError: if `mode` is unknown.
+            UnsupportedTypeError: when applied, if the columns are not known; or to a stream, which
+                `write_each` writes.
+            OrderedOperatorError: when applied, as `to_dataframe`.
+            SchemaMismatchError: when applied, if an item of a flow of this process does not fit.
+            SpoolError: when applied, as `to_dataframe`.
+            SparkJobError: when applied, if Spark's job fails; the text has the way out, if it is known.
+
+        Executed by flow-spark: `flow_spark.write`.
+        """
+        return self._plugged(
+            "flow_spark._sinks:write",
+            format,
+            path,
+            mode=mode,
+            partition_by=partition_by,
+            schema=schema,
+            options=options,
+            session=session,
+            spool=spool,
+        )
+
+    def write_each(
+        self, *sinks: Callable[[DataFrame, int], object], schema: object = None
+    ) -> Flow[MicroBatch]:
+        """Give each micro-batch of a stream to several sinks on the cluster, by one query.
+
+        The stages before it run once: what they give is kept on the executors while the sinks take it,
+        one after the other, and the next micro-batch begins when all have it. The items do not pass
+        through this process.
+
+        >>> late = from_stream(trips, checkpoint="state/late").filter(is_late)  # doctest: +SKIP
+        >>> batches = late.spark.write_each(  # doctest: +SKIP
+        ...     batch_writer("parquet", "late"), lambda df, n: df.write.jdbc(url, "late")
+        ... )
+        >>> handle = batches.subscribe(print)  # starts the query  # doctest: +SKIP
+        >>> handle.dispose()  # stops it  # doctest: +SKIP
+
+        After a crash the micro-batch that was not committed comes again, under the same number, to all
+        sinks. `batch_writer` overwrites what it wrote then; other sinks should do the like. With
+        ``.publish()`` of flow-multicast behind it, ``connect()`` starts the query.
+
+        It is for flows of `from_stream` with nothing but stages behind them. It gives a `MicroBatch`
+        for each micro-batch, which Spark commits when the subscriber has got it.
+
+        Demand: exact; sinks get a micro-batch when it is requested. Thread: as `from_stream`.
+        Fusion: none.
+        Errors: what a sink raises ends the query; its text names the sink, and the micro-batch is not
+        committed.
+
+        Args:
+            sinks: get the rows of a micro-batch as a DataFrame, and its number. They run in this
+                process, or with Spark Connect in one of the server, to which they are pickled.
+            schema: the columns, as for `to_dataframe`.
+
+        Raises:
+            ValueError: if there are no sinks.
+            TypeError: if one is not callable.
+            UnsupportedTypeError: when applied to anything else, or if the columns are not known.
+            NotPicklableError: when subscribed, with Spark Connect, if a sink cannot be sent.
+
+        Executed by flow-spark: `flow_spark.write_each`.
+        """
+        return self._plugged("flow_spark._fan_out:write_each", *sinks, schema=schema)
