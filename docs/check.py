@@ -24,7 +24,6 @@ FLOW: Final = "flow_core.flow.Flow"
 OPERATORS: Final = "flow_core.operators"
 SOURCES: Final = "flow_core.sources"
 FLUENT: Final = "packages/flow-core/typing_tests/stages.py"
-PIPED: Final = "packages/flow-core/typing_tests/operators.py"
 PLUGGED: Final = "packages/flow-core/typing_tests/surface.py"
 PLUGGED_SPARK: Final = "packages/flow-core/typing_tests/surface_spark.py"
 SURFACE: Final = "flow_core.surface."
@@ -33,7 +32,7 @@ SURFACE: Final = "flow_core.surface."
 ALSO_PUBLIC: Final = frozenset({"flow_core.sources.files"})
 """A module further down that users import from."""
 
-OTHER_STAGES: Final = frozenset({"do_action", "stage"})
+OTHER_STAGES: Final = frozenset({"stage"})
 """Functions of `flow_core.operators` that give a stage and have no template of their name."""
 
 PLAIN_SOURCES: Final = frozenset(
@@ -44,12 +43,6 @@ PLAIN_SOURCES: Final = frozenset(
     }
 )
 """Sources that only iterate: an item is made when it is requested, by the thread that requests."""
-
-TAKE_OPERATORS: Final = frozenset({"moved", "then"})
-"""Methods that give a flow and need no function: what they take is a stage or an operator."""
-
-OVERLOADED_APART: Final = frozenset({"sum"})
-"""Of a method `self` says which items there are; of a function a type variable does."""
 
 OPEN: Final = frozenset({"EmittingObserver", "ProcessorSubject"})
 """Classes whose instances have a `__dict__`, because their bases in reactivex have."""
@@ -249,13 +242,6 @@ class Library:
         """The public methods and properties of `Flow`."""
         flow = self.find(FLOW)
         return self.public_members(flow) if isinstance(flow, Thing) else {}
-
-    @cached_property
-    def operators(self) -> dict[str, Thing]:
-        """The functions of `flow_core.operators`."""
-        module = self.modules.get(OPERATORS)
-        found = {name: self.named(module, name) for name in module.public} if module else {}
-        return {name: thing for name, thing in found.items() if isinstance(thing, Thing)}
 
     def text(self, thing: Thing) -> str:
         """The documentation, which may be inherited."""
@@ -490,12 +476,14 @@ def operators_and_sources(library: Library) -> Iterator[Thing]:
                 str(each.value) for each in ast.walk(module.tree) if isinstance(each, ast.Constant)
             }
     names -= {*stage_names(library), *OTHER_STAGES, *PLAIN_SOURCES}
+    for name, method in library.methods.items():
+        if name in names and not method.module.name.startswith(SURFACE):
+            yield method
     for thing in library.things:
         name, returns = thing.node.name, getattr(thing.node, "returns", None)
         gives_flow = returns and GIVES_FLOW.match(ast.unparse(returns))
         if name in names and gives_flow and not thing.owner:
-            fluent = library.methods.get(name)
-            yield fluent if fluent and thing.module.name == OPERATORS else thing
+            yield thing
 
 
 def stage_names(library: Library) -> Iterator[str]:
@@ -515,8 +503,13 @@ def stage_names(library: Library) -> Iterator[str]:
 
 def vague_parameters(library: Library) -> Iterator[Finding]:
     """A pipeline in TOML knows the function alone: what fits Any is given as the file has it."""
-    for thing in library.things:
-        if not isinstance(thing.node, Function) or thing.owner:
+    methods = [
+        method
+        for method in library.methods.values()
+        if method.node.name != "pipe" and not method.module.name.startswith(SURFACE)
+    ]
+    for thing in [*(each for each in library.things if not each.owner), *methods]:
+        if not isinstance(thing.node, Function):
             continue
         said = {
             name
@@ -550,105 +543,42 @@ def is_type_variable(library: Library, module: Module, name: str) -> bool:
     return isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("TypeVar(")
 
 
-def unequal_forms(library: Library) -> Iterator[Finding]:
-    """A function of `flow_core.operators` takes what the method of its name takes."""
-    for name, function in library.operators.items():
-        if (method := library.methods.get(name)) is None:
-            continue
-        if taken(function.node) != taken(method.node):
-            yield function.finding(f"takes other parameters than Flow.{name}; make them the same")
-        if len(overloads(function)) != len(overloads(method)) and name not in OVERLOADED_APART:
-            yield function.finding(
-                f"has more or fewer overloads than Flow.{name}; make them the same"
-            )
-        text = f"`Flow.{'do_action' if name == 'tap' else name}` as an operator."
-        if ast.get_docstring(function.node) != text:
-            yield function.finding(
-                f"does not say just {text!r}; write that, and the rest at the method"
-            )
-    for name, method in library.methods.items():
-        gives_flow = isinstance(method.node, Function) and method.node.returns
-        if method.module.name.startswith(SURFACE):
-            continue
-        if gives_flow and ast.unparse(gives_flow).startswith("Flow["):
-            if name not in library.operators and name not in TAKE_OPERATORS:
-                yield method.finding("returns a Flow but has no function in operators.py; add one")
-        elif name in library.operators:
-            yield method.finding("is a function of operators.py and returns no Flow; annotate it")
-
-
-def taken(node: ast.AST) -> list[tuple[str, str, str]]:
-    """The kinds, names and defaults of the parameters."""
-    assert isinstance(node, Function)
-    given = node.args
-    positional = [*given.posonlyargs, *given.args]
-    defaults = [None] * (len(positional) - len(given.defaults)) + list(given.defaults)
-    kinds = ["/"] * len(given.posonlyargs) + ["or"] * len(given.args)
-    found = list(zip(kinds, positional, defaults, strict=True))
-    found += [("*", given.vararg, None)] if given.vararg else []
-    found += [("by name", *pair) for pair in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
-    found += [("**", given.kwarg, None)] if given.kwarg else []
-    return [
-        (kind, each.arg, ast.unparse(default) if default else "")
-        for kind, each, default in found
-        if each.arg != "self"
-    ]
-
-
 # -- typing tests
 
 
 def unasserted_types(library: Library) -> Iterator[Finding]:
-    """The typing tests assert the type of each method of `Flow` and each operator."""
-    piped = library.root / PIPED
+    """The typing tests assert the type of each method of `Flow`."""
     for name, method in library.methods.items():
         module = method.module.name
         plugged = PLUGGED_SPARK if module == f"{SURFACE}spark" else PLUGGED
-        fluent = library.root / (plugged if module.startswith(SURFACE) else FLUENT)
-        if name not in asserted(fluent)[0]:
-            yield method.finding(f"is in no assert_type; add one to typing_tests/{fluent.name}")
-    _, of_op = asserted(piped)
-    for name, function in library.operators.items():
-        if name not in of_op:
-            yield function.finding(f"is in no assert_type; add one to typing_tests/{piped.name}")
+        tests = library.root / (plugged if module.startswith(SURFACE) else FLUENT)
+        if name not in asserted(tests):
+            yield method.finding(f"is in no assert_type; add one to typing_tests/{tests.name}")
 
 
 @cache
-def asserted(file: Path) -> tuple[set[str], set[str]]:
-    """The names used under assert_type: as an attribute of a flow, and of ``op``."""
-    fluent: set[str] = set()
-    piped: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "assert_type"):
+def asserted(file: Path) -> set[str]:
+    """The names used under assert_type, as an attribute of a flow."""
+    return {
+        part.attr
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "assert_type"
+        for part in ast.walk(node.args[0])
+        if isinstance(part, ast.Attribute)
+    }
+
+
+def unseen_mistakes(library: Library) -> Iterator[Finding]:
+    """Both checkers find each mistake of the typing tests."""
+    path = library.root / FLUENT
+    lines = path.read_text("utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("def mistakes("))
+    for number, line in enumerate(lines[start + 1 :], start + 2):
+        if not line.startswith("    "):
             continue
-        for part in ast.walk(node.args[0]):
-            if isinstance(part, ast.Attribute):
-                of_op = isinstance(part.value, ast.Name) and part.value.id == "op"
-                (piped if of_op else fluent).add(part.attr)
-    return fluent, piped
-
-
-def unequal_mistakes(library: Library) -> Iterator[Finding]:
-    """The typing tests hold the same mistakes for both forms, and both checkers find each."""
-    found: list[dict[str, Finding]] = []
-    for file, other in ((FLUENT, PIPED), (PIPED, FLUENT)):
-        path = library.root / file
-        mistakes: dict[str, Finding] = {}
-        lines = path.read_text("utf-8").splitlines()
-        start = next(i for i, line in enumerate(lines) if line.startswith("def mistakes("))
-        for number, line in enumerate(lines[start + 1 :], start + 2):
-            if not line.startswith("    "):
-                continue
-            if "# type: ignore[" not in line or "# pyright: ignore[" not in line:
-                text = "is not a mistake for both mypy and pyright; ignore both findings, by name"
-                yield Finding(path, number, text)
-            if match := re.match(r"    \w+(?:\.pipe\(op)?\.(\w+)", line):
-                text = f"shows a mistake with {match[1]}; show it in {Path(other).name}, too"
-                mistakes[match[1]] = Finding(path, number, text)
-        found.append(mistakes)
-    fluent, piped = found
-    yield from (fluent[name] for name in fluent if name in library.operators.keys() - piped)
-    yield from (piped[name] for name in piped if name in library.methods.keys() - fluent)
+        if "# type: ignore[" not in line or "# pyright: ignore[" not in line:
+            text = "is not a mistake for both mypy and pyright; ignore both findings, by name"
+            yield Finding(path, number, text)
 
 
 # -- what exists per subscription
@@ -706,9 +636,8 @@ CHECKS: Final[tuple[Callable[[Library], Iterator[Finding]], ...]] = (
     silent_about_stages,
     silent_operators,
     vague_parameters,
-    unequal_forms,
     unasserted_types,
-    unequal_mistakes,
+    unseen_mistakes,
     open_classes,
 )
 

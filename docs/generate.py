@@ -466,8 +466,6 @@ def _applying(
 
 def _theme(record: OperatorSpec) -> str:
     thing: object = record.load()
-    if record.target.startswith("flow_core.operators:"):
-        thing = getattr(Flow, record.name, thing)
     path = thing.__module__.split(".")
     place = path[-1] if path[0] == "flow_core" else path[1]
     return THEMES.get(place, place.replace("_", " ").capitalize())
@@ -512,9 +510,8 @@ def operators_page() -> str:
         "# Operators\n",
         HEAD,
         (
-            "Every operator of flow-core, flow-ops and flow-multicast. All are arguments of "
-            "`Flow.pipe`; those of flow-core are functions of `flow_core.operators` (`progress` of "
-            "`flow_core.progress`), and all of its stages are methods of `Flow`, too. Those with ‡ "
+            "Every operator of flow-core, flow-ops and flow-multicast. All are methods of "
+            "`Flow` but for those with †, which are arguments of `Flow.pipe`. Those with ‡ "
             "are boundaries: the loops before and after them are "
             "separate; all others are compiled into the loop of their neighbours. What a column "
             "says is tried on the running operator when this page is written.\n"
@@ -554,6 +551,21 @@ def operators_page() -> str:
                 ],
             )
         )
+    parts.append("## Sources of several flows\n")
+    parts.append(
+        "Each is a function of `flow_core`, and a method of the first flow: `flow.zip(a, b)` is "
+        "`a.zip(b)`.\n"
+    )
+    parts.append(
+        _table(
+            ("function and method", "does"),
+            [
+                (f"`{name}` ({found.plugin.distribution})", found.spec.summary)
+                for name, found in host.sources.items()
+                if found.spec.method
+            ],
+        )
+    )
     parts.append("## Names elsewhere\n")
     parts.append(
         "What is not here has the same name everywhere, in the spelling of its language "
@@ -740,6 +752,7 @@ def _flow_of(processor: Callable[[], Any]) -> Callable[[], _AnyFlow]:
 def _name(row: Row) -> str:
     by = "" if row.package == "flow-core" else f" ({row.package})"
     mark = "" if row.record.kind is Kind.STAGE else " ‡"
+    mark += "" if row.record.method else " †"
     return f"`{row.record.name}`{mark}{by}"
 
 

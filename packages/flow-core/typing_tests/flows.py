@@ -58,10 +58,6 @@ def lambdas() -> None:
 
 
 def piped() -> None:
-    made = flow.range(3).pipe(flow.operators.map(lambda n: n / 2))
-    assert_type(made, Flow[float])
-    assert_type(made.pipe(flow.operators.filter(lambda half: half > 0.5)), Flow[float])
-
     def doubled() -> Operator[int, Flow[int]]:
         return Operator("doubled", lambda ints: ints.map(lambda n: 2 * n))
 

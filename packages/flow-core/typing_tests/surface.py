@@ -171,7 +171,7 @@ def rails(executor: Executor) -> None:
     assert_type(rails.rails, int)
     assert_type(rails.run_on(executor, prefetch=4), ParallelFlow[int])
     assert_type(rails.map(lambda n: n / 2).filter(lambda x: x > 1), ParallelFlow[float])
-    assert_type(rails.pipe_rails(flow.operators.pairwise()), ParallelFlow[tuple[int, int]])
+    assert_type(rails.pairwise(), ParallelFlow[tuple[int, int]])
     assert_type(rails.flat_map(lambda n: flow.just(n / 2)).delay(1), ParallelFlow[float])
     assert_type(rails.group_by(str), ParallelFlow[GroupedFlow[str, int]])
     assert_type(rails.buffer_with_count(3), ParallelFlow[list[int]])

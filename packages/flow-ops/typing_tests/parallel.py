@@ -7,7 +7,6 @@ from typing import assert_type
 
 import flow_core as flow
 from flow_core import Flow, Operator
-from flow_core.operators import pairwise
 from flow_ops import FailureHandling, ParallelFlow, on_processes, parallel
 
 pool = ThreadPoolExecutor()
@@ -34,7 +33,7 @@ assert_type(rails.flat_map_iterable(lambda n: [str(n)]), ParallelFlow[str])
 assert_type(rails.flat_map(lambda n: flow.just(str(n))), ParallelFlow[str])
 assert_type(rails.concat_map(lambda n: flow.just(str(n)), prefetch=2), ParallelFlow[str])
 assert_type(rails.do_on_next(lambda n: print(n + 1)), ParallelFlow[int])
-assert_type(rails.pipe_rails(pairwise()), ParallelFlow[tuple[int, int]])
+assert_type(rails.pairwise(), ParallelFlow[tuple[int, int]])
 assert_type(rails.reduce(lambda a, b: a + b), Flow[int])
 assert_type(rails.reduce(lambda text, n: text + str(n), ""), ParallelFlow[str])
 assert_type(rails.collect(list[int], lambda items, n: items.append(n)), ParallelFlow[list[int]])

@@ -221,11 +221,13 @@ class Flow(
         """Apply `operator`, and return whatever it makes of this flow.
 
         >>> import flow_core as flow
-        >>> list(flow.range(3).pipe(flow.operators.map(lambda n: n + 1)))
-        [1, 2, 3]
+        >>> halves = flow.Operator("halves", lambda numbers: numbers.map(lambda n: n / 2))
+        >>> list(flow.range(3).pipe(halves))
+        [0.0, 0.5, 1.0]
 
         Args:
-            operator: what a factory like ``observe_on(pool)`` returns.
+            operator: one of your own, or what a factory like ``flow_core.progress.progress()``
+                returns.
             others: refused; operators are chained as ``flow.pipe(a).pipe(b)``.
 
         Raises:
@@ -237,9 +239,7 @@ class Flow(
             way = "a plain function becomes one by Operator(name, function)"
             if isinstance(operator, Stage):
                 way = "a stage is added by flow.then(stage), or made one by operators.stage(stage)"
-            raise TypeError(
-                f"pipe() takes an Operator such as observe_on(pool), not {operator!r}; {way}"
-            )
+            raise TypeError(f"pipe() takes an Operator such as progress(), not {operator!r}; {way}")
         return self._applied(operator)
 
     def _applied(self, operator: Operator[Any, R]) -> R:  # Any: see _then

@@ -45,9 +45,9 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         """Put any operator into every rail.
 
         >>> import flow_core as flow
-        >>> rails = flow.range(6).parallel(2).pipe_rails(flow.operators.take(1))
-        >>> sorted(rails.sequential())
-        [0, 1]
+        >>> halves = flow.Operator("halves", lambda numbers: numbers.map(lambda n: n / 2))
+        >>> sorted(flow.range(3).parallel(2).pipe_rails(halves).sequential())
+        [0.0, 0.5, 1.0]
 
         Args:
             operator: has to subscribe to its upstream as soon as it is subscribed to: the rails

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import flow_core
-from flow_core import AbsorbingSource, Flow, FlowError, Operator, Stage, operators
+from flow_core import AbsorbingSource, Flow, FlowError, Operator, Stage
 from flow_core.cli.explain import explain
 from flow_core.flow import Place
-from flow_core.plugins import PluginHost
+from flow_core.plugins import PluginHost, plugin_host
 from flow_core.progress import progress
 from flow_core.protocols import Publisher, Subscriber
 
@@ -221,7 +221,7 @@ def test_a_source_can_refuse_what_is_put_behind_it(project, write, monkeypatch) 
     with pytest.raises(FlowError, match=r"behind \(map\(abs\), skip\(count=1\)\): None"):
         there.skip(1)
     with pytest.raises(FlowError, match=r"behind \(map\(abs\), skip\(count=1\)\): None"):
-        there.pipe(operators.skip(1))
+        there.pipe(plugin_host().operator("skip")(1))
     with pytest.raises(
         FlowError, match=r"behind \(map\(abs\),\): paired\(\), assembled at .*test_explain.py:\d+,"
     ):

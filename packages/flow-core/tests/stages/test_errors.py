@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import Flow, NoneItemError, Stage, Template, operators
+from flow_core import Flow, NoneItemError, Stage, Template
+from flow_core.plugins import plugin_host
 from flow_core.protocols import Fusion
 from flow_core.testing import (
     ConditionalTestSubscriber,
@@ -158,7 +159,7 @@ def test_the_note_names_the_line_of_a_chain() -> None:
 
 def test_an_operator_is_assembled_where_it_is_piped() -> None:
     error = FailureError()
-    mapped = operators.map(raising(error))
+    mapped = plugin_host().operator("map")(raising(error))
     made = flow.range(5).pipe(mapped)
     line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]  # CPython has frames
     run_failing("pushed", made, error)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.operators import take
 from flow_core.testing import (
     STAGE_CASES,
     TIMEOUT_S,
@@ -126,7 +125,7 @@ def test_an_error_of_the_upstream_comes_once_and_after_its_items(
     delay_error: bool, workers: ThreadPoolExecutor
 ) -> None:
     error = ValueError("upstream")
-    failing = flow.range(5).pipe(flow.operators.map(lambda n: n if n < 4 else fail(error)))
+    failing = flow.range(5).map(lambda n: n if n < 4 else fail(error))
     rails = failing.pipe(parallel(3))
     observe(rails.sequential(delay_error=delay_error)).assert_failure(error, 0, 1, 2, 3)
     subscriber = observe(rails.run_on(workers).sequential(delay_error=delay_error))
@@ -161,7 +160,7 @@ def test_operators_of_every_kind_stand_in_each_rail(workers: ThreadPoolExecutor)
     assert sorted(rails.flat_map(flow.range).sequential()) == [0, 0, 0, 1, 1, 2]
     assert sorted(rails.do_on_next(seen.append).sequential()) == sorted(seen) == [0, 1, 2, 3]
     assert sorted(rails.collect(list, list.append).sequential()) == [[0, 2], [1, 3]]
-    assert sorted(rails.pipe_rails(take(1)).sequential()) == [0, 1]
+    assert sorted(rails.take(1).sequential()) == [0, 1]
     assert sorted(rails.pipe_rails(observe_on(workers)).map(str).sequential()) == list("0123")
     assert rails.rails == 2
 

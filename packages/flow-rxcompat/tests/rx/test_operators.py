@@ -275,7 +275,10 @@ def test_a_function_of_a_flow_is_an_operator_of_theirs() -> None:
 
 
 def test_an_operator_of_ours_is_one_of_theirs() -> None:
-    numbers = reactivex.range(5).pipe(via_flow(flow.operators.map(lambda n: n * n)), ops.to_list())
+    squares: flow.Operator[int, flow.Flow[int]] = flow.Operator(
+        "squares", lambda ours: ours.map(lambda n: n * n)
+    )
+    numbers = reactivex.range(5).pipe(via_flow(squares), ops.to_list())
     assert numbers.run() == [0, 1, 4, 9, 16]
 
 

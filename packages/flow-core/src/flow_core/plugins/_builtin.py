@@ -49,7 +49,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         modes = Fusion.ANY if any(map(_shares_a_queue, templates)) else Fusion.SYNC
         yield OperatorSpec(
             name,
-            f"flow_core.operators:{name}",
+            f"flow_core.flow:Flow.{name}",
             summary=_summary(getattr(Flow, name)),
             kind=Kind.STAGE,
             backpressure=_backpressure(templates),
@@ -62,7 +62,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     for name in ("hide", "do_on_request"):
         yield OperatorSpec(
             name,
-            f"flow_core.operators:{name}",
+            f"flow_core.flow:Flow.{name}",
             summary=_summary(getattr(Flow, name)),
             backpressure=Backpressure.PASS,
             method=name,

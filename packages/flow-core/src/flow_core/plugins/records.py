@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import enum
+import functools
 import importlib
+import inspect
 import re
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 
 from flow_core.errors import PluginError
+from flow_core.operator import Operator
 from flow_core.protocols import Fusion
 
 __all__ = [
@@ -117,7 +121,7 @@ class Spec:
 class OperatorSpec(Spec):
     """An operator for `Flow.pipe`.
 
-    Its target is a factory ``(...) -> Operator``.
+    Its target is a factory ``(...) -> Operator``, or a method of `Flow`, of which `load` makes one.
 
     Args:
         kind: whether it is compiled into its neighbours' loop.
@@ -145,6 +149,27 @@ class OperatorSpec(Spec):
     conditional: bool = False
     placement: Placement = Placement.DRIVER
     method: str | None = None
+
+    def load(self) -> object:
+        """Import the factory; see `Spec.load`."""
+        loaded = super().load()
+        if self.method and self.target == f"flow_core.flow:Flow.{self.method}":
+            return _factory_of(self.method, loaded)
+        return loaded
+
+
+def _factory_of(name: str, method: Any) -> Callable[..., Any]:  # Any: a method, and an Operator
+    """A factory of the operator that a method of `Flow` is."""
+    signature = inspect.signature(method)
+    signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    @functools.wraps(method)
+    def factory(*args: Any, **options: Any) -> Operator[Any, Any]:
+        signature.bind(*args, **options)
+        return Operator(name, lambda flow: getattr(flow, name)(*args, **options))
+
+    vars(factory)["__signature__"] = signature
+    return factory
 
 
 @final
