@@ -29,7 +29,6 @@ import flow_core as flow
 from flow_core.engine import Engine
 from flow_core.progress import progress
 from flow_multicast import MulticastProcessor
-from flow_ops import observe_on
 
 DEPARTED = 328_521
 """How many of the 336,776 flights departed, for the progress bar."""
@@ -214,7 +213,7 @@ def report(flights: flow.Flow[Delay]) -> Report:
         carriers = published.collect(dict[str, Punctuality], tally_carrier).to_future()
         worst = published.collect(list[tuple[int, str]], keep_worst).to_future()
         hours = published.collect(dict[tuple[str, int], Mean], tally_hour).to_future()
-        flights.pipe(observe_on(pool)).subscribe(shared)
+        flights.observe_on(pool).subscribe(shared)
         try:
             return Report(carriers.result(), worst.result(), hours.result())
         finally:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import flow_core as flow
-from flow_spark import batch_writer, from_stream, session, stream_source, write_each
+from flow_spark import batch_writer, from_stream, session, stream_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +58,7 @@ def run(spark: SparkSession, folder: Path) -> dict[str, int]:
         flow.from_iterable(lines()), spark, schema="line string", spool=folder / "spool"
     )
     readings = from_stream(sent, checkpoint=folder / "state", trigger="available-now").map(parse)
-    batches = readings.pipe(write_each(batch_writer("parquet", folder / "all"), hot_ones, count))
+    batches = readings.spark.write_each(batch_writer("parquet", folder / "all"), hot_ones, count)
     for batch in batches:
         print(f"micro-batch {batch.batch_id}: {batch.items} readings")
     return {

@@ -254,6 +254,10 @@ def sample() -> Operator[T, Flow[T]]:
             "def sample() -> Operator[T, Flow[T]]: 'One.\\n\\n>>> flow.range(3).pipe(sample())'",
             "has an example with the factory",
         ),
+        (
+            "def sample() -> Operator[T, Flow[T]]: 'One, and none more (F39).'",
+            r"names a rule, \(F39\)",
+        ),
     ],
 )
 def test_a_factory_that_is_no_method_is_refused(tmp_path: Path, factory: str, why: str) -> None:

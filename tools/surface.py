@@ -725,6 +725,8 @@ def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str
     name = where.partition(":")[2]
     if re.search(rf"^(>>>|\.\.\.).*(?<![.\w]){name}\(", text, re.MULTILINE):
         raise RefusedError(f"{where} has an example with the factory; write it with the method")
+    if found := re.search(r"\((?:§\d|[A-Z]\d\d)[^)]*\)", text):
+        raise RefusedError(f"{where} names a rule, {found[0]}, which tells its readers nothing")
     told = told_arguments(text)
     names = [each.arg for each in parameters(factory.args)]
     if told and told != names:

@@ -442,7 +442,7 @@ class Flow(
             flow has already ended when this returns.
 
         Raises:
-            NoneItemError: if the subscriber is None (§1.9).
+            NoneItemError: if the subscriber is None.
         """
         if isinstance(on_next, CoreSubscriber):
             self._run(cast("CoreSubscriber[T_co]", on_next))  # of this flow's items: see above
@@ -527,6 +527,10 @@ class Flow(
     def iterate(self, *, prefetch: int = DEFAULT_PREFETCH) -> Iterator[T_co]:
         """Iterate, saying how many items may wait when the flow is asynchronous.
 
+        >>> import flow_core as flow
+        >>> list(flow.range(3).iterate(prefetch=1))
+        [0, 1, 2]
+
         Whoever leaves early cancels the flow. Items that waited go to the dropped-items hook; what
         would have failed further on is not told.
 
@@ -558,6 +562,10 @@ class Flow(
     def first(self) -> T_co:
         """The first item; blocks, and cancels the rest.
 
+        >>> import flow_core as flow
+        >>> flow.range(3).first()
+        0
+
         Raises:
             NoItemError: if there is none.
         """
@@ -569,6 +577,10 @@ class Flow(
 
     def last(self) -> T_co:
         """The last item; blocks until the end.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).last()
+        2
 
         Raises:
             NoItemError: if there is none.
@@ -585,6 +597,10 @@ class Flow(
     def single(self) -> T_co:
         """The only item; blocks.
 
+        >>> import flow_core as flow
+        >>> flow.range(3).sum().single()
+        3
+
         Raises:
             NoItemError: if there is none.
             TooManyItemsError: if there are more.
@@ -599,7 +615,12 @@ class Flow(
         return cast("T_co", found)  # it is not UNSET
 
     def to_future(self) -> Future[T_co]:
-        """Run for the only item, as a `concurrent.futures.Future`; its cancel cancels the flow."""
+        """Run for the only item, as a `concurrent.futures.Future`; its cancel cancels the flow.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).sum().to_future().result()
+        3
+        """
         from flow_core.subscribers.futures import single_future
 
         return single_future(self)
@@ -608,7 +629,11 @@ class Flow(
         return await_single(self).__await__()
 
     def hide(self) -> Flow[T_co]:
-        """The same flow without its identity: neighbours find nothing to fuse with (F36).
+        """The same flow without its identity: neighbours find nothing to fuse with.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).hide())
+        [0, 1, 2]
 
         Demand: passed on. Thread: the upstream's. Fusion: none.
         """

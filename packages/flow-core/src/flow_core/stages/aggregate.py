@@ -412,11 +412,21 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(COLLECT_PARTS, supplier, collector, _called(combiner))
 
     def to_list(self) -> Flow[list[T_co]]:
-        """One item: the list of all items. Memory grows with the flow."""
+        """One item: the list of all items. Memory grows with the flow.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).to_list().single()
+        [0, 1, 2]
+        """
         return self._add(TO_LIST)
 
     def to_set(self) -> Flow[set[T_co]]:
-        """One item: the set of all items, which must be hashable. Memory grows with it."""
+        """One item: the set of all items, which must be hashable. Memory grows with it.
+
+        >>> import flow_core as flow
+        >>> flow.just(1, 2, 1).to_set().single()
+        {1, 2}
+        """
         return self._add(TO_SET)
 
     @overload
@@ -521,7 +531,12 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(COUNT_BY_KEY, key)
 
     def count(self) -> Flow[int]:
-        """One item: how many items there were."""
+        """One item: how many items there were.
+
+        >>> import flow_core as flow
+        >>> flow.just("a", "b").count().single()
+        2
+        """
         constant = self._constant()
         if constant is not None:
             from flow_core.sources.iterables import just
@@ -633,7 +648,12 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         return self._add(SOME, predicate)
 
     def is_empty(self) -> Flow[bool]:
-        """One item: whether there is no item; known at the first."""
+        """One item: whether there is no item; known at the first.
+
+        >>> import flow_core as flow
+        >>> flow.empty().is_empty().single()
+        True
+        """
         return self._add(IS_EMPTY)
 
     def contains(self, item: object) -> Flow[bool]:

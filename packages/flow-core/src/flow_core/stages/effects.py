@@ -165,19 +165,44 @@ class Observing(Fluent[T_co], Generic[T_co]):
     __slots__ = ()
 
     def do_on_next(self, action: Callable[[T_co], object]) -> Flow[T_co]:
-        """Call `action` with each item before it is passed on."""
+        """Call `action` with each item before it is passed on.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).do_on_next(print))
+        0
+        1
+        [0, 1]
+        """
         return self._add(DO_ON_NEXT, action)
 
     def do_after_next(self, action: Callable[[T_co], object]) -> Flow[T_co]:
-        """Call `action` with each item after it was passed on."""
+        """Call `action` with each item after it was passed on.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).do_after_next(print).map(str))
+        0
+        1
+        ['0', '1']
+        """
         return self._add(DO_AFTER_NEXT, action)
 
     def do_on_subscribe(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when there is a subscriber, before the first item is asked for."""
+        """Call `action` when there is a subscriber, before the first item is asked for.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1).do_on_subscribe(lambda: print("subscribed")))
+        subscribed
+        [1]
+        """
         return self._add(DO_ON_SUBSCRIBE, action)
 
     def do_on_request(self, action: Callable[[int], object]) -> Flow[T_co]:
         """Call `action` with each amount that is requested here, in the thread that requests.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).do_on_request(print).iterate(prefetch=4))
+        4
+        [0, 1]
 
         Iterating requests nothing of a synchronous flow; behind this, it requests 128 items at a
         time. What `action` raises goes to the dropped-errors hook. Demand: passed on as it is.
@@ -188,7 +213,13 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._pipe(observing_requests(action))
 
     def do_on_complete(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow completes, before the subscriber hears of it."""
+        """Call `action` when the flow completes, before the subscriber hears of it.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1).do_on_complete(lambda: print("complete")))
+        complete
+        [1]
+        """
         return self._add(DO_ON_COMPLETE, action)
 
     def do_on_error(self, action: Callable[[BaseException], object]) -> Flow[T_co]:
@@ -205,11 +236,22 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(DO_ON_ERROR, action)
 
     def do_on_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
-        """Call `action` when the flow completes or fails, before the subscriber hears of it."""
+        """Call `action` when the flow completes or fails, before the subscriber hears of it.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1).do_on_terminate(lambda: print("ends")))
+        ends
+        [1]
+        """
         return self._add(DO_ON_TERMINATE, action)
 
     def do_after_terminate(self, action: Callable[[], object]) -> Flow[T_co]:
         """Call `action` after the subscriber was told that the flow has completed or failed.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1).do_after_terminate(lambda: print("over")))
+        over
+        [1]
 
         What it raises goes to the dropped-errors hook.
         """
@@ -255,6 +297,13 @@ class Observing(Fluent[T_co], Generic[T_co]):
     ) -> Flow[T_co]:
         """Several of the methods named ``do_…`` at once.
 
+        >>> import flow_core as flow
+        >>> ended = flow.just(1).do_action(on_next=print, on_complete=lambda: print("end"))
+        >>> list(ended)
+        1
+        end
+        [1]
+
         Args:
             on_next: see `do_on_next`.
             on_error: see `do_on_error`.
@@ -283,6 +332,10 @@ class Observing(Fluent[T_co], Generic[T_co]):
     ) -> Flow[T_co]:
         """Log each signal that passes here.
 
+        >>> import flow_core as flow
+        >>> list(flow.range(2).log("numbers"))
+        [0, 1]
+
         Args:
             name: what the flow is called in the lines.
             logger: the name of the logger.
@@ -309,11 +362,20 @@ class Observing(Fluent[T_co], Generic[T_co]):
         return self._add(CHECKPOINT, f"passed the checkpoint{what}, assembled at {self._where()}")
 
     def name(self, name: str) -> Flow[T_co]:
-        """Give what is above a name, for `flow explain`, statistics and notes on errors."""
+        """Give what is above a name, for `flow explain`, statistics and notes on errors.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).name("numbers")
+        range(0, 3) | name(name='numbers')
+        """
         return self._add(NAME, name)
 
     def tag(self, key: str, value: str) -> Flow[T_co]:
         """Give what is above a tag, for `flow explain` and statistics.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(2).tag("kind", "numbers"))
+        [0, 1]
 
         Args:
             key: what the tag is about.

@@ -387,7 +387,15 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(OF_TYPE, kind)
 
     def ignore_elements(self) -> Flow[T_co]:
-        """No item, only the end of the flow. Everything is requested of the upstream."""
+        """No item, only the end of the flow. Everything is requested of the upstream.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).do_on_next(print).ignore_elements())
+        0
+        1
+        2
+        []
+        """
         return self._add(IGNORE_ELEMENTS)
 
     def take(self, count: int) -> Flow[T_co]:
@@ -521,13 +529,23 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(ELEMENT_AT, count_of("element_at", index, name="index"))
 
     def element_at_or_default(self, index: int, default: D) -> Flow[T_co | D]:
-        """The item at `index`, or `default` if there is none."""
+        """The item at `index`, or `default` if there is none.
+
+        >>> import flow_core as flow
+        >>> flow.just("a").element_at_or_default(3, "none").single()
+        'none'
+        """
         given_items("element_at_or_default", default)
         count_of("element_at_or_default", index, name="index")
         return self._add(ELEMENT_AT_OR_DEFAULT, index, default)
 
     def first_or_error(self) -> Flow[T_co]:
-        """The first item; then the upstream is cancelled. A NoItemError if there is none."""
+        """The first item; then the upstream is cancelled. A NoItemError if there is none.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).first_or_error().single()
+        0
+        """
         return self._add(FIRST_OR_ERROR)
 
     def first_or_default(self, default: D) -> Flow[T_co | D]:
@@ -540,15 +558,29 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         return self._add(FIRST_OR_DEFAULT, *given_items("first_or_default", default))
 
     def last_or_error(self) -> Flow[T_co]:
-        """The last item, when the flow has completed. A NoItemError if there is none."""
+        """The last item, when the flow has completed. A NoItemError if there is none.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).last_or_error().single()
+        2
+        """
         return self._add(LAST_OR_ERROR)
 
     def last_or_default(self, default: D) -> Flow[T_co | D]:
-        """The last item, or `default` if there is none, when the flow has completed."""
+        """The last item, or `default` if there is none, when the flow has completed.
+
+        >>> import flow_core as flow
+        >>> flow.empty().last_or_default(7).single()
+        7
+        """
         return self._add(LAST_OR_DEFAULT, *given_items("last_or_default", default))
 
     def single_or_error(self) -> Flow[T_co]:
         """The only item, when the flow has completed.
+
+        >>> import flow_core as flow
+        >>> flow.just(3).single_or_error().single()
+        3
 
         Without an item the flow fails with a NoItemError; with a second one it fails at once with a
         TooManyItemsError.
@@ -557,6 +589,10 @@ class Filtering(Fluent[T_co], Generic[T_co]):
 
     def single_or_default(self, default: D) -> Flow[T_co | D]:
         """The only item, or `default` if there is none, when the flow has completed.
+
+        >>> import flow_core as flow
+        >>> flow.empty().single_or_default(7).single()
+        7
 
         With a second item the flow fails at once with a TooManyItemsError.
         """

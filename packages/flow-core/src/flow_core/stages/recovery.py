@@ -193,6 +193,10 @@ class Recovering(Fluent[T_co], Generic[T_co]):
     def on_error_complete(self, when: ErrorFilter = Exception) -> Flow[T_co]:
         """If the flow fails, completion instead of the error.
 
+        >>> import flow_core as flow
+        >>> list(flow.just(1, 0).map(lambda n: 2 // n).on_error_complete(ZeroDivisionError))
+        [2]
+
         Args:
             when: for which errors; others pass.
         """

@@ -275,7 +275,7 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         ['0', '1', '2']
 
         Args:
-            mapper: must not return None (§2.13).
+            mapper: must not return None.
         """
         return self._add(MAP, mapper)
 
@@ -296,12 +296,16 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         ['0a', '1b']
 
         Args:
-            mapper: must not return None (§2.13).
+            mapper: must not return None.
         """
         return self._add(MAP_INDEXED, mapper)
 
     def cast(self, kind: type[R]) -> Flow[R]:
         """The same items, known to be of a class.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(1, 2).cast(int))
+        [1, 2]
 
         Args:
             kind: the class. An item of another one fails the flow with a TypeError.

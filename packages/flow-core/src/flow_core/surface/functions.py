@@ -206,7 +206,7 @@ def combine_latest(
     which they came about; the combiner is called when one is delivered.
     Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
     Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
-    combiner is called by that, so that it is not granted across threads if there is one (F39). The
+    combiner is called by that, so that it is not granted across threads if there is one. The
     end comes as soon as the last combination was polled. Of the sources no fusion is asked.
     Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
     comes out of the poll, if the downstream polls.
@@ -356,6 +356,10 @@ def interval_range(
     clock: Clock | None = None,
 ) -> Flow[int]:
     """`count` ints from `start` on, one in each period; completes with the last.
+
+    >>> import flow_core as flow
+    >>> list(flow.interval_range(5, 3, 0.001))
+    [5, 6, 7]
 
     It is `interval` with `take` and `map` behind it: see there.
 
@@ -518,10 +522,10 @@ def ordered_merge(
     everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
     keep their threads, but are requested from there. A task is submitted when there is something
     to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
-    a downstream that blocks: no further item follows (O22, O26). If the executor refuses a task,
-    or drops it, the RejectedExecutionError comes on the thread that signalled (O30).
+    a downstream that blocks: no further item follows. If the executor refuses a task,
+    or drops it, the RejectedExecutionError comes on the thread that signalled.
     Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
-    asynchronous, are told that this may be on another thread (F39).
+    asynchronous, are told that this may be on another thread.
     Errors: the first one cancels the other flows, and overtakes what waits.
 
     Args:
@@ -569,7 +573,7 @@ def sequence_equal(
     were compared. Without demand nothing is compared.
     Thread: that of the flow whose item was missing, or of the requester.
     Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
-    another thread (F39).
+    another thread.
     Errors: the first one cancels the other flow, and overtakes what waits.
 
     Args:
@@ -760,7 +764,7 @@ def zip(
     cancel from another thread is seen between two rows then.
     Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
     Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
-    another thread (F39).
+    another thread.
     Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
     fails in its place. An item that has no partner is dropped.
 

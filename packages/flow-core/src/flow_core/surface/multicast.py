@@ -119,15 +119,15 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         on_next the next item; after the end it waits for the next `connect`. With a selector, each
         subscriber has a run of its own, and `selector` may use the flow that it is given several times.
 
-        Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait
-        for the next one, also when the source has ended with these (C06). What waits counts as taken:
+        Demand: what all subscribers have in common; without subscribers, `prefetch` items wait
+        for the next one, also when the source has ended with these. What waits counts as taken:
         a source that remembers across crashes what was taken, such as ``from_stream`` of flow-spark
         with a checkpoint, does not give these items again, though no subscriber has worked on them.
         Thread: that of the source, or of whoever requests. Fusion: none.
         Errors: those of the source go to all. A subscriber that raises is out; the others go on.
 
         Args:
-            selector: makes a flow of the shared one. When that ends, so does the run (C07).
+            selector: makes a flow of the shared one. When that ends, so does the run.
             prefetch: items to request of the source ahead, and the most that wait.
 
         Raises:
@@ -207,7 +207,7 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
         Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
 
         Args:
-            selector: makes a flow of the shared one. When that ends, so does the run (C07).
+            selector: makes a flow of the shared one. When that ends, so does the run.
             size: how many items to keep; None keeps all.
             ttl: how long to keep an item; None keeps it for ever.
             clock: what these are measured by; None is the clock of the process.

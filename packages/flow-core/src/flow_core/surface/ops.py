@@ -464,7 +464,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         which they came about; the combiner is called when one is delivered.
         Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
         Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
-        combiner is called by that, so that it is not granted across threads if there is one (F39). The
+        combiner is called by that, so that it is not granted across threads if there is one. The
         end comes as soon as the last combination was polled. Of the sources no fusion is asked.
         Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
         comes out of the poll, if the downstream polls.
@@ -541,8 +541,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Iteration: over a synchronous upstream ``for`` makes one loop of all, in its own thread. It
         waits there for an inner flow that is asynchronous.
         Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one is told that this may be
-        on another thread (F39), so that its user code stays where it is. An upstream that is a constant
-        or a function makes no operator at all: the mapped flow is what is subscribed to (F06).
+        on another thread, so that its user code stays where it is. An upstream that is a constant
+        or a function makes no operator at all: the mapped flow is what is subscribed to.
         Errors: what the upstream fails with comes in its place, after the inner flows of the items
         before it.
 
@@ -593,9 +593,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
         flow whose turn it is, or on whichever thread is at work.
         Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so that a synchronous
-        one runs no earlier; it is told that this may be on another thread (F39). One that is a constant
+        one runs no earlier; it is told that this may be on another thread. One that is a constant
         or a function is not subscribed to, only called, where the mapper runs. An upstream that is one
-        makes no operator at all: the mapped flow is what is subscribed to (F06).
+        makes no operator at all: the mapped flow is what is subscribed to.
         Errors: the first one cancels everything else, and overtakes what waits.
 
         Args:
@@ -926,7 +926,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         of another thread, on whichever thread is at work.
         Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
         a constant or a function is not subscribed to, only called, where the mapper runs. An upstream
-        that is one makes no operator at all: the mapped flow is what is subscribed to (F06).
+        that is one makes no operator at all: the mapped flow is what is subscribed to.
         Errors: the first one cancels everything else, and overtakes what waits.
 
         Args:
@@ -1304,18 +1304,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         the executor have their turn, and a pool can be shut down.
 
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-        were delivered; what the downstream requests decides only when they are delivered (O04).
+        were delivered; what the downstream requests decides only when they are delivered.
         Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
         when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
-        further item follows (O26). An event loop does nothing else for the tenth of a second that a
+        further item follows. An event loop does nothing else for the tenth of a second that a
         task may take: there, subscribe with a prefetch, or use ``async for``.
         An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
         thread that signalled, the upstream's or the requester's; if the executor took the task and
-        drops it later, on a thread of its own (O30).
+        drops it later, on a thread of its own.
         Fusion: polls an upstream that grants SYNC or ASYNC across threads, and has no queue of its own
         then; conditional towards the downstream. Grants ASYNC itself, also with a fused upstream: the
         downstream polls the one queue there is, on its own thread, and the executor only brings
-        wake-ups and the end. No function of the user moves by that (F39).
+        wake-ups and the end. No function of the user moves by that.
 
         Args:
             executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a
@@ -1323,11 +1323,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 It stays open as long as the flow runs.
             prefetch: items to request ahead, and the most that wait for the executor.
             delay_error: whether an error of the upstream comes after the items that came before it;
-                otherwise it overtakes the waiting ones, which go to the dropped-items hook (O18).
+                otherwise it overtakes the waiting ones, which go to the dropped-items hook.
 
         Returns:
             A flow that fails with MissingBackpressureError if the upstream
-            sends more than was requested and there is no room (O09).
+            sends more than was requested and there is no room.
 
         Raises:
             TypeError: if `executor` is none, or `prefetch` no int.
@@ -1616,10 +1616,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
         keep their threads, but are requested from there. A task is submitted when there is something
         to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
-        a downstream that blocks: no further item follows (O22, O26). If the executor refuses a task,
-        or drops it, the RejectedExecutionError comes on the thread that signalled (O30).
+        a downstream that blocks: no further item follows. If the executor refuses a task,
+        or drops it, the RejectedExecutionError comes on the thread that signalled.
         Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
-        asynchronous, are told that this may be on another thread (F39).
+        asynchronous, are told that this may be on another thread.
         Errors: the first one cancels the other flows, and overtakes what waits.
 
         Args:
@@ -1700,7 +1700,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
         were delivered; the downstream's demand decides only when they are.
         Thread: that of the upstream; what has waited for demand comes on the requester's.
-        Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread (F39).
+        Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread.
         Errors: the upstream's, after the items that wait.
 
         Args:
@@ -1930,7 +1930,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         were compared. Without demand nothing is compared.
         Thread: that of the flow whose item was missing, or of the requester.
         Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
-        another thread (F39).
+        another thread.
         Errors: the first one cancels the other flow, and overtakes what waits.
 
         Args:
@@ -2011,6 +2011,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
     def skip_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).skip_until_with_time(flow.system_clock().now() + 60))
+        []
 
         Args:
             time: seconds of the clock, as its `now` gives them. What has passed already is at once.
@@ -2097,7 +2101,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Thread: items come where the upstream sends them, which is the executor if it sends within
         `subscribe` or `request`. An executor that refuses a task has no thread to offer: the
         RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
-        took the task and drops it later, on a thread of its own (O30). Cancel keeps a task from running
+        took the task and drops it later, on a thread of its own. Cancel keeps a task from running
         that has not begun; the upstream is cancelled where the cancel comes from: see `cancel_on`.
         Fusion: none; conditional.
         Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
@@ -2179,7 +2183,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Thread: the mapper runs in that of the upstream, where the inner flow is subscribed to as well;
         items keep the thread of their flow. An inner flow that is a constant or a function is called
         there, and its item comes there, or waits for demand. An upstream that is one makes no operator
-        at all: the mapped flow is what is subscribed to (F06).
+        at all: the mapped flow is what is subscribed to.
         Fusion: none.
         Errors: the first one, of the upstream or of the current inner flow, cancels the other. What an
         inner flow fails with when it was cancelled goes to the dropped-errors hook.
@@ -2305,6 +2309,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
     def take_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items until the clock shows a time; then it completes. See `take_with_time`.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).take_until_with_time(flow.system_clock().now() + 60))
+        [0, 1, 2]
 
         Args:
             time: seconds of the clock, as its `now` gives them. What has passed already is at once.
@@ -3040,7 +3048,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         cancel from another thread is seen between two rows then.
         Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
         Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
-        another thread (F39).
+        another thread.
         Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
         fails in its place. An item that has no partner is dropped.
 

@@ -110,8 +110,8 @@ def publish(
     on_next the next item; after the end it waits for the next `connect`. With a selector, each
     subscriber has a run of its own, and `selector` may use the flow that it is given several times.
 
-    Demand: what all subscribers have in common (C39); without subscribers, `prefetch` items wait
-    for the next one, also when the source has ended with these (C06). What waits counts as taken:
+    Demand: what all subscribers have in common; without subscribers, `prefetch` items wait
+    for the next one, also when the source has ended with these. What waits counts as taken:
     a source that remembers across crashes what was taken, such as ``from_stream`` of flow-spark
     with a checkpoint, does not give these items again, though no subscriber has worked on them.
     Thread: that of the source, or of whoever requests. Fusion: none.
@@ -119,7 +119,7 @@ def publish(
     Source: C01-C09, C39.
 
     Args:
-        selector: makes a flow of the shared one. When that ends, so does the run (C07).
+        selector: makes a flow of the shared one. When that ends, so does the run.
         prefetch: items to request of the source ahead, and the most that wait.
 
     Raises:
@@ -259,7 +259,7 @@ def replay(
     Source: C07, C39.
 
     Args:
-        selector: makes a flow of the shared one. When that ends, so does the run (C07).
+        selector: makes a flow of the shared one. When that ends, so does the run.
         size: how many items to keep; None keeps all.
         ttl: how long to keep an item; None keeps it for ever.
         clock: what these are measured by; None is the clock of the process.

@@ -201,7 +201,7 @@ def combine_latest(
     which they came about; the combiner is called when one is delivered.
     Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
     Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
-    combiner is called by that, so that it is not granted across threads if there is one (F39). The
+    combiner is called by that, so that it is not granted across threads if there is one. The
     end comes as soon as the last combination was polled. Of the sources no fusion is asked.
     Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
     comes out of the poll, if the downstream polls.

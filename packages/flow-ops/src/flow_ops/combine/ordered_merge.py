@@ -72,10 +72,10 @@ def ordered_merge(
     everything downstream runs there, as behind `observe_on`: items, the end, and errors; sources
     keep their threads, but are requested from there. A task is submitted when there is something
     to do and none is pending. Cancel takes a task back that has not begun, and does not interrupt
-    a downstream that blocks: no further item follows (O22, O26). If the executor refuses a task,
-    or drops it, the RejectedExecutionError comes on the thread that signalled (O30).
+    a downstream that blocks: no further item follows. If the executor refuses a task,
+    or drops it, the RejectedExecutionError comes on the thread that signalled.
     Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
-    asynchronous, are told that this may be on another thread (F39).
+    asynchronous, are told that this may be on another thread.
     Errors: the first one cancels the other flows, and overtakes what waits.
     Source: checklist O01, O20, O22-O32, O35.
 

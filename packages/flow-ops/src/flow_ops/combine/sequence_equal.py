@@ -41,7 +41,7 @@ def sequence_equal(
     were compared. Without demand nothing is compared.
     Thread: that of the flow whose item was missing, or of the requester.
     Fusion: flows with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
-    another thread (F39).
+    another thread.
     Errors: the first one cancels the other flow, and overtakes what waits.
 
     Args:

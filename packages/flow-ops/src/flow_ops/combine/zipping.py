@@ -200,7 +200,7 @@ def zip(
     cancel from another thread is seen between two rows then.
     Fusion: such a loop grants SYNC, and not across threads if it calls functions of the user.
     Otherwise sources with SYNC or ASYNC are polled; an asynchronous one is told that this may be on
-    another thread (F39).
+    another thread.
     Errors: the first one cancels the other flows and overtakes what waits, except that an iterable
     fails in its place. An item that has no partner is dropped.
 

@@ -33,7 +33,7 @@ def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
     were delivered; the downstream's demand decides only when they are.
     Thread: that of the upstream; what has waited for demand comes on the requester's.
-    Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread (F39).
+    Fusion: an upstream with SYNC or ASYNC is polled, if that may be on another thread.
     Errors: the upstream's, after the items that wait.
 
     Args:

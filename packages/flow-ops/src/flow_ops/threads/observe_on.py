@@ -78,18 +78,18 @@ def observe_on(
     the executor have their turn, and a pool can be shut down.
 
     Demand: `prefetch` items are requested of the upstream, and 75 % of that again whenever as many
-    were delivered; what the downstream requests decides only when they are delivered (O04).
+    were delivered; what the downstream requests decides only when they are delivered.
     Thread: the upstream keeps its thread, but is requested from the executor's; a source that works
     when it is requested continues there. Cancel does not interrupt a downstream that blocks: no
-    further item follows (O26). An event loop does nothing else for the tenth of a second that a
+    further item follows. An event loop does nothing else for the tenth of a second that a
     task may take: there, subscribe with a prefetch, or use ``async for``.
     An executor that refuses a task has no thread to offer: the RejectedExecutionError comes on the
     thread that signalled, the upstream's or the requester's; if the executor took the task and
-    drops it later, on a thread of its own (O30).
+    drops it later, on a thread of its own.
     Fusion: polls an upstream that grants SYNC or ASYNC across threads, and has no queue of its own
     then; conditional towards the downstream. Grants ASYNC itself, also with a fused upstream: the
     downstream polls the one queue there is, on its own thread, and the executor only brings
-    wake-ups and the end. No function of the user moves by that (F39).
+    wake-ups and the end. No function of the user moves by that.
     Source: checklist O01-O36, F43-F48.
 
     Args:
@@ -98,11 +98,11 @@ def observe_on(
             It stays open as long as the flow runs.
         prefetch: items to request ahead, and the most that wait for the executor.
         delay_error: whether an error of the upstream comes after the items that came before it;
-            otherwise it overtakes the waiting ones, which go to the dropped-items hook (O18).
+            otherwise it overtakes the waiting ones, which go to the dropped-items hook.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with MissingBackpressureError if the upstream
-        sends more than was requested and there is no room (O09).
+        sends more than was requested and there is no room.
 
     Raises:
         TypeError: if `executor` is none, or `prefetch` no int.

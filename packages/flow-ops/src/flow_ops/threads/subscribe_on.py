@@ -42,7 +42,7 @@ def subscribe_on(executor: Executor, *, request_on: bool = True) -> Operator[T, 
     Thread: items come where the upstream sends them, which is the executor if it sends within
     `subscribe` or `request`. An executor that refuses a task has no thread to offer: the
     RejectedExecutionError comes on the thread that has subscribed or requested; if the executor
-    took the task and drops it later, on a thread of its own (O30). Cancel keeps a task from running
+    took the task and drops it later, on a thread of its own. Cancel keeps a task from running
     that has not begun; the upstream is cancelled where the cancel comes from: see `cancel_on`.
     Fusion: none; conditional.
     Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.

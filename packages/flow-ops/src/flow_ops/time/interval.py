@@ -83,6 +83,10 @@ def interval_range(
 ) -> Flow[int]:
     """`count` ints from `start` on, one in each period; completes with the last.
 
+    >>> import flow_core as flow
+    >>> list(flow.interval_range(5, 3, 0.001))
+    [5, 6, 7]
+
     It is `interval` with `take` and `map` behind it: see there.
 
     Args:

@@ -100,6 +100,10 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items until the clock shows a time; then it completes. See `take_with_time`.
 
+    >>> import flow_core as flow
+    >>> list(flow.range(3).take_until_with_time(flow.system_clock().now() + 60))
+    [0, 1, 2]
+
     Args:
         time: seconds of the clock, as its `now` gives them. What has passed already is at once.
         clock: tells the time; that of the process if None.
@@ -119,6 +123,10 @@ def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
 
 def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(3).skip_until_with_time(flow.system_clock().now() + 60))
+    []
 
     Args:
         time: seconds of the clock, as its `now` gives them. What has passed already is at once.

@@ -49,8 +49,8 @@ def concat_map(
     Iteration: over a synchronous upstream ``for`` makes one loop of all, in its own thread. It
     waits there for an inner flow that is asynchronous.
     Fusion: an upstream with SYNC or ASYNC is polled; an asynchronous one is told that this may be
-    on another thread (F39), so that its user code stays where it is. An upstream that is a constant
-    or a function makes no operator at all: the mapped flow is what is subscribed to (F06).
+    on another thread, so that its user code stays where it is. An upstream that is a constant
+    or a function makes no operator at all: the mapped flow is what is subscribed to.
     Errors: what the upstream fails with comes in its place, after the inner flows of the items
     before it.
     Source: checklist F02-F07, F35, F56; P25, P27.

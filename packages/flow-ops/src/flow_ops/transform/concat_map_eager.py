@@ -46,9 +46,9 @@ def concat_map_eager(
     Thread: the mapper runs where the upstream's item comes. Items come on the thread of the inner
     flow whose turn it is, or on whichever thread is at work.
     Fusion: an inner flow with SYNC or ASYNC is polled when it is its turn, so that a synchronous
-    one runs no earlier; it is told that this may be on another thread (F39). One that is a constant
+    one runs no earlier; it is told that this may be on another thread. One that is a constant
     or a function is not subscribed to, only called, where the mapper runs. An upstream that is one
-    makes no operator at all: the mapped flow is what is subscribed to (F06).
+    makes no operator at all: the mapped flow is what is subscribed to.
     Errors: the first one cancels everything else, and overtakes what waits.
     Source: checklist F02-F06, F35, F56; X08.
 

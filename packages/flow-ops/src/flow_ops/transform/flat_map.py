@@ -39,7 +39,7 @@ def flat_map(
     of another thread, on whichever thread is at work.
     Fusion: none: an inner flow that is an iterator which blocks would stop the others. One that is
     a constant or a function is not subscribed to, only called, where the mapper runs. An upstream
-    that is one makes no operator at all: the mapped flow is what is subscribed to (F06).
+    that is one makes no operator at all: the mapped flow is what is subscribed to.
     Errors: the first one cancels everything else, and overtakes what waits.
     Source: checklist F02-F07, F35; X08.
 

@@ -47,7 +47,7 @@ def switch_map(
     Thread: the mapper runs in that of the upstream, where the inner flow is subscribed to as well;
     items keep the thread of their flow. An inner flow that is a constant or a function is called
     there, and its item comes there, or waits for demand. An upstream that is one makes no operator
-    at all: the mapped flow is what is subscribed to (F06).
+    at all: the mapped flow is what is subscribed to.
     Fusion: none.
     Errors: the first one, of the upstream or of the current inner flow, cancels the other. What an
     inner flow fails with when it was cancelled goes to the dropped-errors hook.
