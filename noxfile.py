@@ -225,6 +225,24 @@ def typing(session: nox.Session) -> None:
         pyright.result()
 
 
+@nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
+def typing_alone(session: nox.Session) -> None:
+    """Check what those see who have flow-core alone: all methods, but for the types of PySpark."""
+    install(session, "flow-core")
+    session.install(*dependencies("typing"))
+    place = Path(session.create_tmp())  # where neither checker finds our sources or settings
+    for path in Path("packages", "flow-core", "typing_tests").glob("*.py"):
+        if path.stem != "surface_spark":
+            shutil.copy(path, place)
+    place.joinpath("pyrightconfig.json").write_text(
+        '{"typeCheckingMode": "strict", "enableTypeIgnoreComments": false,'
+        ' "reportUnnecessaryTypeIgnoreComment": "error"}'
+    )
+    with session.chdir(place):
+        session.run("mypy", "--strict", "--config-file=", ".")
+        session.run("pyright")
+
+
 @nox.session(python=PYTHONS, reuse_venv=False)
 @nox.parametrize("package", EACH_PACKAGE)
 def tests(session: nox.Session, package: str) -> None:

@@ -163,6 +163,14 @@ def test_the_guide_has_every_name_of_theirs(module: str) -> None:
     assert sorted(names - known) == []
 
 
+def test_most_of_their_methods_are_methods_here() -> None:
+    theirs, ours = (
+        {name for name in dir(cls) if not name.startswith("_")}
+        for cls in (reactivex.Observable, flow.Flow)
+    )
+    assert len(theirs & ours) >= 95
+
+
 AGERA = (
     agera.binders,
     agera.conditions,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 import sys
 from collections.abc import Callable
 from importlib.abc import MetaPathFinder
@@ -131,5 +132,8 @@ def test_what_a_package_itself_lacks_is_told_as_it_is(monkeypatch: pytest.Monkey
 
 
 def test_the_help_of_a_method_has_its_signature_and_its_text() -> None:
-    assert str(inspect.signature(Flow.share)).startswith("(self, *, prefetch: 'int' = 128")
-    assert "as long as there are subscribers" in (inspect.getdoc(Flow.share) or "")
+    text = pydoc.render_doc(Flow.debounce, renderer=pydoc.plaintext)
+    assert "debounce(" in text
+    assert "quiet: 'Seconds | Callable[[T_co], Flow[object]]'" in text
+    assert "Items that are not followed by another one for a while" in text
+    assert "Executed by flow-ops: `flow_ops.debounce`." in text

@@ -260,13 +260,15 @@ class Flow(
         self, target: str, /, *others: object, **options: object
     ) -> Any:  # Any: see Fluent._plugged
         source = KNOWN.get(target) or factory_of(target)
-
-        def together(flow: Flow[T_co]) -> Flow[Any]:
-            made: Flow[Any] = source(flow, *others, **options)
-            return made
-
-        name = target.partition(":")[2]
-        return self._applied(Operator(name, together, f"{1 + len(others)} flows"))
+        together: Operator[Any, Flow[Any]] = Operator(
+            source.__name__,
+            lambda flow: source(flow, *others, **options),
+            f"{1 + len(others)} flows",
+        )
+        if isinstance(self._source, AbsorbingSource):
+            _check_behind(self, together)
+        # Not by the operator: each frame between here and the user's costs whoever looks for it.
+        return self._made(source(self, *others, **options), together)
 
     def then(self, stage: Stage[T_co, R]) -> Flow[R]:
         """Put `stage` behind this flow; a user-defined one has the same rights as the built-in.
