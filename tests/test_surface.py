@@ -140,6 +140,13 @@ def test_a_record_may_name_another_name_of_a_function(tmp_path: Path) -> None:
     assert signature_of(tmp_path, factory) == "def sample(self, n: int) -> Flow[T_co]:"
 
 
+def test_a_method_under_another_name_says_whose_it_is(tmp_path: Path) -> None:
+    factory = (
+        "def other() -> Operator[T, Flow[T]]: 'One.\\n\\nAlso called `sample`.'\nsample = other"
+    )
+    assert "Another name of `other`." in method_of(tmp_path, factory)
+
+
 def test_an_overload_that_another_one_has_in_it_is_left_out(tmp_path: Path) -> None:
     factory = """
 @overload

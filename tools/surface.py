@@ -734,6 +734,8 @@ def documentation(factory: ast.FunctionDef, package: str, record: Record) -> str
             f"{where} takes {', '.join(names)}, and its text tells of {', '.join(told)}; write "
             "each, in this order, under Args:"
         )
+    if record.method not in {None, factory.name}:  # another name of it
+        text = text.replace(f"Also called `{record.method}`.", f"Another name of `{factory.name}`.")
     text = text.replace("An operator for `Flow.pipe`. Its flow", "A flow that")
     text = re.sub(r"^Source: .*(\n(?!\n).*)*\n?", "", text, flags=re.MULTILINE).rstrip()
     text = f"{text}\n\nExecuted by {package}: `{package.replace('-', '_')}.{name}`.\n"

@@ -341,7 +341,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     yield OperatorSpec(
         "skip_last_with_time",
         "flow_ops.time.limits:skip_last_with_time",
-        summary="All items but those of the last while.",
+        summary="All items but those of a length of time before the end.",
         backpressure=Backpressure.PASS,
         conditional=True,
         placement=Placement.REFUSED,
@@ -368,7 +368,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     yield OperatorSpec(
         "skip_with_time",
         "flow_ops.time.limits:skip_with_time",
-        summary="Items after the first while.",
+        summary="Items after a length of time.",
         backpressure=Backpressure.PASS,
         conditional=True,
         placement=Placement.REFUSED,
@@ -425,7 +425,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     yield OperatorSpec(
         "take_last_with_time",
         "flow_ops.time.limits:take_last_with_time",
-        summary="Items of the last while.",
+        summary="Items of a length of time before the end.",
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
         placement=Placement.REFUSED,
@@ -450,7 +450,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     yield OperatorSpec(
         "take_with_time",
         "flow_ops.time.limits:take_with_time",
-        summary="Items of the first while.",
+        summary="Items of a length of time; then it completes.",
         backpressure=Backpressure.PASS,
         conditional=True,
         method="take_with_time",

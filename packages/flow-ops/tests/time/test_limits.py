@@ -1,4 +1,4 @@
-"""Items up to a time or from a time on, those of the last while, and times of items."""
+"""Items up to a time or from a time on, those at the end, and times of items."""
 
 from __future__ import annotations
 

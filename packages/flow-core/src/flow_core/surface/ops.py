@@ -78,7 +78,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         1
         ['done']
 
-        This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat_with`.
+        This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
 
         Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
         Thread, fusion: as with `concat`.
@@ -238,9 +238,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: those of the upstream come at once; buffers that are open or wait are dropped.
 
         Args:
-            period: how long from a buffer's begin to its end.
-            shift: how long from one buffer's begin to the next one's: less than `period` makes
-                buffers overlap, more leaves items out; `period` by default.
+            period: how long from the beginning of a buffer to its end.
+            shift: how long from the beginning of one buffer to that of the next: less than `period`
+                makes buffers overlap, more leaves items out; `period` by default.
             clock: tells the time; that of the process by default.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
@@ -279,7 +279,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: as `buffer_with_time`.
 
         Args:
-            period: how long from a buffer's begin to its end.
+            period: how long from the beginning of a buffer to its end.
             count: items in a buffer, at most.
             clock: tells the time; that of the process by default.
             max_waiting: how many buffers may wait for demand.
@@ -1956,7 +1956,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def skip_last_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """All items but those of the last while before the end.
+        """All items but those of the last `duration` before the end.
 
         >>> from flow_core.testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2029,7 +2029,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.limits:skip_until_with_time", time, clock=clock)
 
     def skip_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Items after the first while; those before are dropped.
+        """Items after the first `duration`; those before are dropped.
 
         >>> from flow_core.testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2039,7 +2039,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [2, 3]
 
-        It is `skip_until_other` a `timer`.
+        It is `skip_until_other` with a `timer`.
 
         Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
         none.
@@ -2252,7 +2252,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def take_last_with_time(
         self, duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
     ) -> Flow[T_co]:
-        """The items of the last while before the end.
+        """The items of the last `duration` before the end.
 
         >>> from flow_core.testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2327,7 +2327,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._plugged("flow_ops.time.limits:take_until_with_time", time, clock=clock)
 
     def take_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
-        """Items of the first while; then it completes.
+        """Items of the first `duration`; then it completes.
 
         >>> from flow_core.testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
@@ -2337,7 +2337,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items, seen.completed
         ([0, 1], True)
 
-        It is `take_until_other` a `timer`.
+        It is `take_until_other` with a `timer`.
 
         Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's.
         Fusion: none.
@@ -2362,7 +2362,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.range(100).throttle_first(60))
         [0]
 
-        It is `filter` with a look at the clock, and in all that follows just that.
+        It is a `filter` that looks at the clock.
 
         Demand: passed on; an item that is left out is requested again. Thread: that of the upstream; no
         timer runs. Fusion: as `filter`.
@@ -2397,7 +2397,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> seen.items
         [2, 5, 8]
 
-        Also called `throttle_last`.
+        Another name of `sample`.
 
         Demand: everything is requested of the upstream and of the sampler. A sample that comes when
         there is no demand waits for it; the next one takes its place, and it goes to the dropped-items
@@ -2740,9 +2740,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
 
         Args:
-            period: how long from a window's begin to its end.
-            shift: how long from one window's begin to the next one's: less than `period` makes
-                windows overlap, more leaves items out; `period` by default.
+            period: how long from the beginning of a window to its end.
+            shift: how long from the beginning of one window to that of the next: less than `period`
+                makes windows overlap, more leaves items out; `period` by default.
             clock: tells the time; that of the process by default.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
@@ -2788,7 +2788,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Errors: as `window_with_time`.
 
         Args:
-            period: how long from a window's begin to its end.
+            period: how long from the beginning of a window to its end.
             count: items in a window, at most.
             clock: tells the time; that of the process by default.
             prefetch: items to request ahead, and the most that wait in all windows together.

@@ -900,7 +900,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def skip_last_with_time(
         self, duration: Seconds, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """All items but those of the last while before the end.
+        """All items but those of the last `duration` before the end.
 
         In each rail; see `Flow.skip_last_with_time`.
         """
@@ -932,7 +932,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def skip_with_time(
         self, duration: Seconds, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items after the first while; those before are dropped.
+        """Items after the first `duration`; those before are dropped.
 
         In each rail; see `Flow.skip_with_time`.
         """
@@ -1045,7 +1045,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def take_last_with_time(
         self, duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """The items of the last while before the end.
+        """The items of the last `duration` before the end.
 
         In each rail; see `Flow.take_last_with_time`.
         """
@@ -1084,7 +1084,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def take_with_time(
         self, duration: Seconds, *, clock: Clock | None = None
     ) -> ParallelFlow[T_co]:
-        """Items of the first while; then it completes.
+        """Items of the first `duration`; then it completes.
 
         In each rail; see `Flow.take_with_time`.
         """

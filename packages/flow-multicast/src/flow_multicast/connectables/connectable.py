@@ -20,8 +20,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
     """What connectables have in common that are made of `join` and `connect`.
 
     >>> import flow_core as flow
-    >>> from flow_multicast import publish
-    >>> numbers = flow.range(1, 4).pipe(publish())
+    >>> numbers = flow.range(1, 4).publish()
     >>> first = numbers.flow.subscribe(lambda n: print("first", n))
     >>> second = numbers.flow.map(lambda n: n * n).subscribe(lambda n: print("second", n))
     >>> connection = numbers.connect()
@@ -101,8 +100,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """See `Connectable.auto_connect`.
 
         >>> import flow_core as flow
-        >>> from flow_multicast import publish
-        >>> both = flow.range(2).pipe(publish()).auto_connect(2)
+        >>> both = flow.range(2).publish().auto_connect(2)
         >>> first = both.subscribe(lambda n: print("first", n))
         >>> second = both.subscribe(lambda n: print("second", n))
         first 0
@@ -121,8 +119,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """See `Connectable.ref_count`.
 
         >>> import flow_core as flow
-        >>> from flow_multicast import publish
-        >>> shared = flow.never().finally_action(lambda: print("over")).pipe(publish()).ref_count()
+        >>> shared = flow.never().finally_action(lambda: print("over")).publish().ref_count()
         >>> first, second = shared.subscribe(print), shared.subscribe(print)
         >>> first.dispose()
         >>> second.dispose()

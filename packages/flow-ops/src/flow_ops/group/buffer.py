@@ -63,9 +63,9 @@ def buffer_with_time(
     Errors: those of the upstream come at once; buffers that are open or wait are dropped.
 
     Args:
-        period: how long from a buffer's begin to its end.
-        shift: how long from one buffer's begin to the next one's: less than `period` makes
-            buffers overlap, more leaves items out; `period` by default.
+        period: how long from the beginning of a buffer to its end.
+        shift: how long from the beginning of one buffer to that of the next: less than `period`
+            makes buffers overlap, more leaves items out; `period` by default.
         clock: tells the time; that of the process by default.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
@@ -121,7 +121,7 @@ def buffer_with_time_or_count(
     Errors: as `buffer_with_time`.
 
     Args:
-        period: how long from a buffer's begin to its end.
+        period: how long from the beginning of a buffer to its end.
         count: items in a buffer, at most.
         clock: tells the time; that of the process by default.
         max_waiting: how many buffers may wait for demand.

@@ -114,9 +114,9 @@ def window_with_time(
     `MissingBackpressureError` if a window begins and `max_waiting` ones wait for demand already.
 
     Args:
-        period: how long from a window's begin to its end.
-        shift: how long from one window's begin to the next one's: less than `period` makes
-            windows overlap, more leaves items out; `period` by default.
+        period: how long from the beginning of a window to its end.
+        shift: how long from the beginning of one window to that of the next: less than `period`
+            makes windows overlap, more leaves items out; `period` by default.
         clock: tells the time; that of the process by default.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
@@ -174,7 +174,7 @@ def window_with_time_or_count(
     Errors: as `window_with_time`.
 
     Args:
-        period: how long from a window's begin to its end.
+        period: how long from the beginning of a window to its end.
         count: items in a window, at most.
         clock: tells the time; that of the process by default.
         prefetch: items to request ahead, and the most that wait in all windows together.

@@ -144,7 +144,7 @@ def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees
     1
     ['done']
 
-    This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat_with`.
+    This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
 
     Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
     Thread, fusion: as with `concat`.

@@ -1,4 +1,4 @@
-"""Items up to a time or from a time on, and those of the last while."""
+"""Items up to a time or from a time on, and those of a length of time before the end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Items of the first while; then it completes.
+    """Items of the first `duration`; then it completes.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -40,7 +40,7 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     >>> seen.items, seen.completed
     ([0, 1], True)
 
-    It is `take_until_other` a `timer`.
+    It is `take_until_other` with a `timer`.
 
     Demand: passed on. Thread: items keep that of the upstream; the end may come on the clock's.
     Fusion: none.
@@ -64,7 +64,7 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 
 
 def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """Items after the first while; those before are dropped.
+    """Items after the first `duration`; those before are dropped.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -74,7 +74,7 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
     >>> seen.items
     [2, 3]
 
-    It is `skip_until_other` a `timer`.
+    It is `skip_until_other` with a `timer`.
 
     Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
     none.
@@ -153,7 +153,7 @@ def _at(time_s: float, clock: Clock) -> Flow[int]:
 def take_last_with_time(
     duration: Seconds, *, max_items: int | None = None, clock: Clock | None = None
 ) -> Operator[T, Flow[T]]:
-    """The items of the last while before the end.
+    """The items of the last `duration` before the end.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
@@ -191,7 +191,7 @@ def take_last_with_time(
 
 
 def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
-    """All items but those of the last while before the end.
+    """All items but those of the last `duration` before the end.
 
     >>> from flow_core.testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval

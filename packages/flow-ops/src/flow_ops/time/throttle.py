@@ -25,7 +25,7 @@ def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T
     >>> list(flow.range(100).throttle_first(60))
     [0]
 
-    It is `filter` with a look at the clock, and in all that follows just that.
+    It is a `filter` that looks at the clock.
 
     Demand: passed on; an item that is left out is requested again. Thread: that of the upstream; no
     timer runs. Fusion: as `filter`.

@@ -41,7 +41,7 @@ def from_rx_connectable(
 
     >>> import reactivex
     >>> from reactivex import operators as ops
-    >>> numbers = from_rx_connectable(reactivex.of(1, 2).pipe(ops.publish()))
+    >>> numbers = from_rx_connectable(reactivex.of(1, 2).publish())
     >>> handle = numbers.flow.map(lambda n: n * n).subscribe(print)
     >>> connection = numbers.connect()
     1
@@ -216,8 +216,7 @@ def to_rx_connectable(
     """A `Connectable` as a connectable Observable, for ``connect`` and ``ops.ref_count()``.
 
     >>> import flow_core as flow
-    >>> from flow_multicast import publish
-    >>> numbers = to_rx_connectable(flow.range(1, 3).pipe(publish()))
+    >>> numbers = to_rx_connectable(flow.range(1, 3).publish())
     >>> first, second = numbers.subscribe(print), numbers.subscribe(lambda n: print(n * n))
     >>> connection = numbers.connect()
     1
