@@ -11,7 +11,10 @@ from __future__ import annotations
 import enum
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from flow_core.homes import Home
 
 __all__ = [
     "EMPTY",
@@ -147,6 +150,16 @@ class CoreSubscriber(Generic[T_contra]):
         Asked for once, when the loop begins.
         """
         return self.on_next
+
+    def home(self) -> Home | None:
+        """The event loop that this subscription belongs to; None if it belongs to none.
+
+        Asked for by publishers while they are subscribed to, in that thread. An operator answers
+        what its downstream does; a subscriber of your own, the loop that runs in this thread.
+        """
+        from flow_core.homes import current_home
+
+        return current_home()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
         """`on_next` let `error` escape (§2.13), and the upstream has cancelled itself.

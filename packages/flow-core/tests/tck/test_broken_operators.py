@@ -10,6 +10,7 @@ import pytest
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow
 from flow_core.errors import is_fatal, none_given
+from flow_core.homes import Home
 from flow_core.protocols import CoreSubscriber, Processor, Subscription
 from flow_core.sources.calls import fail
 from flow_core.testing.tck import (
@@ -32,6 +33,9 @@ class Identity(CoreSubscriber[int]):
         self.downstream = downstream
         self.breaks = breaks
         self.upstream: Subscription | None = None
+
+    def home(self) -> Home | None:
+        return None if self.breaks == "leaves home" else self.downstream.home()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if self.upstream is not None and self.breaks != "takes a second upstream":
@@ -114,6 +118,7 @@ BROKEN_OPERATORS = [
     ("a_generator_is_closed_on_cancel", "does not pass cancel on"),
     ("fatal_errors_of_the_upstream_propagate", "makes fatal errors ordinary"),
     ("spec309_what_is_requested_of_the_upstream_is_a_demand", "asks for too much"),
+    ("the_upstream_is_at_home_where_the_subscriber_is", "leaves home"),
 ]
 
 

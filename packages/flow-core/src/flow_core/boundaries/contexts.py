@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, final, overload
 from flow_core import hooks
 from flow_core.errors import none_given
 from flow_core.flow import AbsorbingSource, Flow
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
@@ -219,6 +220,11 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
         self._below = below
         self._above = above
         self._upstream: Subscription | None = None
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import none_given, throw_if_fatal
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscription
@@ -56,6 +57,11 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         self._on_request = on_request
         self._downstream: CoreSubscriber[Any] | None = downstream
         self._upstream: Subscription | None = None
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
 
     def receiver(self) -> Callable[[Any], object]:
         """See `CoreSubscriber.receiver`: no frame is between the loop and what is below."""

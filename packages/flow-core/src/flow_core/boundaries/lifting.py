@@ -18,6 +18,7 @@ from flow_core.demand import (
 )
 from flow_core.errors import MissingBackpressureError, none_given, throw_if_fatal
 from flow_core.flow import Flow
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
@@ -49,13 +50,15 @@ def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Op
     ...         self.on_next = lambda item: downstream.on_next(2 * item)
     ...         self.on_error = downstream.on_error
     ...         self.on_complete = downstream.on_complete
+    ...         self.home = downstream.home
     >>> list(flow.range(3).hide().pipe(lift("twice", Twice)))
     [0, 2, 4]
 
     Demand, thread: as the subscriber does it. Fusion: none asked for by itself. A subscriber that
     changes items must not forward the upstream's subscription where the downstream could ask it
     for fusion, and poll items past it (F35): hand over a subscription of your own, or put
-    ``hide()`` before.
+    ``hide()`` before. Its `CoreSubscriber.home` is that of the downstream, so that what waits or
+    runs coroutines above it does so in the loop of who runs the flow.
 
     Args:
         name: the operator's name in messages and in `flow explain`.
@@ -190,6 +193,11 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         self._error: BaseException | None = None
         self._bad: ValueError | None = None
         self._requested = self._emitted = self._consumed = 0
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
 
     # -- signals from the upstream, from any threads
 

@@ -21,6 +21,7 @@ from flow_core.errors import (
     none_given,
     throw_if_fatal,
 )
+from flow_core.homes import Home
 from flow_core.introspection import Statistics, labels
 from flow_core.protocols import (
     EMPTY,
@@ -145,6 +146,11 @@ class StageSubscriber(
             self._left,
             conditional=conditional,
         )
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
 
     # -- signals from the upstream
 

@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import OnErrorNotImplementedError, none_given, throw_if_fatal
+from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.subscribers.blocking import check_may_block, check_others_run
@@ -45,6 +46,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         "_bell",
         "_consumed",
         "_ended",
+        "_home",
         "_limit",
         "_on_complete",
         "_on_error",
@@ -71,8 +73,13 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             self._prefetch = check_prefetch(prefetch)
             self._limit = replenish_limit(prefetch)
         self._ended = False
+        self._home = current_home()
         self._bell: SimpleQueue[None] | None = None
         """It rings at the end for who waits, who has it ring again for the next one."""
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        return self._home
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""

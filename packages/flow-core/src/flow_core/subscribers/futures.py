@@ -7,6 +7,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError, none_given
+from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
@@ -24,13 +25,18 @@ def single_future(source: Publisher[T]) -> Future[T]:
 
 @final
 class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
-    __slots__ = ("_future", "_item", "_subscription")
+    __slots__ = ("_future", "_home", "_item", "_subscription")
 
     def __init__(self, future: Future[T]) -> None:
         self._future = future
         self._item: T | None = None
         self._subscription: Subscription | None = None
+        self._home = current_home()
         future.add_done_callback(self._resolved)
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        return self._home
 
     def _resolved(self, future: Future[T]) -> None:
         subscription, self._subscription = self._subscription, None

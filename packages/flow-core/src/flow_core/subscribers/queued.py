@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
 
@@ -43,6 +44,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         "_consumed",
         "_done",
         "_errors",
+        "_home",
         "_left",
         "_limit",
         "_prefetch",
@@ -61,6 +63,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         """What the flow has failed with: of whoever takes it out."""
         self._done = self._cancelled = False
         self._waits = False
+        self._home = current_home()
         """Whether the consumer waits, or is about to look whether it has to."""
         self._consumed = 0
         """Items since the last request: those that were taken, and those of `at_hand`."""
@@ -70,6 +73,10 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
     @abstractmethod
     def _wake(self) -> None:
         """The consumer has to look again."""
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        return self._home
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoneItemError, add_note, is_fatal, none_given
+from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
 
@@ -43,12 +44,17 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
     its methods (§2.13) cancels the flow and goes to the dropped-errors hook.
     """
 
-    __slots__ = ("_done", "_subscriber", "_subscription")
+    __slots__ = ("_done", "_home", "_subscriber", "_subscription")
 
     def __init__(self, subscriber: Subscriber[T]) -> None:
         self._subscriber = subscriber
         self._subscription: Subscription | None = None
         self._done = False
+        self._home = current_home()
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        return self._home
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.demand import add_demand, bad_request
 from flow_core.errors import FlowError, none_given
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -190,6 +191,11 @@ class Seat(CoreSubscriber[R], Generic[R]):
     def gone(self) -> bool:
         """Whether it has cancelled, or requested what cannot be."""
         return self._downstream is None or self._bad is not None
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
 
     def introduce(self) -> None:
         """Hand this over as the subscription."""

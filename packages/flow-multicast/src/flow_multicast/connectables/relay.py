@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from flow_core import hooks
 from flow_core.errors import none_given
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscription
 
@@ -30,6 +31,11 @@ class Relay(CoreSubscriber[T], Generic[T]):
         self._lock = Lock()
         self._over = False
         self._upstream: Subscription | None = None
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
 
     @abstractmethod
     def over(self, *, cancelled: bool) -> None:

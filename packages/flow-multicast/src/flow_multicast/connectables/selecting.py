@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, final
 from flow_core import Flow, hooks
 from flow_core.connectable import Connectable
 from flow_core.errors import is_fatal, none_given, throw_if_fatal
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
@@ -72,7 +73,7 @@ class Selected(Publisher[R], Generic[T, R]):
             error.add_note(f"in {self._label}")
             fail(downstream, error)
             return
-        feed: _Feed[T] = _Feed(processor, self._label)
+        feed: _Feed[T] = _Feed(processor, self._label, downstream.home())
         outer = (
             _ConditionalOuter(downstream, feed)
             if isinstance(downstream, ConditionalSubscriber)
@@ -97,15 +98,20 @@ class Selected(Publisher[R], Generic[T, R]):
 class _Feed(CoreSubscriber[T], Generic[T]):
     """Between the source and the processor: what the selected flow's end or cancel stops."""
 
-    __slots__ = ("__weakref__", "_label", "_lock", "_processor", "_upstream", "over")
+    __slots__ = ("__weakref__", "_home", "_label", "_lock", "_processor", "_upstream", "over")
 
-    def __init__(self, processor: Processor[T, T], label: str) -> None:
+    def __init__(self, processor: Processor[T, T], label: str, home: Home | None) -> None:
         self._label = label
+        self._home = home
         self._processor: Processor[T, T] | None = processor
         self._lock = Lock()
         self._upstream: Subscription | None = None
         self.over = False
         """Nothing more is wanted of the source, or it has ended."""
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`: that of who subscribed to the selected flow."""
+        return self._home
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The source's subscription is never forwarded (F35)."""

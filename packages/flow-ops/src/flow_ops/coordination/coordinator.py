@@ -19,6 +19,7 @@ from flow_core import hooks
 from flow_core.clocks import Clock
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import NoneItemError, is_fatal, leave, none_given
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
@@ -72,6 +73,7 @@ class Coordinator(SerialDrain, Generic[R]):
         "_receive",
         "_requested",
         "_tasks",
+        "home",
         "label",
         "over",
     )
@@ -79,6 +81,8 @@ class Coordinator(SerialDrain, Generic[R]):
     def __init__(self, downstream: CoreSubscriber[R], label: str) -> None:
         super().__init__()
         self.label: Final = label
+        self.home: Final = downstream.home()
+        """Where the subscription belongs; kept, since inputs are connected on any thread."""
         self.over = False
         """Nothing is emitted any more."""
         self._downstream: CoreSubscriber[R] | None = downstream
@@ -546,6 +550,10 @@ class Input(CoreSubscriber[T], Generic[T]):
         """Its terminal has come."""
         self.gone = False
         """Disconnected: what still comes is dropped."""
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return self.owner.home
 
     def request(self, n: int) -> None:
         """Request `n` items of the source."""

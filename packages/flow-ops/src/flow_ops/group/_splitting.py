@@ -11,6 +11,7 @@ from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import is_fatal
 from flow_core.flow import Flow
+from flow_core.homes import Home
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_ops.coordination import Coordinator, Listener, overflow
 from flow_ops.group._unicast import Unicast
@@ -33,14 +34,19 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
         overtakes: whether an error comes before the parts that wait.
     """
 
-    __slots__ = ("_first", "hub")
+    __slots__ = ("_first", "_home", "hub")
 
     def __init__(self, downstream: CoreSubscriber[R], label: str, overtakes: bool) -> None:
         super().__init__(label, overtakes)
         self._first: CoreSubscriber[R] | None = downstream
+        self._home = downstream.home()
         self._subscribed = True
         self.hub: Splitting[Any, R] | None = None  # Any: of the upstream's items
         """Set once, before anything is signalled."""
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return self._home
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar, cast, final
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import ProtocolViolationError, is_fatal, none_given, throw_if_fatal
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -80,6 +81,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
     __slots__ = (
         "_asynchronous",
         "_count",
+        "_home",
         "_index",
         "_items",
         "_joined",
@@ -101,6 +103,8 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         self.upstream: Subscription | None = None
         self._source: Publisher[T] | None = source
         self._count = rails
+        self._home: Home | None = None
+        """That of the first rail."""
         self._prefetch = prefetch
         self._lock = Lock()
         """Guards `_joined`, `_rails`, `upstream`, what rails request and have told. Nothing is
@@ -119,9 +123,14 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         self._over = False
         """No rail is left, or all have got the end."""
 
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return self._home
+
     def join(self, downstream: CoreSubscriber[T]) -> None:
         """Take the subscriber of one more rail; the last one starts the upstream."""
         rail = Rail(self, downstream)
+        self._home = self._home or downstream.home()
         with self._lock:
             self._rails.append(rail)
         try:

@@ -22,6 +22,7 @@ from flow_core.demand import (
 from flow_core.errors import RejectedExecutionError, is_fatal, late_fusion, leave, none_given
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
@@ -275,6 +276,11 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         """It has done so; another task goes on."""
 
     # -- signals from the upstream
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""

@@ -9,6 +9,7 @@ from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import is_fatal, leave, none_given, throw_if_fatal
 from flow_core.flow import Flow
+from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -66,6 +67,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         "_eager",
         "_emitted",
         "_errors",
+        "_home",
         "_inner",
         "_lock",
         "_mapper",
@@ -90,6 +92,8 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         self.gate = Gate()
         """Cancelled when the flow is over, for whatever reason. For good."""
         self._downstream: CoreSubscriber[R] | None = downstream
+        self._home = downstream.home()
+        """Kept, since inner flows are subscribed to on any thread."""
         self._conditional = isinstance(downstream, ConditionalSubscriber)
         self._mapper = mapper
         self._prefetch = prefetch
@@ -134,6 +138,10 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
             self.run_entered()
 
     # -- signals from the upstream
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return self._home
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import none_given
+from flow_core.homes import Home
 from flow_core.protocols import ConditionalSubscriber, Subscription
 from flow_ops.transform._ending import EndsInDrain
 
@@ -53,6 +54,10 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         self.upstream: Subscription | None = None
         self.produced = 0
         """How much of the demand was used up."""
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return self._owner.home()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, final
 
 from flow_core import sources
 from flow_core.demand import UNBOUNDED
 from flow_core.flow import Flow
-from flow_core.protocols import Publisher
+from flow_core.homes import Home
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
 from flow_core.testing.drops import recorded_drops
 from flow_core.testing.publisher import TestPublisher, Violation
 from flow_core.testing.subscriber import TestSubscriber
@@ -32,10 +34,13 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
     Attributes:
         passes_errors: whether it fails with the very error of its upstream.
         goes_on: whether it runs on without subscribers, so that no cancel reaches its upstream.
+        hands_on_home: whether its upstream belongs to the event loop of its subscriber; not if
+            several subscribers share the upstream.
     """
 
     passes_errors: bool = True
     goes_on: bool = False
+    hands_on_home: bool = True
     failure: BaseException | None = LookupError("the upstream's error")
 
     @abstractmethod
@@ -157,6 +162,22 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
         self.eventually(lambda: closed, lambda: "the generator was not closed")
         check(closed == [True], f"the generator was closed {len(closed)} times")
 
+    @rule(items=-1)
+    def test_the_upstream_is_at_home_where_the_subscriber_is(self) -> None:
+        """An operator hands `CoreSubscriber.home` on, on whatever thread it subscribes."""
+        upstream = _Visited()
+        loop = asyncio.new_event_loop()
+        try:
+            subscriber = _AtHome[R](Home(loop))
+            self.apply(Flow(upstream)).subscribe(subscriber)
+            self.settle()
+            subscriber.cancel()
+            if self.hands_on_home:
+                strange = [home for home in upstream.homes if home is not subscriber.at]
+                check(not strange, f"it told its upstream of {strange}, not of {subscriber.at}")
+        finally:
+            loop.close()
+
     @rule(failing=True, synchronous=True)
     def test_fatal_errors_of_the_upstream_propagate(self) -> None:
         """KeyboardInterrupt and its like are no ``on_error``: they come out at the top (X10)."""
@@ -169,6 +190,30 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
             else:
                 raise AssertionError(f"{fatal!r} was swallowed; seen: {subscriber!r}")
             check(not subscriber.terminated, f"a fatal error was signalled: {subscriber!r}")
+
+
+@final
+class _Visited(Publisher[int]):
+    """Sends nothing, and remembers where its subscribers were at home."""
+
+    def __init__(self) -> None:
+        self.homes: list[Home | None] = []
+
+    def subscribe(self, subscriber: Subscriber[int], /) -> None:
+        home = subscriber.home() if isinstance(subscriber, CoreSubscriber) else None
+        self.homes.append(home)
+        sources.never().subscribe(subscriber)
+
+
+class _AtHome(TestSubscriber[R]):
+    """A subscriber that belongs to a loop which does not run in its thread."""
+
+    def __init__(self, at: Home) -> None:
+        super().__init__()
+        self.at = at
+
+    def home(self) -> Home | None:
+        return self.at
 
 
 def _closing(closed: list[bool]) -> Iterator[int]:

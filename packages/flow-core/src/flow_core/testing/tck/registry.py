@@ -38,6 +38,7 @@ from flow_core.boundaries.lifting import lift, serialize
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.flow import Flow
+from flow_core.homes import Home
 from flow_core.plugins import PluginHost
 from flow_core.progress import progress
 from flow_core.protocols import CoreSubscriber, Fusion, Publisher, Subscriber, Subscription
@@ -211,6 +212,10 @@ class _Passing(CoreSubscriber[Any]):
     def __init__(self, downstream: CoreSubscriber[Any]) -> None:
         self._downstream: CoreSubscriber[Any] | None = downstream
         self._upstream: Subscription | None = None
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return None if self._downstream is None else self._downstream.home()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""

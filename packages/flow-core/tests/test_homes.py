@@ -1,0 +1,118 @@
+"""A subscription belongs to the event loop that ran where it was made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core.homes import Home, current_home
+from flow_core.operators import context_capture, lift, serialize
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
+from flow_core.testing import TIMEOUT_S, TestSubscriber
+
+
+class Visited(Publisher[int]):
+    """Sends one item, and remembers where another thread finds its subscribers at home."""
+
+    def __init__(self) -> None:
+        self.homes: list[Home | None] = []
+
+    def subscribe(self, subscriber: Subscriber[int], /) -> None:
+        assert isinstance(subscriber, CoreSubscriber)
+        with ThreadPoolExecutor(1) as pool:
+            self.homes.append(pool.submit(subscriber.home).result(TIMEOUT_S))
+        flow.just(1).subscribe(subscriber)
+
+
+class Foreign:
+    """A subscriber that knows nothing of homes."""
+
+    def on_subscribe(self, subscription: Any) -> None:
+        subscription.request(9)
+
+    def on_next(self, item: Any) -> None: ...
+    def on_error(self, error: BaseException) -> None: ...
+    def on_complete(self) -> None: ...
+
+
+WAYS: dict[str, Callable[[flow.Flow[int]], object]] = {
+    "callbacks": lambda made: made.subscribe(lambda _: None),
+    "a foreign subscriber": lambda made: made.subscribe(Foreign()),
+    "a future": lambda made: made.to_future().result(TIMEOUT_S),
+}
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+def test_there_is_none_where_no_loop_runs() -> None:
+    assert current_home() is None
+
+
+@each_way
+def test_without_a_loop_a_subscription_is_at_home_nowhere(way: str) -> None:
+    source = Visited()
+    WAYS[way](flow.Flow(source).map(abs))
+    assert source.homes == [None]
+
+
+@each_way
+def test_a_subscription_keeps_the_loop_in_which_it_was_made(way: str) -> None:
+    source = Visited()
+
+    async def main() -> None:
+        WAYS[way](flow.Flow(source).map(abs))
+        (home,) = source.homes
+        assert home is not None
+        assert home.loop is asyncio.get_running_loop()
+
+    asyncio.run(main())
+
+
+def test_who_iterates_in_a_loop_is_at_home_there() -> None:
+    source = Visited()
+
+    async def main() -> None:
+        assert [n async for n in flow.Flow(source).hide()] == [1]
+        (home,) = source.homes
+        assert home is not None
+        assert home.loop is asyncio.get_running_loop()
+
+    asyncio.run(main())
+
+
+def test_who_iterates_in_a_thread_is_at_home_nowhere() -> None:
+    source = Visited()
+    assert list(flow.Flow(source).hide()) == [1]
+    assert source.homes == [None]
+
+
+class Pass(CoreSubscriber[int]):
+    """Everything is that of the downstream."""
+
+    def __init__(self, downstream: CoreSubscriber[int]) -> None:
+        self._downstream = downstream
+
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_downstream"), name)
+
+
+def test_links_hand_it_on_one_to_the_other(home: Home) -> None:
+    class AtHome(TestSubscriber[int]):
+        def home(self) -> Home | None:
+            return home
+
+    source = Visited()
+    made = flow.Flow(source).map(abs).hide().pipe(context_capture()).pipe(serialize())
+    made.pipe(lift("pass", Pass)).filter(bool).subscribe(AtHome())
+    assert source.homes == [home]
+
+
+@pytest.fixture
+def home() -> Home:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    return Home(loop)
