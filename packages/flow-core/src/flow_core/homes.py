@@ -1,11 +1,21 @@
-"""Where a subscription is at home: the event loop that runs it."""
+"""Where a subscription is at home: the event loop that runs it, or else that of the library."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
+import threading
+import warnings
 from typing import Final, final
 
-__all__ = ["Home", "current_home"]
+__all__ = ["Home", "current_home", "library_loop"]
+
+_CLEAN_UP_S: Final = 3.0
+"""How long tasks have to end when the process does."""
+
+_BLOCKED_S: Final = 1.0
+"""How much longer the process waits for the loop itself."""
 
 
 @final
@@ -30,8 +40,129 @@ class Home:
 
 
 def current_home() -> Home | None:
-    """A home in the loop that runs in this thread; None if none does."""
+    """A home in the loop that runs in this thread; None if none does.
+
+    The library's loop is nobody's home, but of a coroutine that runs there and subscribes.
+    """
     try:
-        return Home(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
     except RuntimeError:
         return None
+    library = _library.get(_ONE)
+    if library is not None and loop is library.loop and asyncio.current_task(loop) is None:
+        return None
+    return Home(loop)
+
+
+def library_loop() -> asyncio.AbstractEventLoop:
+    """The loop for coroutines of flows that have no home: one for the process, in a daemon thread.
+
+    It is made when it is first needed, and ended when the process ends: its tasks are cancelled,
+    and have 3 seconds to end. A forked child makes one of its own.
+
+    Raises:
+        RuntimeError: if the process is about to end.
+    """
+    found = _library.get(_ONE)
+    if found is None:
+        made = _Library()
+        # No lock: a finaliser or a signal handler may come in here anywhere.
+        found = _library.setdefault(_ONE, made)
+        if found is made:
+            made.start()
+        else:
+            made.loop.close()
+    if found.ends:
+        raise RuntimeError("the process ends, and with it the event loop for its coroutines")
+    return found.loop
+
+
+@final
+class _Library(threading.Thread):
+    """The thread of the library's loop."""
+
+    def __init__(self) -> None:
+        super().__init__(name="flow-loop", daemon=True)
+        self.loop: Final = asyncio.new_event_loop()
+        self.ends = False
+        """The process ends."""
+        self.left = 0
+        """Tasks that did not end."""
+
+    def start(self) -> None:
+        """See `threading.Thread.start`."""
+        try:
+            super().start()
+        except BaseException:
+            _library.pop(_ONE, None)
+            self.loop.close()  # who has it already hears of that
+            raise
+
+    def run(self) -> None:
+        """Run the loop until the process ends, whatever its tasks raise."""
+        asyncio.set_event_loop(self.loop)
+        while True:
+            try:
+                self.loop.run_forever()
+            except BaseException as error:  # SystemExit of a task, say, which ends no other flow
+                threading.excepthook(
+                    threading.ExceptHookArgs((type(error), error, error.__traceback__, self))
+                )
+                continue
+            if self.ends:
+                break
+        try:
+            self.loop.run_until_complete(self._cleaned_up())
+        finally:
+            self.loop.close()
+
+    async def _cleaned_up(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            _, pending = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
+            self.left = len(pending)
+            for task in pending:
+                # Said once, by `end`.
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        await self.loop.shutdown_asyncgens()
+
+    def end(self) -> None:
+        """Cancel all tasks, and wait until they have ended; for a while."""
+        self.ends = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.join(_CLEAN_UP_S + _BLOCKED_S)
+        if self.is_alive():
+            said = "the event loop of flow_core is held by a function, so that its coroutines did"
+        elif self.left:
+            said = f"{self.left} coroutines of flow_core swallowed their cancellation, and did"
+        else:
+            return
+        warnings.warn(f"{said} not end with the process", RuntimeWarning, stacklevel=1)
+
+
+_ONE: Final = 0
+_library: Final[dict[int, _Library]] = {}
+"""The one of this process, if it was needed. A dict, whose `setdefault` needs no lock."""
+
+_kept: Final[list[_Library]] = []
+"""Those of processes that this one was forked from. Closing their loops would take the epoll
+object, which parent and child share, out of the parent's hands."""
+
+
+def _forked() -> None:
+    # Its thread is not in the child.
+    _kept.extend(_library.values())
+    _library.clear()
+
+
+@atexit.register
+def _end() -> None:
+    library = _library.get(_ONE)
+    if library is not None and library.is_alive():
+        library.end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
