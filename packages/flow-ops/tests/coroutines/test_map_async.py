@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import FlowError
+from flow_core.homes import library_loop
 from flow_core.testing import (
     DOWNSTREAMS,
     ENDINGS,
@@ -196,24 +198,54 @@ def test_items_of_another_thread_come_on_the_loops() -> None:
     in_loop(main)
 
 
-def test_without_a_loop_it_has_one_of_its_own_which_ends() -> None:
-    threads = set(threading.enumerate())
-    subscriber = observe(flow.range(3).pipe(map_async(later))).await_terminal()
-    subscriber.assert_on_thread("flow-map-async").assert_result(0, 1, 2)
-    ended(threads)
-    assert list(flow.range(3).pipe(map_async(later, concurrency=2))) == [0, 1, 2]
-    ended(threads)
+def test_without_a_loop_the_coroutines_of_all_flows_run_in_one() -> None:
+    loops: set[asyncio.AbstractEventLoop] = set()
+
+    async def seen(n: int) -> int:
+        loops.add(asyncio.get_running_loop())
+        return n
+
+    subscriber = observe(flow.range(3).map_async(seen)).await_terminal()
+    subscriber.assert_on_thread("flow-loop").assert_result(0, 1, 2)
+    inner = flow.range(9).flat_map(lambda n: flow.just(n).map_async(seen))
+    assert sorted(inner.map_async(seen, concurrency=2)) == list(range(9))
+    assert loops == {library_loop()}
 
 
-def ended(before: set[threading.Thread]) -> None:
-    for thread in set(threading.enumerate()) - before:
-        assert thread.name == "flow-map-async"
-        thread.join(TIMEOUT_S)
-        assert not thread.is_alive()
+@pytest.mark.parametrize("slots", [1, 2, 5, 128])
+@pytest.mark.parametrize("items", [3, 5, 20])
+@pytest.mark.parametrize("running", [False, True])
+def test_each_item_may_have_a_flow_with_coroutines_of_its_own(
+    items: int, slots: int, running: bool
+) -> None:
+    made = flow.range(items).flat_map(
+        lambda n: flow.just(n).map_async(later).map_async(later), concurrency=slots
+    )
+
+    async def main() -> list[int]:
+        return [n async for n in made]
+
+    assert sorted(asyncio.run(main()) if running else made) == list(range(items))
 
 
-def test_a_cancel_ends_its_own_loop_and_what_runs_there() -> None:
-    threads = set(threading.enumerate())
+def test_an_inner_flow_on_another_thread_has_the_loop_of_who_runs_the_flow() -> None:
+    async def main() -> None:
+        loops: set[asyncio.AbstractEventLoop] = set()
+
+        async def seen(n: int) -> int:
+            loops.add(asyncio.get_running_loop())
+            return n
+
+        with ThreadPoolExecutor(1) as pool:
+            moved = flow.range(3).hide().observe_on(pool)
+            made = moved.concat_map(lambda n: flow.just(n).map_async(seen))
+            assert [n async for n in made] == [0, 1, 2]
+        assert loops == {asyncio.get_running_loop()}
+
+    in_loop(main)
+
+
+def test_a_cancel_ends_what_runs_in_the_loop_of_the_library() -> None:
     started, finished = threading.Event(), threading.Event()
 
     async def forever(_: int) -> int:
@@ -227,7 +259,6 @@ def test_a_cancel_ends_its_own_loop_and_what_runs_there() -> None:
     assert started.wait(TIMEOUT_S)
     subscriber.cancel()
     assert finished.wait(TIMEOUT_S)
-    ended(threads)
     subscriber.assert_silent_after_cancel()
 
 

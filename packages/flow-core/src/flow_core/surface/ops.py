@@ -1102,9 +1102,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> asyncio.run(main())
         [0, 2, 4]
 
-        The coroutines run as tasks of the given loop; or else in the loop of the subscribing thread, if
-        one runs there; or else in a loop of its own, in a daemon thread that lives as long as the flow.
-        Each task has a copy of the context of who subscribes.
+        The coroutines run as tasks of the given loop; or else of the loop in which the flow was
+        subscribed to, whatever thread brings the items; or else, where none ran, of one loop for the
+        process, in a daemon thread. Each task has a copy of the context of who subscribes.
 
         Demand: exact; `concurrency` items are requested of the upstream, and 75 % of that again
         whenever as many were taken. A coroutine runs when its item is there, and counts until its

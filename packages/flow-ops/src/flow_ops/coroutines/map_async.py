@@ -6,13 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from threading import Thread
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import check_prefetch
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
+from flow_core.homes import library_loop
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
@@ -44,9 +44,9 @@ def map_async(
     >>> asyncio.run(main())
     [0, 2, 4]
 
-    The coroutines run as tasks of the given loop; or else in the loop of the subscribing thread, if
-    one runs there; or else in a loop of its own, in a daemon thread that lives as long as the flow.
-    Each task has a copy of the context of who subscribes.
+    The coroutines run as tasks of the given loop; or else of the loop in which the flow was
+    subscribed to, whatever thread brings the items; or else, where none ran, of one loop for the
+    process, in a daemon thread. Each task has a copy of the context of who subscribes.
 
     Demand: exact; `concurrency` items are requested of the upstream, and 75 % of that again
     whenever as many were taken. A coroutine runs when its item is there, and counts until its
@@ -83,8 +83,7 @@ def map_async(
         detail += ", ordered=False"
 
     def made(flow: Flow[T], downstream: CoreSubscriber[R], label: str) -> MapAsync[T, R]:
-        where = loop or running_loop()
-        return MapAsync(flow, function, where, concurrency, ordered, downstream, label)
+        return MapAsync(flow, function, loop, concurrency, ordered, downstream, label)
 
     return coordinated("map_async", detail, made, concurrency)
 
@@ -100,7 +99,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
     Args:
         source: the upstream.
         function: makes awaitables.
-        loop: where; None for one of its own, in a thread of its own.
+        loop: where; None for the home of `downstream`, or else the library's loop.
         concurrency: how many at a time.
         ordered: whether results keep the order.
         downstream: gets the signals.
@@ -111,7 +110,6 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         "_coming",
         "_concurrency",
         "_context",
-        "_ended",
         "_function",
         "_input",
         "_loop",
@@ -135,7 +133,8 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         super().__init__(downstream, label)
         self._source: Flow[T] | None = source
         self._function = function
-        self._loop = loop
+        home = self.home
+        self._loop: Final = loop or (library_loop() if home is None else home.loop)
         self._concurrency = concurrency
         self._ordered = ordered
         self._context = copy_context()
@@ -146,15 +145,10 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         """Tasks whose results were not looked at, in the order of the items; whether they ended."""
         self._ready: deque[asyncio.Task[R]] = deque()
         """Those that have ended, in that order, unless that of the items counts."""
-        self._ended: asyncio.Future[None] | None = None
-        """Ends the loop of its own."""
         self._watch: LoopWatch | None = None
 
     def open(self) -> None:
         """See `Coordinator.open`."""
-        if self._loop is None:
-            target, context = self._context.run, self._serve
-            Thread(target=target, args=(context,), name="flow-map-async", daemon=True).start()
         source, self._source = self._source, None
         items = self._input
         if source is not None and items is not None:
@@ -163,8 +157,6 @@ class MapAsync(Coordinator[R], Generic[T, R]):
     def step(self) -> None:
         """See `Coordinator.step`."""
         loop = self._loop
-        if loop is None:
-            return  # the thread of its own steps as soon as there is one
         if loop is not running_loop():
             if not self._coming:
                 self._coming = True
@@ -191,13 +183,9 @@ class MapAsync(Coordinator[R], Generic[T, R]):
             items.close()
         running, self._running = self._running, {}
         self._ready.clear()
-        if loop is not None:
-            watch, self._watch = self._watch, None
-            if (running or watch is not None) and not in_loop(loop, lambda: _leave(running, watch)):
-                _leave({task: True for task in running if task.done()}, None)
-            ended, self._ended = self._ended, None
-            if ended is not None:
-                in_loop(loop, lambda: _end(ended))
+        watch, self._watch = self._watch, None
+        if (running or watch is not None) and not in_loop(loop, lambda: _leave(running, watch)):
+            _leave({task: True for task in running if task.done()}, None)
 
     @property
     def buffered(self) -> int:
@@ -206,20 +194,6 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         return len(self._ready) + (0 if items is None else items.waiting)
 
     # -- in the loop's thread
-
-    def _serve(self) -> None:
-        """The thread of its own: a loop that ends with the flow, and with its tasks."""
-        with asyncio.Runner() as runner:
-            runner.run(self._wait())
-
-    async def _wait(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._ended = ended = loop.create_future()
-        self._loop = loop
-        # Who closes this sets `over` before it looks for the loop: one of both sees the other.
-        self.signal()
-        if not self.over:
-            await ended
 
     def _lost(self) -> None:
         """The loop is closed."""
@@ -302,11 +276,6 @@ def _error_of(
         told.__cause__ = error
         return told
     return error
-
-
-def _end(ended: asyncio.Future[None]) -> None:
-    if not ended.done():
-        ended.set_result(None)
 
 
 def _leave(tasks: dict[asyncio.Task[Any], bool], watch: LoopWatch | None) -> None:
