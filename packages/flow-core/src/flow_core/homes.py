@@ -9,7 +9,7 @@ import threading
 import warnings
 from typing import Final, final
 
-__all__ = ["Home", "current_home", "library_loop"]
+__all__ = ["Home", "current_home", "home_loop", "library_loop"]
 
 _CLEAN_UP_S: Final = 3.0
 """How long tasks have to end when the process does."""
@@ -75,6 +75,11 @@ def library_loop() -> asyncio.AbstractEventLoop:
     if found.ends:
         raise RuntimeError("the process ends, and with it the event loop for its coroutines")
     return found.loop
+
+
+def home_loop(home: Home | None) -> asyncio.AbstractEventLoop:
+    """The loop for what a flow runs: that of its home, or else the library's."""
+    return library_loop() if home is None else home.loop
 
 
 @final

@@ -8,7 +8,6 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from threading import Event, Thread, get_ident, main_thread
-from threading import enumerate as running_threads
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, Fusion
 from flow_core.errors import BlockingInEventLoopError, FlowError, NoneItemError
+from flow_core.homes import library_loop
 from flow_core.testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
@@ -42,16 +42,21 @@ def other_loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-def private_threads() -> list[Thread]:
-    return [thread for thread in running_threads() if thread.name == "flow-async-iterable"]
+async def ended() -> set[asyncio.Task[Any]]:
+    """The tasks of the loop that do not end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    return (await asyncio.wait(others, timeout=TIMEOUT_S))[1] if others else set()
+
+
+def settle() -> None:
+    """Wait until the loop of the library has ended all tasks."""
+    assert asyncio.run_coroutine_threadsafe(ended(), library_loop()).result() == set()
 
 
 @pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
+def no_task_is_left() -> Iterator[None]:
     yield
-    for thread in private_threads():
-        thread.join(TIMEOUT_S)
-    assert private_threads() == []
+    settle()
 
 
 async def counted(*items: Any) -> AsyncGenerator[Any, None]:
@@ -196,14 +201,12 @@ def test_an_item_is_asked_for_when_it_was_requested() -> None:
     tap = Tap()
     subscriber = TestSubscriber[int](0)
     flow.from_async_iterable(tap.items()).subscribe(subscriber)
-    assert private_threads() == []
     assert not tap.started.is_set()
     subscriber.request(1)
     subscriber.await_items(1).assert_items(1)
     subscriber.request(1)
     subscriber.await_items(2).assert_items(1, 2)
     assert tap.pulls == 2
-    assert len(private_threads()) == 1
     subscriber.cancel()
     assert tap.closed.wait(TIMEOUT_S)
 
@@ -293,7 +296,6 @@ def test_a_cancel_before_any_request_starts_nothing() -> None:
     flow.from_async_iterable(generator).subscribe(subscriber)
     subscriber.cancel()
     subscriber.request(1)
-    assert private_threads() == []
     assert not tap.started.is_set()
 
 
@@ -344,8 +346,7 @@ def test_a_cancel_from_within_the_generator_lets_it_clean_up(waits: bool, drops:
 
     flow.from_async_iterable(items()).subscribe(subscriber)
     assert closed.wait(TIMEOUT_S)
-    for thread in private_threads():
-        thread.join(TIMEOUT_S)
+    settle()
     assert log == (["cancelled", "cleaned up"] if waits else ["cleaned up"])
     subscriber.assert_items(1).assert_silent_after_cancel()
     assert drops.take_items() == ([] if waits else [2])
@@ -424,8 +425,7 @@ def test_what_a_generator_raises_when_it_is_closed_goes_to_the_hook(at: str, dro
     if at == "pulling":
         assert waiting.wait(TIMEOUT_S)
     subscriber.cancel()
-    for thread in private_threads():
-        thread.join(TIMEOUT_S)
+    settle()
     subscriber.assert_silent_after_cancel()
     assert drops.take_errors() == [error]
 
@@ -515,7 +515,6 @@ def test_it_runs_in_the_given_loop(other_loop: asyncio.AbstractEventLoop) -> Non
     other_loop.call_soon_threadsafe(queue.put_nowait, 6)
     subscriber.await_items(2).assert_items((5, True), (6, True))
     subscriber.cancel()
-    assert private_threads() == []
 
 
 def test_the_given_loop_may_start_later() -> None:
@@ -675,8 +674,7 @@ def test_a_subscription_that_is_kept_does_not_keep_the_subscriber(
     flow.from_async_iterable(counted(1, 2)).subscribe(subscriber)
     subscription, seen = subscriber.subscription, weakref.ref(subscriber)
     end(subscriber)
-    for thread in private_threads():
-        thread.join(TIMEOUT_S)
+    settle()
     del subscriber
     gc.collect()
     assert seen() is None

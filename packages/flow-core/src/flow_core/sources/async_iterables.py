@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
-from contextvars import copy_context
-from threading import Lock, Thread
+from threading import Lock
 from typing import Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
 from flow_core.errors import FlowError, NoneItemError, is_fatal, throw_if_fatal
 from flow_core.flow import Flow
+from flow_core.homes import home_loop
 from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscriber, Subscription
-from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
 from flow_core.stages.template import describe
 from flow_core.subscribers.awaiting import iterate_async
 from flow_core.subscribers.strict import core_subscriber
@@ -41,10 +41,9 @@ class AsyncIterableSource(Generic[T]):
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
-        loop = self._loop or running_loop()
-        AsyncIterableSubscription(
-            self._iterable, core_subscriber(subscriber), loop, self._label
-        ).start()
+        downstream = core_subscriber(subscriber)
+        loop = self._loop or home_loop(downstream.home())
+        AsyncIterableSubscription(self._iterable, downstream, loop, self._label).start()
 
     def __repr__(self) -> str:
         return self._label
@@ -63,7 +62,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
     Args:
         iterable: where the items come from.
         downstream: gets the signals.
-        loop: where the task runs; None for one of its own, in a thread of its own.
+        loop: where the task runs.
         label: the source, for messages.
     """
 
@@ -91,7 +90,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         self,
         iterable: AsyncIterable[T],
         downstream: CoreSubscriber[T],
-        loop: asyncio.AbstractEventLoop | None,
+        loop: asyncio.AbstractEventLoop,
         label: str,
     ) -> None:
         self._iterable: AsyncIterable[T] | None = iterable
@@ -161,21 +160,14 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
                 return
         loop, reached = self._loop, True
         if not starts:
-            # Without a loop yet, the private thread is about to look for itself.
-            if loop is not None:
-                if self._stopped or self._waiter is not None:
-                    reached = in_loop(loop, self._resume)
-                else:
-                    reached = not loop.is_closed()
+            if self._stopped or self._waiter is not None:
+                reached = in_loop(loop, self._resume)
+            else:
+                reached = not loop.is_closed()
         elif self._downstream is None:
             self._iterable = None  # cancelled before anything was asked for
-        elif loop is not None:
-            reached = in_loop(loop, self._begin, self._lost)
         else:
-            context = copy_context()
-            Thread(
-                target=context.run, args=(self._run,), name="flow-async-iterable", daemon=True
-            ).start()
+            reached = in_loop(loop, self._begin, self._lost)
         if not reached:
             self._lost()
 
@@ -194,12 +186,10 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
     # -- in the loop's thread
 
     def _begin(self) -> None:
-        loop = self._loop
-        if loop is not None:
-            # Before the task runs: a loop that ends need not let it come to its first step.
-            self._watch = LoopWatch(loop, self._lost)
-            self._task = task = loop.create_task(self._run_all())
-            task.add_done_callback(self._ended)
+        # Before the task runs: a loop that ends need not let it come to its first step.
+        self._watch = LoopWatch(self._loop, self._lost)
+        self._task = task = self._loop.create_task(self._run_all())
+        task.add_done_callback(self._ended)
 
     def _ended(self, _: asyncio.Task[None]) -> None:
         watch, self._watch = self._watch, None
@@ -207,13 +197,6 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
             watch.end()
             self._task = self._iterable = None
             self._signal(self._bad or self._cancelled_outside())
-
-    def _run(self) -> None:
-        """The private thread: a loop that ends with the flow."""
-        with asyncio.Runner() as runner:
-            self._loop = loop = runner.get_loop()
-            self._watch = LoopWatch(loop, self._lost)
-            runner.run(self._run_all())
 
     def _resume(self) -> None:
         waiter, task = self._waiter, self._task
@@ -406,8 +389,8 @@ def from_async_iterable(
     >>> list(from_async_iterable(ticks()).map(lambda tick: tick * 10))
     [10, 20, 30]
 
-    It runs in the given loop; or else in the loop of the subscribing thread, if one runs there; or
-    else in a loop of its own, in a daemon thread that lives from the first request to the end.
+    It runs in the given loop; or else in the loop in which the flow was subscribed to, whatever
+    thread does so here; or else, where none ran, in one loop for the process, in a daemon thread.
 
     Demand: exact; an item is asked for only when it was requested, and so is the end. Thread: all
     signals come from the loop's thread. With unbounded demand, an iterable that never has to wait

@@ -12,7 +12,7 @@ from flow_core import hooks
 from flow_core.demand import check_prefetch
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
-from flow_core.homes import library_loop
+from flow_core.homes import home_loop
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
@@ -133,8 +133,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         super().__init__(downstream, label)
         self._source: Flow[T] | None = source
         self._function = function
-        home = self.home
-        self._loop: Final = loop or (library_loop() if home is None else home.loop)
+        self._loop: Final = loop or home_loop(self.home)
         self._concurrency = concurrency
         self._ordered = ordered
         self._context = copy_context()
