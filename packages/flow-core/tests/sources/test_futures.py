@@ -18,6 +18,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, Fusion
 from flow_core.errors import BlockingInEventLoopError, FlowError
+from flow_core.homes import library_loop
 from flow_core.testing import TIMEOUT_S, Drops, TestSubscriber, assert_result, race
 
 
@@ -453,17 +454,11 @@ def test_an_awaitable_is_awaited() -> None:
     asyncio.run(main())
 
 
-def test_a_coroutine_without_a_loop_fails_the_flow_and_can_be_used_later() -> None:
-    made = flow.from_future(five())
-    subscriber = TestSubscriber[int]()
-    made.subscribe(subscriber)
-    subscriber.assert_failure(FlowError)
-    assert "needs an event loop" in str(subscriber.error)
+def test_a_coroutine_without_a_loop_runs_in_that_of_the_library() -> None:
+    async def where() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
 
-    async def main() -> int:
-        return await made
-
-    assert asyncio.run(main()) == 5
+    assert flow.from_future(where()).single() is library_loop()
 
 
 def test_a_coroutine_for_a_closed_loop_fails_the_flow() -> None:

@@ -13,10 +13,11 @@ from typing import Any, Final, Generic, Protocol, TypeVar, final, overload
 
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
-from flow_core.protocols import Subscriber
+from flow_core.homes import home_loop
+from flow_core.protocols import CoreSubscriber, Subscriber
 from flow_core.sources.emitter import EmitterSubscription
 from flow_core.sources.idle import fail
-from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
 from flow_core.subscribers.strict import core_subscriber
 
 __all__ = ["from_future"]
@@ -97,7 +98,8 @@ class FutureSource(Generic[T]):
 
     Args:
         future: of either kind, or an awaitable that becomes one when it is first subscribed.
-        loop: where the awaitable runs; None for the running loop of its first subscriber.
+        loop: where the awaitable runs; None for the home of its first subscriber, or else the
+            library's loop.
         cancel: whether a subscriber that cancels the flow cancels the future.
     """
 
@@ -134,7 +136,7 @@ class FutureSource(Generic[T]):
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         try:
-            future, loop = self._started()
+            future, loop = self._started(downstream)
         except FlowError as error:
             fail(downstream, error)
             return
@@ -176,29 +178,26 @@ class FutureSource(Generic[T]):
             waiting.add(emitter, resolved, future)
             emitter.on_cancel(lambda: waiting.remove(emitter))
 
-    def _started(self) -> tuple[_AnyFuture, asyncio.AbstractEventLoop | None]:
+    def _started(
+        self, downstream: CoreSubscriber[T]
+    ) -> tuple[_AnyFuture, asyncio.AbstractEventLoop | None]:
         """The future, and the loop in which it is waited for, if there is one.
 
         The awaitable runs once, for all subscribers.
         """
+        place = None if self._awaitable is None else self._loop or home_loop(downstream.home())
         with self._lock:
             awaitable, loop = self._awaitable, self._loop
             if self._future is not None:
                 return self._future, loop
             if awaitable is None:
                 raise FlowError(f"{self!r}: the coroutine could not be started before")
-            loop = loop or running_loop()
-            if loop is None:
-                raise FlowError(
-                    f"{self!r}: a coroutine needs an event loop; subscribe in a running one, or "
-                    "name one by from_future(…, loop=…)"
-                )
-            if loop.is_closed():
+            if place is None or place.is_closed():
                 raise closed_loop(repr(self))
-            self._awaitable, self._loop = None, loop
+            self._awaitable, self._loop = None, place
             # The future of another thread's loop, in this thread's loop, too: any thread may wait.
-            self._future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), loop)
-            return self._future, loop
+            self._future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), place)
+            return self._future, place
 
     def _resolve(self, emitter: EmitterSubscription[T], future: _AnyFuture) -> None:
         if emitter.cancelled:
@@ -274,13 +273,13 @@ def from_future(
     Args:
         future: of `concurrent.futures`; or an asyncio future or task, subscribed from any thread;
             or a coroutine or other awaitable, which is started when it is first subscribed.
-        loop: where a coroutine runs; without it, the running loop of its first subscriber. Of no
-            use for a future, which has its own.
+        loop: where a coroutine runs; without it, the loop in which its first subscriber runs the
+            flow, or else one for the process. Of no use for a future, which has its own.
         cancel: whether a subscriber that cancels the flow cancels the future, for everybody.
 
     Returns:
-        A flow that fails with FlowError if a coroutine has no loop to run in, or if its loop, or
-        that of an asyncio future, is closed before it is done.
+        A flow that fails with FlowError if the loop of a coroutine, or that of an asyncio future,
+        is closed before it is done.
 
     Raises:
         TypeError: if it is none of these.
