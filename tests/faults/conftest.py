@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from flow_core import Flow
+from flow_core.homes import library_loop
 from flow_core.protocols import CoreSubscriber, QueueSubscription
 from flow_core.serial import SerialDrain
 from flow_core.testing import Drops, VirtualClock, recorded_drops
@@ -186,6 +187,7 @@ def gone(left: Callable[[], object], within_s: float = WAIT_S) -> object:
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
     """A test leaves no thread, no process, no open file and no part of a flow."""
+    library_loop()  # it lives as long as the process, with its thread and its files
     threads, descriptors = _threads(), _descriptors()
     processes = {one.pid for one in multiprocessing.active_children()}
     gc.freeze()  # what is there already is not looked at

@@ -6,6 +6,7 @@ the hook for dropped errors; never both, and never none.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import itertools
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
+from flow_core.homes import library_loop
 from flow_core.protocols import EMPTY, CoreSubscriber, Fusion, QueueSubscription, Subscription
 from flow_core.testing import TestPublisher, VirtualClock
 from flow_core.testing.tck.registry import SOURCES
@@ -262,9 +264,15 @@ def test_a_subscriber_of_a_source_that_raises_gets_nothing_more(source: Any, dro
     assert failed == {}
 
 
+async def _others_ended() -> None:
+    """The tasks of this loop have ended, in which sources of coroutines run."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others)
+
+
 def _run_source(made: Any, subscriber: Plain, drops: Any) -> list[str]:
     raised: list[BaseException] = []
-    before = set(threading.enumerate())
     for action in (lambda: made.subscribe(subscriber), subscriber.poll):
         if not raised:
             try:
@@ -272,9 +280,7 @@ def _run_source(made: Any, subscriber: Plain, drops: Any) -> list[str]:
             except FaultError as error:
                 raised.append(error)
     assert subscriber.over.wait(WAIT_S)
-    for thread in set(threading.enumerate()) - before:  # in which a source of coroutines runs
-        if thread.name != "flow-clock":
-            thread.join(WAIT_S)
+    asyncio.run_coroutine_threadsafe(_others_ended(), library_loop()).result(WAIT_S)
     seen = check(subscriber, raised, drops)
     for error in (*raised, *drops.errors):
         error.__traceback__ = None
