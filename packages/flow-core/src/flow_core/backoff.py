@@ -49,7 +49,8 @@ class Backoff:
         transient: whether an item that gets through means that all is well, so that the failures
             before it do not count any more, for the time and for `max_attempts`.
         seed: of the chance, for each subscriber anew; None for a different one each time.
-        clock: says when the time is over; None for `flow_core.system_clock()`.
+        clock: says when the time is over; None for that of the loop that runs the flow, or else of
+            the process.
 
     Raises:
         TypeError: if one of these is not of its type.

@@ -22,6 +22,7 @@ from weakref import WeakSet
 from flow_core import hooks
 from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
 from flow_core.executors import Task
+from flow_core.homes import Home
 from flow_core.protocols import Disposable
 
 __all__ = [
@@ -31,6 +32,9 @@ __all__ = [
     "SystemClock",
     "check_delay",
     "check_period",
+    "clocks_in_force",
+    "current_time",
+    "home_clock",
     "in_seconds",
     "on_clock_thread",
     "system_clock",
@@ -384,8 +388,17 @@ _system_clock: Final = SystemClock()
 
 
 def system_clock() -> SystemClock:
-    """The clock of this process: what timed operators use when they are given none."""
+    """The clock of this process, for timed operators outside of an event loop."""
     return _system_clock
+
+
+clocks_in_force: Final[list[Clock]] = []
+"""The clocks that a test has put in force, by ``with VirtualClock():``; the innermost is last."""
+
+
+def current_time() -> float:
+    """What the clock that a test has put in force shows, or else that of the process."""
+    return home_clock(None, None).now() if clocks_in_force else time.monotonic()
 
 
 # -- the clock of an event loop
@@ -566,3 +579,18 @@ class AsyncioClock(Clock):
         except RuntimeError:  # closed meanwhile
             return False
         return True
+
+
+def home_clock(clock: Clock | None, home: Home | None) -> Clock:
+    """The clock for one subscription to an operator that waits.
+
+    Args:
+        clock: what the operator was given. If None, it is the clock that a test has put in force
+            (see `flow_core.testing.VirtualClock`), that of the home's loop, or that of the process.
+        home: where the subscription belongs.
+    """
+    if clock is not None:
+        return clock
+    for forced in clocks_in_force[-1:]:  # a look at once: another thread may end the block
+        return forced
+    return _system_clock if home is None else AsyncioClock(home.loop)

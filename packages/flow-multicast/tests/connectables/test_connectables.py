@@ -588,6 +588,32 @@ def test_it_goes_on_without_subscribers_for_the_time_of_grace() -> None:
     source.assert_cancelled()
 
 
+def test_in_the_block_of_a_virtual_clock_the_time_of_grace_is_measured_by_it() -> None:
+    source = TestPublisher[int]()
+    shared = Flow(source).pipe(share(grace=3600))
+    subscriber = TestSubscriber[int](10)
+    with VirtualClock() as clock:
+        shared.subscribe(subscriber)
+        subscriber.cancel()
+        source.assert_not_cancelled()
+        clock.advance_by(3600)
+    source.assert_cancelled()
+
+
+def test_in_the_block_of_a_virtual_clock_what_is_replayed_ages_by_it() -> None:
+    source = TestPublisher[int]()
+    replayed = Flow(source).pipe(replay(ttl=3600))
+    subscriber = TestSubscriber[int]()
+    with VirtualClock() as clock:
+        replayed.connect()
+        source.next(1)
+        clock.advance_by(1800)
+        source.next(2)
+        clock.advance_by(1801)
+        replayed.flow.subscribe(subscriber)
+    subscriber.assert_items(2)
+
+
 def test_when_the_source_has_ended_the_next_subscriber_starts_it_again() -> None:
     source, runs = counted(flow.range(3))
     for operator in (share(), Operators.replayed()):

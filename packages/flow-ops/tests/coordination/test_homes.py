@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import get_ident
+from threading import Thread, get_ident
 from typing import Any
 
 import pytest
@@ -45,10 +45,14 @@ class AtHome(TestSubscriber[Any]):
 
 
 @pytest.fixture
-def home() -> Home:
+def home() -> Iterator[Home]:
     loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+    yield Home(loop)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(TIMEOUT_S)
     loop.close()
-    return Home(loop)
 
 
 SOON = Backoff(0.001, max_attempts=3)

@@ -332,7 +332,7 @@ def interval(
             ``"error"`` fails the flow; ``"drop"`` leaves the number out, and the next one is still
             the count of periods; ``"buffer"`` makes up for it when there is demand (it takes no
             memory: only the count is kept).
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if a time is none, or `clock` no clock.
@@ -369,7 +369,7 @@ def interval_range(
         period: how long between two of them, above 0.
         initial_delay: how long before the first one; as long as `period` if None.
         overflow: see `interval`. With ``"drop"`` the ints still are `count`, with gaps.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if a number or a time is none, or `clock` no clock.
@@ -609,7 +609,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
 
     Args:
         delay: how long, at least 0; infinity is never.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `delay` is no time, or `clock` no clock.

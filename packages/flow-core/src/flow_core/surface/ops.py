@@ -241,7 +241,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             period: how long from the beginning of a buffer to its end.
             shift: how long from the beginning of one buffer to that of the next: less than `period`
                 makes buffers overlap, more leaves items out; `period` by default.
-            clock: tells the time; that of the process by default.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
 
@@ -281,7 +281,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             period: how long from the beginning of a buffer to its end.
             count: items in a buffer, at most.
-            clock: tells the time; that of the process by default.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
             max_waiting: how many buffers may wait for demand.
 
         Raises:
@@ -647,7 +647,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             quiet: how long, at least 0; or a function that makes a flow of an item, which is due when
                 that gives its first item, or completes.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `quiet` is neither a time nor a function, or `clock` no clock.
@@ -675,7 +675,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             delay: how long, at least 0, from when an item comes to when it goes.
             delay_error: whether the upstream's error comes later, too, after the items before it.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `delay` is no time, or `clock` no clock.
@@ -704,7 +704,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             delay: how long between two items, at least 0; also before the first one.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `delay` is no time, or `clock` no clock.
@@ -731,7 +731,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             delay: how long, at least 0; or a flow whose first item or completion is the moment.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `delay` is neither a time nor a flow, or `clock` no clock.
@@ -1375,7 +1375,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             on_overflow: told of each item that is dropped, for want of room or of time. These go to
                 the dropped-items hook, too.
             timeout: how long an item may wait before it is dropped; None for any time.
-            clock: tells when; that of the process, if not given.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if an argument is of the wrong type.
@@ -1896,7 +1896,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
                 its end is the end of the flow.
             emit_last: whether the end takes a sample, too.
-            clock: tells the time, if `sampler` is a period; that of the process if None.
+            clock: tells the time, if `sampler` is a period; None for that of the loop that runs the
+                flow, or else of the process.
 
         Raises:
             TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
@@ -1975,7 +1976,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             duration: how long before the completion of the upstream, at least 0.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `duration` is no time, or `clock` no clock.
@@ -2018,7 +2019,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `time` is no number, or `clock` no clock.
@@ -2047,7 +2048,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             duration: how long, from the subscription on, at least 0.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `duration` is no time, or `clock` no clock.
@@ -2270,7 +2271,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             duration: how long before the completion of the upstream, at least 0.
             max_items: the most items that are kept; older ones are left out. If None, as many are kept
                 as come in that time.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if an argument is of a wrong type.
@@ -2316,7 +2317,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `time` is no number, or `clock` no clock.
@@ -2345,7 +2346,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             duration: how long, from the subscription on, at least 0.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `duration` is no time, or `clock` no clock.
@@ -2411,7 +2412,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
                 its end is the end of the flow.
             emit_last: whether the end takes a sample, too.
-            clock: tells the time, if `sampler` is a period; that of the process if None.
+            clock: tells the time, if `sampler` is a period; None for that of the loop that runs the
+                flow, or else of the process.
 
         Raises:
             TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
@@ -2444,7 +2446,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             period: how long between two items, above 0.
             emit_last: whether the newest item of a period comes with the end, if that is earlier.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `period` is no time, or `clock` no clock.
@@ -2513,7 +2515,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 comes, that is too late.
             fallback: goes on in place of the flow that is late; it has no time limit. If None, the flow
                 fails.
-            clock: tells the time; that of the process if None.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Returns:
             A flow that fails with FlowTimeoutError if an item is late and
@@ -2743,7 +2745,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             period: how long from the beginning of a window to its end.
             shift: how long from the beginning of one window to that of the next: less than `period`
                 makes windows overlap, more leaves items out; `period` by default.
-            clock: tells the time; that of the process by default.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 
@@ -2790,7 +2792,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             period: how long from the beginning of a window to its end.
             count: items in a window, at most.
-            clock: tells the time; that of the process by default.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
             prefetch: items to request ahead, and the most that wait in all windows together.
             max_waiting: how many windows may wait for demand.
 

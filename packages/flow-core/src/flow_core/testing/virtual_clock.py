@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final, final
 
-from flow_core.clocks import Clock, check_delay, check_period
+from flow_core.clocks import Clock, check_delay, check_period, clocks_in_force
 from flow_core.errors import FlowError
 from flow_core.executors import Task
 from flow_core.protocols import Disposable
@@ -62,6 +62,10 @@ class VirtualClock(Clock):
     >>> clock.now(), clock.pending
     (3600.0, 0)
 
+    Within ``with VirtualClock() as clock:`` it is in force: all operators that wait use it for what
+    is subscribed to in that block, in any thread of the process, unless they are given another
+    clock.
+
     Everything happens in the thread that advances it, in the order of the times; at the same time,
     first come, first served. Tasks may schedule tasks: those that are due within the same advance
     run in it. Times are kept in whole nanoseconds, so that ten steps of 0.1 s are a second. What a
@@ -98,6 +102,14 @@ class VirtualClock(Clock):
             task: runs with the next advance, or within the one that is running.
         """
         self.schedule(0, task)
+
+    def __enter__(self) -> VirtualClock:
+        """Put this clock in force until the block ends."""
+        clocks_in_force.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        clocks_in_force.remove(self)
 
     @property
     def pending(self) -> int:

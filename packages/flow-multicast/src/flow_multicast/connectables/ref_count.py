@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, TypeVar, final
 
 from flow_core import Flow, hooks
-from flow_core.clocks import Clock, Seconds, check_delay, system_clock
+from flow_core.clocks import Clock, Seconds, check_delay, home_clock
 from flow_core.connectable import ConnectableStatistics
 from flow_core.demand import check_prefetch
 from flow_core.errors import throw_if_fatal
@@ -33,9 +33,7 @@ def ref_counted(
 ) -> Flow[T]:
     """See `Connectable.ref_count`."""
     check_prefetch(min_subscribers, "min_subscribers")
-    return Flow(
-        RefCounted(connectable, min_subscribers, check_delay(grace), clock or system_clock())
-    )
+    return Flow(RefCounted(connectable, min_subscribers, check_delay(grace), clock))
 
 
 @final
@@ -94,7 +92,7 @@ class RefCounted(Publisher[T]):
         connectable: what they subscribe to.
         min_subscribers: how many it takes to connect.
         grace_s: seconds to go on without subscribers.
-        clock: measures them.
+        clock: measures them; None for the one in force when they have left, or the process's.
     """
 
     __slots__ = (
@@ -108,7 +106,11 @@ class RefCounted(Publisher[T]):
     )
 
     def __init__(
-        self, connectable: ConnectableBase[T], min_subscribers: int, grace_s: float, clock: Clock
+        self,
+        connectable: ConnectableBase[T],
+        min_subscribers: int,
+        grace_s: float,
+        clock: Clock | None,
     ) -> None:
         self._connectable = connectable
         self._min_subscribers = min_subscribers
@@ -265,7 +267,7 @@ class RefCounted(Publisher[T]):
             stop()
 
         try:
-            timer = self._clock.schedule(self._grace_s, expired)
+            timer = home_clock(self._clock, None).schedule(self._grace_s, expired)
         except BaseException as error:
             throw_if_fatal(error)
             hooks.drop_error(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, TypeVar, cast, final
 
-from flow_core.clocks import Clock, Seconds, check_period, system_clock
+from flow_core.clocks import Clock, Seconds, check_period, home_clock
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
@@ -85,7 +85,7 @@ class ReplayProcessor(HotProcessor[T]):
         super().__init__()
         self.size: Final = None if size is None else check_prefetch(size, "size")
         self._ttl_s = None if ttl is None else check_period(ttl)
-        self._clock = clock or system_clock()
+        self._clock = home_clock(clock, None)
         self._log: tuple[int, list[T | None]] = (0, [])
         """The position of the first entry, and the entries; None for what is forgotten. The list
         only grows; when its begin is cut off, the pair is replaced, so that who reads sees one or

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, get_args
 
 from flow_core import hooks
-from flow_core.clocks import Clock, Seconds, check_delay
+from flow_core.clocks import Clock, Seconds, check_delay, home_clock
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.errors import MissingBackpressureError, late_fusion
 from flow_core.flow import Flow
@@ -71,7 +71,7 @@ def on_backpressure_buffer(
         on_overflow: told of each item that is dropped, for want of room or of time. These go to
             the dropped-items hook, too.
         timeout: how long an item may wait before it is dropped; None for any time.
-        clock: tells when; that of the process, if not given.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if an argument is of the wrong type.
@@ -275,11 +275,11 @@ class TimedBuffer(_Bounded[T]):
         label: str,
         *,
         timeout_s: float,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         super().__init__(source, room, downstream, label)
         self._timeout_s = timeout_s
-        self._clock = clock
+        self._clock = home_clock(clock, self.home)
         self._timer: Disposable | None = None
         """With the permit only."""
 

@@ -66,7 +66,7 @@ def buffer_with_time(
         period: how long from the beginning of a buffer to its end.
         shift: how long from the beginning of one buffer to that of the next: less than `period`
             makes buffers overlap, more leaves items out; `period` by default.
-        clock: tells the time; that of the process by default.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
 
@@ -123,7 +123,7 @@ def buffer_with_time_or_count(
     Args:
         period: how long from the beginning of a buffer to its end.
         count: items in a buffer, at most.
-        clock: tells the time; that of the process by default.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
         max_waiting: how many buffers may wait for demand.
 
     Raises:

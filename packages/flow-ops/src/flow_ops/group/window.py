@@ -117,7 +117,7 @@ def window_with_time(
         period: how long from the beginning of a window to its end.
         shift: how long from the beginning of one window to that of the next: less than `period`
             makes windows overlap, more leaves items out; `period` by default.
-        clock: tells the time; that of the process by default.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 
@@ -176,7 +176,7 @@ def window_with_time_or_count(
     Args:
         period: how long from the beginning of a window to its end.
         count: items in a window, at most.
-        clock: tells the time; that of the process by default.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
         prefetch: items to request ahead, and the most that wait in all windows together.
         max_waiting: how many windows may wait for demand.
 

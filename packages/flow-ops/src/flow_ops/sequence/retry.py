@@ -8,7 +8,7 @@ from typing import TypeVar, final
 
 from flow_core import hooks
 from flow_core.backoff import Backoff, RetryExhaustedError
-from flow_core.clocks import system_clock
+from flow_core.clocks import home_clock
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
@@ -189,7 +189,7 @@ class BackoffRetry(SwitchArbiter[T]):
         super().__init__(downstream, label)
         self._source = source
         self._backoff = backoff
-        self._clock = system_clock() if backoff.clock is None else backoff.clock
+        self._clock = home_clock(backoff.clock, self.home)
         self._random = Random(backoff.seed)
         self._retries = 0
         self._timer: Disposable | None = None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock, Seconds, in_seconds, system_clock
+from flow_core.clocks import Clock, Seconds, current_time, home_clock, in_seconds
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.protocols import EMPTY, CoreSubscriber, Disposable, Empty
@@ -24,6 +24,7 @@ __all__ = [
     "checked_delay",
     "nothing",
     "seconds",
+    "time_of",
 ]
 
 T = TypeVar("T")
@@ -34,18 +35,26 @@ SLACK_S: Final = 1e-9
 """What is due within this is due: sums of seconds are not exact."""
 
 
-def checked_clock(clock: Clock | None) -> Clock:
-    """`clock`, or that of the process.
+def checked_clock(clock: Clock | None) -> Clock | None:
+    """`clock`; if None, each subscription has one by `home_clock`.
 
     Raises:
         TypeError: if it is no clock.
     """
-    if clock is None:
-        return system_clock()
     is_one = hasattr(clock, "schedule") and hasattr(clock, "now") and not isinstance(clock, type)
-    if not is_one:
+    if clock is not None and not is_one:
         raise TypeError(f"clock= takes a Clock, not {clock!r}")
     return clock
+
+
+def time_of(clock: Clock | None) -> Callable[[], float]:
+    """What tells a compiled stage the time, which has no subscription to ask for its home.
+
+    Raises:
+        TypeError: if `clock` is none.
+    """
+    checked = checked_clock(clock)
+    return current_time if checked is None else checked.now
 
 
 def checked_delay(delay: Seconds, name: str) -> float:
@@ -79,14 +88,14 @@ class Timed(Coordinator[R]):
     Args:
         downstream: gets the signals.
         label: the operator and its place, for messages.
-        clock: tells the time.
+        clock: tells the time; see `home_clock`.
     """
 
     __slots__ = ("_due", "_number", "_timer", "_timer_due", "clock")
 
-    def __init__(self, downstream: CoreSubscriber[R], label: str, clock: Clock) -> None:
+    def __init__(self, downstream: CoreSubscriber[R], label: str, clock: Clock | None) -> None:
         super().__init__(downstream, label)
-        self.clock: Final = clock
+        self.clock: Final = home_clock(clock, self.home)
         self._due = math.inf
         """When `wake` is to be called. Written with the permit, as all of these."""
         self._timer: Disposable | None = None
@@ -205,7 +214,7 @@ class Newest(Timed[T], Generic[T, V]):
     Args:
         downstream: gets the signals.
         label: the operator and its place, for messages.
-        clock: tells the time.
+        clock: see `Timed`.
         make: see `NewestInput`.
     """
 
@@ -215,7 +224,7 @@ class Newest(Timed[T], Generic[T, V]):
         self,
         downstream: CoreSubscriber[T],
         label: str,
-        clock: Clock,
+        clock: Clock | None,
         make: Callable[[T], V],
     ) -> None:
         super().__init__(downstream, label, clock)

@@ -42,7 +42,7 @@ def debounce(
     Args:
         quiet: how long, at least 0; or a function that makes a flow of an item, which is due when
             that gives its first item, or completes.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `quiet` is neither a time nor a function, or `clock` no clock.
@@ -74,7 +74,7 @@ class _Debounce(Newest[T, V]):
         source: Flow[T],
         downstream: CoreSubscriber[T],
         label: str,
-        clock: Clock,
+        clock: Clock | None,
         make: Callable[[T], V],
     ) -> None:
         super().__init__(downstream, label, clock, make)
@@ -111,7 +111,7 @@ class DebounceFor(_Debounce[T, None]):
         quiet_s: float,
         downstream: CoreSubscriber[T],
         label: str,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         super().__init__(source, downstream, label, clock, nothing)
         self._quiet_s = quiet_s
@@ -138,7 +138,7 @@ class DebounceBy(_Debounce[T, Publisher[object]]):
         mapper: Callable[[T], Flow[object]],
         downstream: CoreSubscriber[T],
         label: str,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         mapping = Mapper[T, object](mapper, label)
         super().__init__(

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock, Seconds
+from flow_core.clocks import Clock, Seconds, home_clock
 from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -43,7 +43,7 @@ def delay(
     Args:
         delay: how long, at least 0, from when an item comes to when it goes.
         delay_error: whether the upstream's error comes later, too, after the items before it.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `delay` is no time, or `clock` no clock.
@@ -77,7 +77,7 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
 
     Args:
         delay: how long between two items, at least 0; also before the first one.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `delay` is no time, or `clock` no clock.
@@ -112,7 +112,7 @@ def delay_subscription(
 
     Args:
         delay: how long, at least 0; or a flow whose first item or completion is the moment.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `delay` is neither a time nor a flow, or `clock` no clock.
@@ -151,7 +151,7 @@ class Delay(Timed[T]):
         *,
         delay_s: float,
         delay_error: bool,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         super().__init__(downstream, label, clock)
         self._source = source
@@ -315,11 +315,11 @@ class DelaySubscriptionFor(_DelaySubscription[T]):
         delay_s: float,
         downstream: CoreSubscriber[T],
         label: str,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         super().__init__(source, downstream, label)
         self._delay_s = delay_s
-        self._clock = clock
+        self._clock = home_clock(clock, self.home)
         self._timer: Disposable | None = None
 
     def open(self) -> None:

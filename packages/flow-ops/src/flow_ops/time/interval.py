@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, final
 
-from flow_core.clocks import Clock, Seconds, check_period
+from flow_core.clocks import Clock, Seconds, check_period, home_clock
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable
@@ -46,7 +46,7 @@ def interval(
             ``"error"`` fails the flow; ``"drop"`` leaves the number out, and the next one is still
             the count of periods; ``"buffer"`` makes up for it when there is demand (it takes no
             memory: only the count is kept).
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if a time is none, or `clock` no clock.
@@ -95,7 +95,7 @@ def interval_range(
         period: how long between two of them, above 0.
         initial_delay: how long before the first one; as long as `period` if None.
         overflow: see `interval`. With ``"drop"`` the ints still are `count`, with gaps.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if a number or a time is none, or `clock` no clock.
@@ -120,7 +120,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
 
     Args:
         delay: how long, at least 0; infinity is never.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `delay` is no time, or `clock` no clock.
@@ -146,13 +146,13 @@ class Interval(Coordinator[int]):
         downstream: CoreSubscriber[int],
         label: str,
         *,
-        clock: Clock,
+        clock: Clock | None,
         initial_s: float,
         period_s: float,
         overflow: IntervalOverflow,
     ) -> None:
         super().__init__(downstream, label)
-        self._clock = clock
+        self._clock = home_clock(clock, self.home)
         self._initial_s = initial_s
         self._period_s = period_s
         self._overflow: IntervalOverflow = overflow
@@ -202,20 +202,27 @@ class Interval(Coordinator[int]):
 
 @final
 class Timer(Timed[int]):
-    """See `timer`."""
+    """See `timer`; if `absolute`, it waits until the clock shows a time."""
 
-    __slots__ = ("_delay_s", "_passed")
+    __slots__ = ("_absolute", "_passed", "_time_s")
 
     def __init__(
-        self, downstream: CoreSubscriber[int], label: str, clock: Clock, delay_s: float
+        self,
+        downstream: CoreSubscriber[int],
+        label: str,
+        clock: Clock | None,
+        time_s: float,
+        *,
+        absolute: bool = False,
     ) -> None:
         super().__init__(downstream, label, clock)
-        self._delay_s = delay_s
+        self._time_s = time_s
+        self._absolute = absolute
         self._passed = False
 
     def open(self) -> None:
         """See `Coordinator.open`."""
-        self.post(self.wake_in, self._delay_s)
+        self.post(self.wake_at if self._absolute else self.wake_in, self._time_s)
 
     def wake(self) -> None:
         """See `Timed.wake`."""

@@ -6,16 +6,16 @@ from abc import abstractmethod
 from collections import deque
 from typing import TypeVar, final
 
-from flow_core import defer, hooks
-from flow_core.clocks import Clock, Seconds
+from flow_core import hooks
+from flow_core.clocks import Clock, Seconds, home_clock
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
 from flow_ops.combine.until import SkipUntil, TakeUntil
-from flow_ops.coordination import Coordinator, Listener, coordinated
+from flow_ops.coordination import Coordinator, Listener, coordinated, coordinated_source
 from flow_ops.time._timed import SLACK_S, checked_clock, checked_delay, seconds
-from flow_ops.time.interval import timer
+from flow_ops.time.interval import Timer, timer
 
 __all__ = [
     "skip_last_with_time",
@@ -48,7 +48,7 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 
     Args:
         duration: how long, from the subscription on, at least 0.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `duration` is no time, or `clock` no clock.
@@ -82,7 +82,7 @@ def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
 
     Args:
         duration: how long, from the subscription on, at least 0.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `duration` is no time, or `clock` no clock.
@@ -106,7 +106,7 @@ def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
 
     Args:
         time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `time` is no number, or `clock` no clock.
@@ -130,7 +130,7 @@ def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
 
     Args:
         time: seconds of the clock, as its `now` gives them. What has passed already is at once.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `time` is no number, or `clock` no clock.
@@ -145,9 +145,13 @@ def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
     )
 
 
-def _at(time_s: float, clock: Clock) -> Flow[int]:
-    """One item when `clock` shows that time. It is asked by each subscriber, and may fail then."""
-    return defer(lambda: timer(max(0.0, time_s - clock.now()), clock=clock))
+def _at(time_s: float, clock: Clock | None) -> Flow[int]:
+    """One item when `clock` shows that time."""
+    return coordinated_source(
+        "timer",
+        f"at {seconds(time_s)}",
+        lambda downstream, label: Timer(downstream, label, clock, time_s, absolute=True),
+    )
 
 
 def take_last_with_time(
@@ -171,7 +175,7 @@ def take_last_with_time(
         duration: how long before the completion of the upstream, at least 0.
         max_items: the most items that are kept; older ones are left out. If None, as many are kept
             as come in that time.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if an argument is of a wrong type.
@@ -210,7 +214,7 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
 
     Args:
         duration: how long before the completion of the upstream, at least 0.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `duration` is no time, or `clock` no clock.
@@ -239,13 +243,13 @@ class _Last(Coordinator[T]):
         label: str,
         *,
         duration_s: float,
-        clock: Clock,
+        clock: Clock | None,
         demand: int,
     ) -> None:
         super().__init__(downstream, label)
         self._source = source
         self._duration_s = duration_s
-        self._clock = clock
+        self._clock = home_clock(clock, self.home)
         self._main: Listener[T] | None = Listener(self, self._on_item, self._on_end, demand)
         self._waiting: deque[tuple[float, T]] = deque()
         self._completed = False
@@ -299,7 +303,7 @@ class TakeLast(_Last[T]):
         *,
         duration_s: float,
         max_items: int | None,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         super().__init__(
             source, downstream, label, duration_s=duration_s, clock=clock, demand=UNBOUNDED
@@ -345,7 +349,7 @@ class SkipLast(_Last[T]):
         label: str,
         *,
         duration_s: float,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         super().__init__(source, downstream, label, duration_s=duration_s, clock=clock, demand=0)
         self._youngest_s = float("-inf")

@@ -48,7 +48,8 @@ def sample(
         sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
             its end is the end of the flow.
         emit_last: whether the end takes a sample, too.
-        clock: tells the time, if `sampler` is a period; that of the process if None.
+        clock: tells the time, if `sampler` is a period; None for that of the loop that runs the
+            flow, or else of the process.
 
     Raises:
         TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
@@ -89,7 +90,7 @@ class _Sample(Newest[T, None]):
         downstream: CoreSubscriber[T],
         label: str,
         *,
-        clock: Clock,
+        clock: Clock | None,
         emit_last: bool,
     ) -> None:
         super().__init__(downstream, label, clock, nothing)
@@ -137,7 +138,7 @@ class SampleEach(_Sample[T]):
         label: str,
         *,
         period_s: float,
-        clock: Clock,
+        clock: Clock | None,
         emit_last: bool,
     ) -> None:
         super().__init__(source, downstream, label, clock=clock, emit_last=emit_last)
@@ -174,7 +175,7 @@ class SampleBy(_Sample[T]):
         label: str,
         *,
         sampler: Publisher[object],
-        clock: Clock,
+        clock: Clock | None,
         emit_last: bool,
     ) -> None:
         super().__init__(source, downstream, label, clock=clock, emit_last=emit_last)

@@ -10,7 +10,7 @@ from flow_core.operator import Operator
 from flow_core.operators import stage
 from flow_core.results import TimeInterval, Timestamped
 from flow_core.stages import Stage, Template
-from flow_ops.time._timed import checked_clock
+from flow_ops.time._timed import time_of
 
 __all__ = ["time_interval", "timestamp"]
 
@@ -50,7 +50,7 @@ def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]
     Raises:
         TypeError: if `clock` is none.
     """
-    now = checked_clock(clock).now
+    now = time_of(clock)
 
     def stamped(item: T) -> Timestamped[T]:
         return Timestamped(item, now())
@@ -80,4 +80,4 @@ def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterva
     Raises:
         TypeError: if `clock` is none.
     """
-    return stage(Stage(_TIME_INTERVAL, checked_clock(clock).now))
+    return stage(Stage(_TIME_INTERVAL, time_of(clock)))

@@ -11,7 +11,7 @@ from flow_core.operators import stage
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty
 from flow_core.stages import Stage, Template
 from flow_ops.coordination import coordinated
-from flow_ops.time._timed import SLACK_S, Newest, checked_clock, nothing, seconds
+from flow_ops.time._timed import SLACK_S, Newest, checked_clock, nothing, seconds, time_of
 
 __all__ = ["throttle_first", "throttle_latest"]
 
@@ -39,7 +39,7 @@ def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T
         TypeError: if `period` is no time, or `clock` no clock.
         ValueError: if `period` is not above 0 and finite.
     """
-    return stage(Stage(_THROTTLE_FIRST, check_period(period), checked_clock(clock).now))
+    return stage(Stage(_THROTTLE_FIRST, check_period(period), time_of(clock)))
 
 
 _THROTTLE_FIRST: Final = Template(
@@ -77,7 +77,7 @@ def throttle_latest(
     Args:
         period: how long between two items, above 0.
         emit_last: whether the newest item of a period comes with the end, if that is earlier.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
         TypeError: if `period` is no time, or `clock` no clock.
@@ -107,7 +107,7 @@ class ThrottleLatest(Newest[T, None]):
         label: str,
         *,
         period_s: float,
-        clock: Clock,
+        clock: Clock | None,
         emit_last: bool,
     ) -> None:
         super().__init__(downstream, label, clock, nothing)

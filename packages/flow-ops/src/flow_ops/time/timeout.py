@@ -55,7 +55,7 @@ def timeout(
             comes, that is too late.
         fallback: goes on in place of the flow that is late; it has no time limit. If None, the flow
             fails.
-        clock: tells the time; that of the process if None.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Returns:
         An operator for `Flow.pipe`. Its flow fails with FlowTimeoutError if an item is late and
@@ -122,7 +122,7 @@ class Timeout(Timed[T]):
         limit: Limit[T],
         downstream: CoreSubscriber[T],
         label: str,
-        clock: Clock,
+        clock: Clock | None,
     ) -> None:
         super().__init__(downstream, label, clock)
         self._source = source
