@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -203,6 +204,22 @@ def test_a_scheduler_is_where_the_upstream_is_requested() -> None:
     )
     subscriber.await_terminal().assert_result(0, 1, 2)
     subscriber.assert_not_on_thread("MainThread")
+
+
+@pytest.mark.parametrize("strategy", ["buffer", "drop"])
+def test_the_upstream_is_at_home_where_the_subscriber_is(strategy: Any) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def where(_: int) -> bool:
+            return asyncio.get_running_loop() is loop
+
+        theirs = rx(
+            ops.delay_subscription(0.001), strategy=strategy, scheduler=NewThreadScheduler()
+        )
+        assert await flow.range(3).map_async(where).pipe(theirs).to_list() == [True] * 3
+
+    asyncio.run(main())
 
 
 def test_it_can_be_nested() -> None:

@@ -14,6 +14,7 @@ from reactivex.abc import ObserverBase, SchedulerBase
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import RejectedExecutionError, none_given, throw_if_fatal
+from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 from flow_core.serial import SerialDrain
@@ -34,10 +35,12 @@ class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
     Args:
         observer: who gets the signals.
         prefetch: items to request at a time.
+        home: where the flow belongs; None for the loop that runs where it is subscribed to.
     """
 
     __slots__ = (
         "_escaped",
+        "_home",
         "_limit",
         "_link",
         "_observer",
@@ -49,8 +52,9 @@ class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
         "_unstarted",
     )
 
-    def __init__(self, observer: ObserverBase[T], prefetch: int) -> None:
+    def __init__(self, observer: ObserverBase[T], prefetch: int, home: Home | None = None) -> None:
         super().__init__()
+        self._home = home
         self._observer: ObserverBase[T] | None = observer
         self._prefetch = prefetch
         self._limit = replenish_limit(prefetch)
@@ -120,6 +124,10 @@ class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
         subscription.cancel()
 
     # -- the flow's end
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return self._home or current_home()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`."""
@@ -220,6 +228,7 @@ class DirectFeed(Feed[T]):
         prefetch: items to request at a time.
         wanted: whether to request more, now; whoever makes that true signals. None for always.
         ended: called when it is over, perhaps twice.
+        home: see `Feed`.
     """
 
     __slots__ = ("_asked", "_ended", "_taken", "_wanted")
@@ -230,8 +239,9 @@ class DirectFeed(Feed[T]):
         prefetch: int,
         wanted: Callable[[], bool] | None = None,
         ended: Callable[[], object] | None = None,
+        home: Home | None = None,
     ) -> None:
-        super().__init__(observer, prefetch)
+        super().__init__(observer, prefetch, home)
         self._wanted = wanted
         self._ended = ended
         self._asked = 0

@@ -12,6 +12,7 @@ from reactivex.abc import DisposableBase, ObservableBase, ObserverBase, Schedule
 from flow_core import Flow, Operator
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch
 from flow_core.errors import throw_if_fatal
+from flow_core.homes import Home
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.sources.emitter import EmitterSubscription, Overflow
 from flow_core.stages.template import describe
@@ -156,17 +157,15 @@ class OperatorSource(Publisher[R], Generic[T, R]):
 
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
         """See `Publisher.subscribe`."""
+        downstream = core_subscriber(subscriber)
         emitter: EmitterSubscription[R] = EmitterSubscription(
-            core_subscriber(subscriber), self._strategy, self._capacity, repr(self)
+            downstream, self._strategy, self._capacity, repr(self)
         )
         emitter.start()
         if emitter.cancelled:
             return
-        upstream = (
-            gated(self._upstream, emitter, self._prefetch)
-            if self._strategy == "buffer"
-            else to_rx(self._upstream)
-        )
+        prefetch = self._prefetch if self._strategy == "buffer" else None
+        upstream = observed(self._upstream, emitter, prefetch, downstream.home())
         try:
             made = self._operator(upstream)
             if not isinstance(made, ObservableBase):
@@ -181,21 +180,25 @@ class OperatorSource(Publisher[R], Generic[T, R]):
         return f"rx({self._detail})"
 
 
-def gated(
-    publisher: Publisher[T], emitter: EmitterSubscription[Any], prefetch: int
+def observed(
+    publisher: Publisher[T],
+    emitter: EmitterSubscription[Any],
+    prefetch: int | None,
+    home: Home | None,
 ) -> Observable[T]:
     """As `to_rx`, but nothing is requested while the emitter's downstream has no demand.
 
     Args:
         publisher: where the items come from.
         emitter: where they go to in the end, as items of any type.
-        prefetch: items to request at a time.
+        prefetch: items to request at a time; None for all, whether there is demand or not.
+        home: where the flow belongs.
     """
     feeds: dict[DirectFeed[T], None] = {}
     """Those that run: operators may subscribe more than once."""
 
     def wanted() -> bool:
-        return emitter.requested > 0
+        return prefetch is None or emitter.requested > 0
 
     def requested(_: int) -> None:
         for feed in [*feeds]:
@@ -204,7 +207,9 @@ def gated(
     def subscribe(
         observer: ObserverBase[T], scheduler: SchedulerBase | None = None
     ) -> DisposableBase:
-        feed = DirectFeed(observer, prefetch, wanted, ended=lambda: feeds.pop(feed, None))
+        feed = DirectFeed(
+            observer, prefetch or UNBOUNDED, wanted, lambda: feeds.pop(feed, None), home
+        )
         feeds[feed] = None
         return connect_feed(publisher, feed, scheduler)
 
