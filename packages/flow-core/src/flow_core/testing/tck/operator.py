@@ -170,7 +170,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
         try:
             subscriber = _AtHome[R](Home(loop))
             self.apply(Flow(upstream)).subscribe(subscriber)
-            self.settle()
+            self.eventually(lambda: upstream.homes, lambda: "it did not subscribe to its upstream")
             subscriber.cancel()
             if self.hands_on_home:
                 strange = [home for home in upstream.homes if home is not subscriber.at]
