@@ -22,7 +22,7 @@ from weakref import WeakSet
 from flow_core import hooks
 from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
 from flow_core.executors import Task
-from flow_core.homes import Home
+from flow_core.homes import Home, running_loop
 from flow_core.protocols import Disposable
 
 __all__ = [
@@ -567,11 +567,7 @@ class AsyncioClock(Clock):
         """
         if self.loop.is_closed():
             return False
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is self.loop:
+        if running_loop() is self.loop:
             action()
             return True
         try:

@@ -9,7 +9,7 @@ import threading
 import warnings
 from typing import Final, final
 
-__all__ = ["Home", "current_home", "home_loop", "library_loop"]
+__all__ = ["Home", "current_home", "home_loop", "library_loop", "running_loop"]
 
 _CLEAN_UP_S: Final = 3.0
 """How long tasks have to end when the process does."""
@@ -39,14 +39,21 @@ class Home:
         return f"Home({self.loop!r})"
 
 
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread, if there is one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def current_home() -> Home | None:
     """A home in the loop that runs in this thread; None if none does.
 
     The library's loop is nobody's home, but of a coroutine that runs there and subscribes.
     """
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+    loop = running_loop()
+    if loop is None:
         return None
     library = _library.get(_ONE)
     if library is not None and loop is library.loop and asyncio.current_task(loop) is None:

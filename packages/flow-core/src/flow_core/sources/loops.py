@@ -9,18 +9,11 @@ from weakref import ref
 
 from flow_core.errors import FlowError
 from flow_core.executors import ToldTask
+from flow_core.homes import running_loop
 
-__all__ = ["LoopWatch", "closed_loop", "in_loop", "running_loop"]
+__all__ = ["LoopWatch", "closed_loop", "in_loop"]
 
 _EVER_S: Final = 1e9
-
-
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs in this thread, if there is one."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def in_loop(

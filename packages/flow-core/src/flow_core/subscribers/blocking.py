@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from queue import SimpleQueue
@@ -10,6 +9,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core.clocks import on_clock_thread
 from flow_core.errors import BlockingInEventLoopError, FlowError
+from flow_core.homes import running_loop
 from flow_core.protocols import Publisher
 from flow_core.subscribers.queued import QueuedSubscriber
 
@@ -24,20 +24,17 @@ def check_may_block(what: str) -> None:
     Raises:
         BlockingInEventLoopError: if this thread runs an asyncio loop, or timers.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        if not on_clock_thread():
-            return
+    if running_loop() is not None:
+        raise BlockingInEventLoopError(
+            f"{what} would block the running event loop; use `async for item in flow`, or await "
+            "the only item: `await flow.to_list()`"
+        )
+    if on_clock_thread():
         raise BlockingInEventLoopError(
             f"{what} would block the thread that runs all timers, and hang if it waits for one of "
             "them; use flat_map() or another operator instead of blocking, or run this function "
             "elsewhere, by observe_on(executor) before it"
-        ) from None
-    raise BlockingInEventLoopError(
-        f"{what} would block the running event loop; use `async for item in flow`, or await the "
-        "only item: `await flow.to_list()`"
-    )
+        )
 
 
 def check_others_run() -> None:

@@ -12,10 +12,10 @@ from flow_core import hooks
 from flow_core.demand import check_prefetch
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
-from flow_core.homes import home_loop
+from flow_core.homes import home_loop, running_loop
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
-from flow_core.sources.loops import LoopWatch, closed_loop, in_loop, running_loop
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
 from flow_core.stages.template import describe
 from flow_ops.coordination import BufferedInput, Coordinator, coordinated
 
