@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -211,13 +211,13 @@ def test_the_upstream_is_at_home_where_the_subscriber_is(strategy: Any) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
 
-        async def where(_: int) -> bool:
-            return asyncio.get_running_loop() is loop
+        async def where() -> AsyncIterator[bool]:
+            for _ in range(3):
+                yield asyncio.get_running_loop() is loop
 
-        theirs = rx(
-            ops.delay_subscription(0.001), strategy=strategy, scheduler=NewThreadScheduler()
-        )
-        assert await flow.range(3).map_async(where).pipe(theirs).to_list() == [True] * 3
+        delayed = ops.delay_subscription(0.001)
+        theirs = rx(delayed, strategy=strategy, scheduler=NewThreadScheduler())
+        assert await flow.from_async_iterable(where()).pipe(theirs).to_list() == [True] * 3
 
     asyncio.run(main())
 
