@@ -285,12 +285,6 @@ def hidden(items: int = HIDDEN) -> None:
         for n in range(items):
             made(n).subscribe(Counting(on_next))
 
-    def merged(n: int) -> Flow[int]:
-        return flow.just(n).hide().merge(flow.empty())
-
-    def timed(n: int) -> Flow[int]:
-        return flow.just(n).hide().timeout(60)
-
     def run(operator: Operator[int, Flow[int]]) -> Callable[[], int]:
         return pushed(lambda: flow.range(items).pipe(operator))
 
@@ -301,11 +295,8 @@ def hidden(items: int = HIDDEN) -> None:
         Case("concat_map", run(concat_map(made)), 2.0),
         Case("switch_map", run(switch_map(made)), 2.5),
         Case("concat_map_eager", run(concat_map_eager(made))),
-        Case("flat_map of merge", run(flat_map(merged))),
-        Case("flat_map of timeout", run(flat_map(timed))),
         items=items,
         unit="inner flow",
-        key="hidden",
     )
 
 

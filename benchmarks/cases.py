@@ -41,7 +41,6 @@ CASES: dict[str, Timed] = {
     "one-element": _sync("one", 500),
     "one-element-assembled": _sync("one_assembled", 500),
     "map-just": _inner("justs", 4_000),
-    "hidden": _inner("hidden", 1_000),
     "cross-100": _inner("cross", 100),
     "observe-on": _ops("hops", 10_000),
     "merge": _ops("merging", 10_000),
