@@ -37,6 +37,7 @@ __all__ = [
     "home_clock",
     "in_seconds",
     "on_clock_thread",
+    "run_reported",
     "system_clock",
 ]
 
@@ -184,16 +185,16 @@ class _Timed(Disposable):
             return False
         if self.period is None:
             self.task = None
-            _run_reported(task)
+            run_reported(task)
             return False
-        if not _run_reported(task):
+        if not run_reported(task):
             self.task = None
         self.runs += 1
         self.due = self.first + self.runs * self.period  # a product: sums would drift
         return self.task is not None
 
 
-def _run_reported(task: Task) -> bool:
+def run_reported(task: Task) -> bool:
     """Run `task`; what it raises goes to the hook. Whether it did not raise.
 
     Nothing propagates, not even what is fatal: it would end the thread of all timers, and nobody

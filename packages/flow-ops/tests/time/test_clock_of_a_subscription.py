@@ -7,7 +7,7 @@ import inspect
 import selectors
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import get_ident
 from typing import Any
 
@@ -16,7 +16,8 @@ import pytest
 import flow_core as flow
 import flow_ops
 from flow_core.backoff import Backoff
-from flow_core.clocks import Clock, SystemClock
+from flow_core.clocks import AsyncioClock, Clock, SystemClock
+from flow_core.errors import FlowError
 from flow_core.testing import TIMEOUT_S, TestSubscriber, VirtualClock
 from flow_ops import TimeInterval, Timestamped
 
@@ -161,6 +162,38 @@ def test_in_an_event_loop_it_is_that_of_the_loop(name: str) -> None:
         assert (found, threads) == (items, {get_ident()})
 
     run(main())
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_when_the_loop_is_closed_the_flow_fails(name: str, dropped: Any) -> None:
+    made, _ = WAITING[name]
+    subscriber = TestSubscriber[Any]()
+
+    async def main() -> None:
+        made(flow.just(1).concat(flow.never())).subscribe(subscriber)
+
+    run(main())
+    subscriber.await_terminal()
+    for thread in threading.enumerate():
+        if thread.name == "flow-dropped-task":  # which tells the others, too
+            thread.join(TIMEOUT_S)
+    with pytest.raises(FlowError, match=r"event loop is closed.*by clock=…"):
+        raise subscriber.error or AssertionError("it has not failed")
+    for error in dropped.errors:  # of others that waited there
+        assert "event loop is closed" in str(error)
+
+
+def test_when_the_loop_of_its_clock_is_closed_a_thread_that_iterates_is_told() -> None:
+    async def main() -> None:
+        ticks = flow.interval(HOUR_S, clock=AsyncioClock(asyncio.get_running_loop()))
+        subscribed = threading.Event()
+        told.append(pool.submit(list, ticks.do_on_subscribe(subscribed.set)))
+        await asyncio.to_thread(subscribed.wait, TIMEOUT_S)
+
+    with ThreadPoolExecutor(1) as pool:
+        told: list[Future[Any]] = []
+        asyncio.run(main())
+        assert isinstance(told[0].exception(TIMEOUT_S), FlowError)
 
 
 def test_outside_of_both_it_is_that_of_the_process() -> None:

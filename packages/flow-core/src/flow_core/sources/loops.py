@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, final
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
+from flow_core.clocks import run_reported
 from flow_core.errors import FlowError
 from flow_core.executors import ToldTask
 from flow_core.homes import running_loop
@@ -48,38 +50,99 @@ def in_loop(
 
 @final
 class LoopWatch:
-    """Tells when a loop is closed in which something still waits. All calls are from its thread.
+    """Tells when a loop is closed in which something still waits. Callable from any thread.
 
-    A loop tells nobody that it is closed, but it lets go of its timers then.
+    A loop tells nobody that it is closed, but it lets go of its timers then. All watches of a loop
+    share one timer, which is there as long as one of them is.
 
     Args:
-        loop: the running loop.
-        closed: called then, on a thread of its own; not after `end`.
+        loop: the loop.
+        closed: called then, on a thread of the watches; not after `end`.
     """
 
-    __slots__ = ("_handle", "_told")
+    __slots__ = ("_loop", "_watched", "closed")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, closed: Callable[[], object]) -> None:
-        told = ToldTask(_nothing, closed)
-        # Only the loop holds them.
-        self._told = ref(told)
-        self._handle = ref(loop.call_later(_EVER_S, told))
+        self.closed: Final = closed
+        self._loop = loop
+        self._watched = watched = _watched(loop)
+        watched.watches[self] = None
+        if not watched.armed:
+            in_loop(loop, partial(watched.settle, loop), watched.lost)
 
     def end(self) -> None:
         """What waited there is over. Idempotent."""
-        told, handle = self._told(), self._handle()
-        if told is not None:
-            told.forget()
-        if handle is not None:
-            handle.cancel()
+        watches = self._watched.watches
+        if watches.pop(self, self) is None and not watches:
+            in_loop(self._loop, partial(self._watched.settle, self._loop))
+
+
+@final
+class _Watched:
+    """The watches of one loop, and their timer. No lock: each side writes, and then looks."""
+
+    __slots__ = ("__weakref__", "_timer", "armed", "watches")
+
+    def __init__(self) -> None:
+        self.watches: dict[LoopWatch, None] = {}
+        self.armed = False
+        """There is a timer. Written in the loop's thread, as what follows."""
+        self._timer: tuple[ref[ToldTask | asyncio.TimerHandle], ...] = ()
+        """What only the loop holds: its task, and then its handle."""
+
+    def settle(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have a timer as long as there are watches. In the loop's thread."""
+        if self.watches:
+            if not self.armed:
+                self.armed = True
+                told = ToldTask(_nothing, self.lost)
+                self._timer = (ref(told), ref(loop.call_later(_EVER_S, told)))
+            return
+        was_armed, self.armed = self.armed, False
+        if self.watches:  # one has come meanwhile, and has seen that there is a timer
+            self.armed = was_armed
+            self.settle(loop)
+            return
+        for timer in self._timer:
+            held = timer()
+            if isinstance(held, ToldTask):
+                held.forget()
+            elif held is not None:
+                held.cancel()
+        self._timer = ()
+
+    def lost(self) -> None:
+        """The loop is closed. On a thread of its own."""
+        for watch in [*self.watches]:
+            if self.watches.pop(watch, watch) is None:
+                run_reported(watch.closed)
+
+
+_loops: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, "ref[_Watched]"]()
+"""Loops that are watched. Neither they nor their watches are kept: who waits there is."""
+
+
+def _watched(loop: asyncio.AbstractEventLoop) -> _Watched:
+    # Two threads may make one each: then there are two timers.
+    known = _loops.get(loop)
+    found = None if known is None else known()
+    if found is None:
+        found = _Watched()
+        _loops[loop] = ref(found)
+    return found
 
 
 def _nothing() -> None: ...
 
 
-def closed_loop(source: str) -> FlowError:
-    """What a flow fails with whose loop is closed."""
+def closed_loop(source: str, argument: str = "loop") -> FlowError:
+    """What a flow fails with whose loop is closed.
+
+    Args:
+        source: the source or operator that worked there.
+        argument: by what it could have been given another one.
+    """
     return FlowError(
         f"{source}: its event loop is closed, so that nothing more can come; end the flow before "
-        "its loop, or give it another one by loop=…"
+        f"its loop, or give it another one by {argument}=…"
     )

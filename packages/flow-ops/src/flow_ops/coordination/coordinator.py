@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock
+from flow_core.clocks import AsyncioClock, Clock, home_clock
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import NoneItemError, is_fatal, leave, none_given
 from flow_core.homes import Home
@@ -29,6 +29,7 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.serial import SerialDrain
+from flow_core.sources.loops import LoopWatch, closed_loop
 from flow_ops.coordination.failures import blamed
 
 __all__ = ["Coordinator", "Input", "Listener"]
@@ -73,6 +74,7 @@ class Coordinator(SerialDrain, Generic[R]):
         "_receive",
         "_requested",
         "_tasks",
+        "_watch",
         "home",
         "label",
         "over",
@@ -103,6 +105,8 @@ class Coordinator(SerialDrain, Generic[R]):
         """What is to be done without the permit, by one thread at a time."""
         self._later_permit: dict[int, bool] | None = None
         """The permit for that; see `SerialDrain`."""
+        self._watch: LoopWatch | None = None
+        """Tells if the loop of its clock is closed."""
 
     # -- for subclasses to say
 
@@ -268,6 +272,21 @@ class Coordinator(SerialDrain, Generic[R]):
             The handle to stop it with, which `closed` has to do.
         """
         return clock.schedule(delay_s, partial(self.post, handler, argument))
+
+    def clock_for(self, clock: Clock | None) -> Clock:
+        """The clock of this subscription; if that is of an event loop, the flow ends with that.
+
+        Args:
+            clock: what the operator was given; see `home_clock`.
+        """
+        found = home_clock(clock, self.home)
+        if isinstance(found, AsyncioClock):
+            self._watch = LoopWatch(found.loop, self._stopped)
+        return found
+
+    def _stopped(self) -> None:
+        """The loop of the clock is closed."""
+        self.post(self.fail, closed_loop(self.label, "clock"))
 
     @property
     def active(self) -> int:
@@ -452,6 +471,9 @@ class Coordinator(SerialDrain, Generic[R]):
                 if drop is not None:
                     drop(argument)
         self.closed()
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.end()
         downstream, self._downstream = self._downstream, None
         bad = self._bad  # read once: a cancel sets it to None
         if downstream is not None and bad is not None:

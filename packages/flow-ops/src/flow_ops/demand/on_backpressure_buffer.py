@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, get_args
 
 from flow_core import hooks
-from flow_core.clocks import Clock, Seconds, check_delay, home_clock
+from flow_core.clocks import Clock, Seconds, check_delay
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.errors import MissingBackpressureError, late_fusion
 from flow_core.flow import Flow
@@ -279,7 +279,7 @@ class TimedBuffer(_Bounded[T]):
     ) -> None:
         super().__init__(source, room, downstream, label)
         self._timeout_s = timeout_s
-        self._clock = home_clock(clock, self.home)
+        self._clock = self.clock_for(clock)
         self._timer: Disposable | None = None
         """With the permit only."""
 

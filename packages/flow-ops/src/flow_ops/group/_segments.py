@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock, home_clock
+from flow_core.clocks import Clock
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
@@ -525,7 +525,7 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
         )
         self._period_s = period_s
         self._shift_s = shift_s
-        self._clock = home_clock(clock, self.home)
+        self._clock = self.clock_for(clock)
         self._due: deque[Segment[T] | None] = deque()
         """Segments in the order in which they end."""
         self._opened = 0
@@ -601,7 +601,7 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
         )
         self._period_s = period_s
         self._count = count
-        self._clock = home_clock(clock, self.home)
+        self._clock = self.clock_for(clock)
         self._current: Segment[T] | None = None
         self._full = False
         """A segment ends because it is full: items make it wait, and their number is bounded."""

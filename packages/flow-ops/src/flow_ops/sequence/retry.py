@@ -8,7 +8,6 @@ from typing import TypeVar, final
 
 from flow_core import hooks
 from flow_core.backoff import Backoff, RetryExhaustedError
-from flow_core.clocks import home_clock
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
@@ -189,7 +188,7 @@ class BackoffRetry(SwitchArbiter[T]):
         super().__init__(downstream, label)
         self._source = source
         self._backoff = backoff
-        self._clock = home_clock(backoff.clock, self.home)
+        self._clock = self.clock_for(backoff.clock)
         self._random = Random(backoff.seed)
         self._retries = 0
         self._timer: Disposable | None = None

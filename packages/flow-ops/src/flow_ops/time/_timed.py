@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock, Seconds, current_time, home_clock, in_seconds
+from flow_core.clocks import Clock, Seconds, current_time, in_seconds
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.protocols import EMPTY, CoreSubscriber, Disposable, Empty
@@ -95,7 +95,7 @@ class Timed(Coordinator[R]):
 
     def __init__(self, downstream: CoreSubscriber[R], label: str, clock: Clock | None) -> None:
         super().__init__(downstream, label)
-        self.clock: Final = home_clock(clock, self.home)
+        self.clock: Final = self.clock_for(clock)
         self._due = math.inf
         """When `wake` is to be called. Written with the permit, as all of these."""
         self._timer: Disposable | None = None

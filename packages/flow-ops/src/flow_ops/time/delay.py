@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock, Seconds, home_clock
+from flow_core.clocks import Clock, Seconds
 from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -319,7 +319,7 @@ class DelaySubscriptionFor(_DelaySubscription[T]):
     ) -> None:
         super().__init__(source, downstream, label)
         self._delay_s = delay_s
-        self._clock = home_clock(clock, self.home)
+        self._clock = self.clock_for(clock)
         self._timer: Disposable | None = None
 
     def open(self) -> None:

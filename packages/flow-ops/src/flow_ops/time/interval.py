@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, final
 
-from flow_core.clocks import Clock, Seconds, check_period, home_clock
+from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable
@@ -152,7 +152,7 @@ class Interval(Coordinator[int]):
         overflow: IntervalOverflow,
     ) -> None:
         super().__init__(downstream, label)
-        self._clock = home_clock(clock, self.home)
+        self._clock = self.clock_for(clock)
         self._initial_s = initial_s
         self._period_s = period_s
         self._overflow: IntervalOverflow = overflow

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TypeVar, final
 
 from flow_core import hooks
-from flow_core.clocks import Clock, Seconds, home_clock
+from flow_core.clocks import Clock, Seconds
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -249,7 +249,7 @@ class _Last(Coordinator[T]):
         super().__init__(downstream, label)
         self._source = source
         self._duration_s = duration_s
-        self._clock = home_clock(clock, self.home)
+        self._clock = self.clock_for(clock)
         self._main: Listener[T] | None = Listener(self, self._on_item, self._on_end, demand)
         self._waiting: deque[tuple[float, T]] = deque()
         self._completed = False
