@@ -29,22 +29,17 @@ from flow_multicast import (
 
 pytestmark = pytest.mark.tck
 
-SHARED = {"hands_on_home": False}
-"""One upstream serves several subscribers, who may be at home in several loops."""
-
 RECIPES = (
-    OperatorRecipe(
-        "cache", lambda upstream: upstream.pipe(cache()), facts={"goes_on": True} | SHARED
-    ),
+    OperatorRecipe("cache", lambda upstream: upstream.pipe(cache()), facts={"goes_on": True}),
     OperatorRecipe(
         "multicast",
         lambda upstream: upstream.pipe(multicast(MulticastProcessor)).ref_count(),
-        facts={"coordinated": True} | SHARED,
+        facts={"coordinated": True},
     ),
     OperatorRecipe(
         "publish",
         lambda upstream: upstream.pipe(publish()).ref_count(),
-        facts={"coordinated": True} | SHARED,
+        facts={"coordinated": True},
     ),
     OperatorRecipe(
         "publish, selected", lambda upstream: upstream.pipe(publish(lambda items: items))
@@ -52,20 +47,15 @@ RECIPES = (
     OperatorRecipe(
         "replay",
         lambda upstream: upstream.pipe(replay()).auto_connect(),
-        facts={"goes_on": True} | SHARED,
+        facts={"goes_on": True},
     ),
-    OperatorRecipe(
-        "replay, 4 items", lambda upstream: upstream.pipe(replay(size=4)).ref_count(), facts=SHARED
-    ),
+    OperatorRecipe("replay, 4 items", lambda upstream: upstream.pipe(replay(size=4)).ref_count()),
     OperatorRecipe(
         "replay, an hour",
         lambda upstream: upstream.pipe(replay(ttl=3600)).ref_count(),
-        facts=SHARED,
     ),
     OperatorRecipe("replay, selected", lambda upstream: upstream.pipe(replay(lambda items: items))),
-    OperatorRecipe(
-        "share", lambda upstream: upstream.pipe(share()), facts={"coordinated": True} | SHARED
-    ),
+    OperatorRecipe("share", lambda upstream: upstream.pipe(share()), facts={"coordinated": True}),
 )
 """One line for each operator of this package."""
 

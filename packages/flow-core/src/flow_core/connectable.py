@@ -142,7 +142,8 @@ class Connectable(Publisher[T], Generic[T]):
         Args:
             min_subscribers: how many it takes to connect.
             grace: how long to go on without subscribers; one who comes meanwhile joins.
-            clock: what these are measured by; None is the clock of the process.
+            clock: what these are measured by; None for that of the loop of the first subscriber,
+                or else of the process.
 
         Raises:
             TypeError: if `min_subscribers` is no int, or `grace` no time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.demand import add_demand, bad_request
 from flow_core.errors import FlowError, none_given
-from flow_core.homes import Home
+from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -381,6 +381,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         "__weakref__",
         "_connection",
         "_end",
+        "_home",
         "_inbox",
         "_lock",
         "_over",
@@ -411,6 +412,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """Not by the source's end, so that what is in the inbox is not wanted either."""
         self._end: BaseException | Completed | None = None
         """What is to be told to the processor, after the inbox."""
+        self._home: Home | None = None
 
     @property
     def over(self) -> bool:
@@ -426,6 +428,19 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             terminated=self._over,
             upstream=self.upstream,
         )
+
+    def belong(self, seats: Iterable[Seat[R]]) -> None:
+        """Be at home in the loop of the first who waits; in that of this thread, if nobody does.
+
+        It is a home of its own: who leaves does not wait for what runs for the others.
+        """
+        first = next((seat for seat in seats if not seat.gone), None)
+        home = current_home() if first is None else first.home()
+        self._home = None if home is None else Home(home.loop)
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        return self._home
 
     # -- from the source
 

@@ -202,6 +202,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
                 self._socket.expect(plug)
             seats = [*connection.seats]
             connection.seats.clear()
+        feeder.belong(seats)
         for seat in seats:
             processor.subscribe(seat)
         if feeder.over:

@@ -8,17 +8,21 @@ from threading import Lock
 from typing import Any, TypeVar, final
 
 from flow_core import Flow, hooks
-from flow_core.clocks import Clock, Seconds, check_delay, home_clock
+from flow_core.clocks import AsyncioClock, Clock, Seconds, check_delay, home_clock
 from flow_core.connectable import ConnectableStatistics
 from flow_core.demand import check_prefetch
 from flow_core.errors import throw_if_fatal
+from flow_core.homes import Home
 from flow_core.protocols import (
+    EMPTY,
     ConditionalSubscriber,
     CoreSubscriber,
     Disposable,
+    Empty,
     Publisher,
     Subscriber,
 )
+from flow_core.sources.loops import LoopWatch
 from flow_core.subscribers import core_subscriber
 from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
@@ -40,7 +44,7 @@ def ref_counted(
 class _Run:
     """What is known of one connection. Guarded by the lock of its `RefCounted`."""
 
-    __slots__ = ("__weakref__", "begun", "connected", "grace", "subscribers", "waiting")
+    __slots__ = ("__weakref__", "begun", "connected", "grace", "home", "subscribers", "waiting")
 
     def __init__(self) -> None:
         self.subscribers = 0
@@ -50,6 +54,8 @@ class _Run:
         """Nothing can keep it from running any more."""
         self.waiting: deque[_Counted[Any]] = deque()  # Any: of any items
         """Who came while another one was about to connect: should that fail, they try in turn."""
+        self.home: Home | Empty | None = EMPTY
+        """That of the first subscriber."""
         self.grace: _Grace | None = None
         """Measures how long there have been no subscribers."""
 
@@ -58,27 +64,43 @@ class _Run:
 class _Grace:
     """A timer that may be stopped before the clock has given it."""
 
-    __slots__ = ("_lock", "_stopped", "_timer")
+    __slots__ = ("_lock", "_stopped", "_timer", "_watch")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._stopped = False
         self._timer: Disposable | None = None
+        self._watch: LoopWatch | None = None
 
-    def set(self, timer: Disposable) -> None:
+    def begin(self, clock: Clock, grace_s: float, expired: Callable[[], object]) -> None:
+        """Call `expired` when the time is over, or when the loop of the clock is closed.
+
+        Raises:
+            RejectedExecutionError: if the clock takes no task.
+        """
+        watch = LoopWatch(clock.loop, expired) if isinstance(clock, AsyncioClock) else None
+        try:
+            timer = clock.schedule(grace_s, expired)
+        except BaseException:
+            if watch is not None:
+                watch.end()
+            raise
         with self._lock:
             stopped = self._stopped
-            if not stopped:
-                self._timer = timer
+            self._timer, self._watch = timer, watch
         if stopped:
-            timer.dispose()
+            self.stop()
 
     def stop(self) -> None:
+        """Do not call it. Idempotent."""
         with self._lock:
             self._stopped = True
             timer, self._timer = self._timer, None
+            watch, self._watch = self._watch, None
         if timer is not None:
             timer.dispose()
+        if watch is not None:
+            watch.end()
 
 
 @final
@@ -92,7 +114,7 @@ class RefCounted(Publisher[T]):
         connectable: what they subscribe to.
         min_subscribers: how many it takes to connect.
         grace_s: seconds to go on without subscribers.
-        clock: measures them; None for the one in force when they have left, or the process's.
+        clock: measures them; None for that of the first subscriber's loop, or of the process.
     """
 
     __slots__ = (
@@ -129,13 +151,14 @@ class RefCounted(Publisher[T]):
             if isinstance(downstream, ConditionalSubscriber)
             else _Counted(downstream, self)
         )
+        home = downstream.home()
         self._enter()
         connection: Disposable | None = None
         connects = False
         try:
             connection = self._connectable.join(counted)
             with self._lock:
-                connects = self._count(counted, connection)
+                connects = self._count(counted, connection, home)
         finally:
             with self._lock:
                 self._joining -= 1
@@ -154,13 +177,15 @@ class RefCounted(Publisher[T]):
             forget = self._connectable.detach(kept)
         forget()
 
-    def _count(self, counted: _Counted[T], connection: Disposable) -> bool:
+    def _count(self, counted: _Counted[T], connection: Disposable, home: Home | None) -> bool:
         """A subscriber belongs to a connection; whether it is the one to connect."""
         if counted.left:  # before it was counted
             return False
         counted.connection = connection
         run = self._run(connection)
         run.subscribers += 1
+        if run.home is EMPTY:
+            run.home = home
         if run.connected and not run.begun:
             run.waiting.append(counted)
         if run.connected or run.subscribers < self._min_subscribers:
@@ -177,6 +202,7 @@ class RefCounted(Publisher[T]):
             if before is not None:
                 run.subscribers += before.subscribers
                 run.waiting.extend(before.waiting)
+                run.home = before.home
         return run
 
     def _connect(self, connection: Disposable, counted: _Counted[T]) -> None:
@@ -264,16 +290,16 @@ class RefCounted(Publisher[T]):
                     return  # who joins looks again after that, and begins anew
                 self._runs.pop(connection, None)
                 stop = self._connectable.detach(connection)
+            grace.stop()
             stop()
 
+        home = None if run.home is EMPTY else run.home
         try:
-            timer = home_clock(self._clock, None).schedule(self._grace_s, expired)
+            grace.begin(home_clock(self._clock, home), self._grace_s, expired)
         except BaseException as error:
             throw_if_fatal(error)
             hooks.drop_error(error)
             expired()  # or nobody would ever stop it
-        else:
-            grace.set(timer)
 
     @property
     def name(self) -> str:
