@@ -22,6 +22,7 @@ from flow_core.errors import (
     TooManyItemsError,
     throw_if_fatal,
 )
+from flow_core.homes import Home
 from flow_core.operator import Operator
 from flow_core.protocols import (
     CallableSource,
@@ -433,6 +434,10 @@ class Flow(
         >>> handle.disposed
         True
 
+        Thread: functions are called where the signals come. In the thread of a running event loop,
+        they are called in that loop, whatever thread signals; behind ``observe_on``, where that
+        says.
+
         Args:
             on_next: a subscriber; or a function that gets each item.
             on_error: gets the error. Without it the error goes to the dropped-errors hook.
@@ -465,10 +470,16 @@ class Flow(
         subscriber: CallbackSubscriber[T_co] = CallbackSubscriber(
             function, on_error, on_complete, prefetch=prefetch
         )
-        self._run(subscriber)
+        self._run(subscriber, subscriber.home())
         return subscriber
 
-    def _run(self, subscriber: CoreSubscriber[T_co]) -> None:
+    def _run(self, subscriber: CoreSubscriber[T_co], home: Home | None = None) -> None:
+        """Run the flow.
+
+        Args:
+            subscriber: for whom.
+            home: where it has to be called; None for where signals come.
+        """
         if hooks.on_subscribe.call is not None:
             try:
                 subscriber = subscribed(subscriber)
@@ -509,6 +520,10 @@ class Flow(
                 return
             items = Failing(error)  # the stages want to hear of it, or have items before it
         if publisher is not None:
+            if home is not None and not _moves(self):
+                from flow_core.subscribers.homing import HomingSubscriber  # which needs sources
+
+                subscriber = HomingSubscriber(subscriber, home)
             publisher.subscribe(subscribe_stages(program, subscriber))
         elif items is not None:
             IteratorSubscription(program, items, subscriber, pinned=pinned).start()
@@ -661,6 +676,17 @@ def check_order(flow: Publisher[Any], what: str) -> None:  # Any: of whatever it
     if isinstance(source, AbsorbingSource):
         where = line_of(user_site())
         source.check(of.stages, f"{what}, assembled at {where}," if where else what)
+
+
+def _moves(flow: Flow[Any]) -> bool:
+    """Whether an operator says in which thread the end of this flow runs."""
+    boundary = flow.boundary
+    while boundary is not None:
+        before, operator = boundary
+        if operator.moves:
+            return True
+        boundary = before.boundary
+    return False
 
 
 def _check_behind(flow: Flow[Any], operator: Operator[Any, Any]) -> None:

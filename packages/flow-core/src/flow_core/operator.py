@@ -32,18 +32,24 @@ class Operator(Generic[In_contra, Result_co]):
         name: the operator's name in messages and in `flow explain`.
         apply: what it makes of a flow.
         detail: its arguments, for messages.
+        moves: whether it says in which thread what follows runs, as ``observe_on`` does. Functions
+            that `Flow.subscribe` is given are called there then; otherwise, in an event loop, they
+            are called in that loop.
     """
 
-    __slots__ = ("_apply", "detail", "name")
+    __slots__ = ("_apply", "detail", "moves", "name")
 
     def __init__(
         self,
         name: str,
         apply: Callable[[Flow[In_contra]], Result_co],
         detail: str = "",
+        *,
+        moves: bool = False,
     ) -> None:
         self.name = name
         self.detail = detail
+        self.moves = moves
         self._apply: Callable[[Flow[Any]], Result_co] = apply  # Any: In, which a slot cannot be
 
     def apply(self, flow: Flow[In_contra]) -> Result_co:

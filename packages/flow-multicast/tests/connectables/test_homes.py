@@ -173,10 +173,13 @@ class TestGrace:
         source = TestPublisher[int]()
         shared = Flow(source).share(grace=3600)
 
-        async def main() -> Any:
-            return shared.subscribe(print)
+        subscriber = TestSubscriber[Any]()
 
-        asyncio.run(main()).dispose()
+        async def main() -> None:
+            shared.subscribe(subscriber)
+
+        asyncio.run(main())
+        subscriber.cancel()
         source.assert_cancelled()
         (error,) = drops.take_errors()
         assert "closed" in str(error)

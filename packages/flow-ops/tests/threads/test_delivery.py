@@ -432,3 +432,30 @@ def test_timeout_stops_a_flow_whose_items_do_not_arrive(place, source, record, f
     else:
         assert seen.items == ["in time", "instead"]
     assert clock.pending == 0
+
+
+def test_in_an_event_loop_the_functions_of_subscribe_run_where_observe_on_says(pool) -> None:
+    async def main() -> None:
+        ended = threading.Event()
+        threads: set[int] = set()
+        flow.range(3).hide().observe_on(pool).map(abs).subscribe(
+            lambda _: threads.add(threading.get_ident()), on_complete=ended.set
+        )
+        assert await asyncio.to_thread(ended.wait, 20)
+        assert threads == {pool.submit(threading.get_ident).result()}
+
+    asyncio.run(main())
+
+
+def test_in_an_event_loop_the_functions_of_subscribe_run_there_behind_subscribe_on(pool) -> None:
+    async def main() -> None:
+        ended = asyncio.get_running_loop().create_future()
+        threads: set[int] = set()
+        flow.range(3).subscribe_on(pool).subscribe(
+            lambda _: threads.add(threading.get_ident()),
+            on_complete=lambda: ended.set_result(None),
+        )
+        await ended
+        assert threads == {threading.get_ident()}
+
+    asyncio.run(main())

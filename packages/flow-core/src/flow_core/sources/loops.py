@@ -135,7 +135,7 @@ def _watched(loop: asyncio.AbstractEventLoop) -> _Watched:
 def _nothing() -> None: ...
 
 
-def closed_loop(source: str, argument: str = "loop") -> FlowError:
+def closed_loop(source: str, argument: str | None = "loop") -> FlowError:
     """What a flow fails with whose loop is closed.
 
     Args:
@@ -144,5 +144,5 @@ def closed_loop(source: str, argument: str = "loop") -> FlowError:
     """
     return FlowError(
         f"{source}: its event loop is closed, so that nothing more can come; end the flow before "
-        f"its loop, or give it another one by {argument}=…"
+        f"its loop{f', or give it another one by {argument}=…' if argument else ''}"
     )

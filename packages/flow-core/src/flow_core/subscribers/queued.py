@@ -62,8 +62,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         self._errors: list[BaseException] = []
         """What the flow has failed with: of whoever takes it out."""
         self._done = self._cancelled = False
-        self._waits = False
         self._home = current_home()
+        self._waits = False
         """Whether the consumer waits, or is about to look whether it has to."""
         self._consumed = 0
         """Items since the last request: those that were taken, and those of `at_hand`."""

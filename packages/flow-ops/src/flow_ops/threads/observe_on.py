@@ -121,7 +121,7 @@ def observe_on(
     def apply(flow: Flow[T]) -> Flow[T]:
         return Flow(ObserveOnSource(flow, runner, prefetch, delay_error, label))
 
-    return Operator("observe_on", apply, detail)
+    return Operator("observe_on", apply, detail, moves=True)
 
 
 @final
