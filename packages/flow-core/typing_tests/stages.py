@@ -22,6 +22,7 @@ from flow_core import (
 )
 from flow_core.protocols import CallableSource
 from flow_core.subscribers import CallbackSubscriber
+from flow_core.subscribers.awaiting import AsyncItems
 
 
 class Animal:
@@ -215,6 +216,7 @@ def consuming(words: Flow[str]) -> None:
         words.subscribe(lambda word: print(word.upper()), prefetch=8), CallbackSubscriber[str]
     )
     assert_type(words.iterate(prefetch=8), Iterator[str])
+    assert_type(words.aiterate(prefetch=8), AsyncItems[str])
     assert_type(iter(words), Iterator[str])
     assert_type(words.__aiter__(), AsyncIterator[str])
     assert_type(words.__await__(), Generator[Any, Any, str])  # Any: what the loop sends and gets

@@ -22,7 +22,7 @@ from flow_core.errors import (
     TooManyItemsError,
     throw_if_fatal,
 )
-from flow_core.homes import Home
+from flow_core.homes import Home, current_home
 from flow_core.operator import Operator
 from flow_core.protocols import (
     CallableSource,
@@ -43,7 +43,7 @@ from flow_core.stages.pushed import subscribe_stages
 from flow_core.stages.recovery import Recovering
 from flow_core.stages.template import UNSET, Site, Stage, Template, describe, line_of, user_site
 from flow_core.stages.transform import Transforming
-from flow_core.subscribers.awaiting import await_single, iterate_async
+from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async
 from flow_core.subscribers.blocking import check_may_block, iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.subscribers.strict import core_subscriber
@@ -467,10 +467,13 @@ class Flow(
                     f"on_next, on_error and on_complete), not {on_next!r}"
                 )
         function: Any = None if on_next is UNSET else on_next  # Any: a function, by now
+        home = current_home()
+        if prefetch is None and home is not None and _keeps_latest(self._source):
+            prefetch = 1  # what waits for the loop is not yet out of date
         subscriber: CallbackSubscriber[T_co] = CallbackSubscriber(
             function, on_error, on_complete, prefetch=prefetch
         )
-        self._run(subscriber, subscriber.home())
+        self._run(subscriber, home)
         return subscriber
 
     def _run(self, subscriber: CoreSubscriber[T_co], home: Home | None = None) -> None:
@@ -541,7 +544,7 @@ class Flow(
             return source.iterate()
         return self.iterate()
 
-    def iterate(self, *, prefetch: int = DEFAULT_PREFETCH) -> Iterator[T_co]:
+    def iterate(self, *, prefetch: int | None = None) -> Iterator[T_co]:
         """Iterate, saying how many items may wait when the flow is asynchronous.
 
         >>> import flow_core as flow
@@ -552,12 +555,15 @@ class Flow(
         would have failed further on is not told.
 
         Args:
-            prefetch: items requested ahead, refilled at 75 %.
+            prefetch: items requested ahead, refilled at 75 %. None for 128; but if the source keeps
+                only its latest item, as ``create(…, overflow="latest")`` does, an item is requested
+                when it is asked for.
 
         Raises:
             BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
         """
-        check_prefetch(prefetch)
+        if prefetch is not None:
+            check_prefetch(prefetch)
         if isinstance(self._source, DeferredSource):
             return _resolved_later(self, prefetch)
         source, program = self._compiled()
@@ -571,10 +577,32 @@ class Flow(
                 items = Failing(error)
             return program.iterate(items)
         check_may_block("iterating over this flow")
-        return iterate_blocking(self, prefetch)
+        return iterate_blocking(self, _ahead(source, prefetch))
 
     def __aiter__(self) -> AsyncIterator[T_co]:
-        return iterate_async(self, DEFAULT_PREFETCH)
+        return iterate_async(self, _ahead(self._source, None))
+
+    def aiterate(self, *, prefetch: int | None = None) -> AsyncItems[T_co]:
+        """Iterate in an event loop, saying how many items may wait, and when the flow is left.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def main() -> list[int]:
+        ...     async with flow.range(3).aiterate(prefetch=1) as items:
+        ...         return [item async for item in items]
+        >>> asyncio.run(main())
+        [0, 1, 2]
+
+        Args:
+            prefetch: see `iterate`.
+
+        Returns:
+            An async iterator, and an async context manager whose end waits until the flow has
+            cleaned up.
+        """
+        if prefetch is not None:
+            check_prefetch(prefetch)
+        return AsyncItems(iterate_async(self, _ahead(self._source, prefetch)))
 
     def first(self) -> T_co:
         """The first item; blocks, and cancels the rest.
@@ -737,7 +765,19 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
     return flow
 
 
-def _resolved_later(flow: Flow[T], prefetch: int) -> Iterator[T]:
+def _keeps_latest(source: object) -> bool:
+    """Whether `source` says that it keeps only its latest item for who is slow."""
+    return getattr(source, "keeps_latest", False) is True
+
+
+def _ahead(source: object, prefetch: int | None) -> int | None:
+    """How many items an iteration requests ahead; None for none. See `Flow.iterate`."""
+    if prefetch is None and not _keeps_latest(source):
+        return DEFAULT_PREFETCH
+    return prefetch
+
+
+def _resolved_later(flow: Flow[T], prefetch: int | None) -> Iterator[T]:
     """The items of a deferred flow, which is made when the first is asked for."""
     yield from _resolved(flow).iterate(prefetch=prefetch)
 

@@ -15,6 +15,7 @@ import flow_core as flow
 from flow_core.protocols import Subscriber
 from flow_core.subscribers import futures
 from flow_core.subscribers.awaiting import LoopSubscriber
+from flow_core.subscribers.blocking import iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.testing import Drops, TestPublisher
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
@@ -35,8 +36,8 @@ def until(wanted: Callable[[], object]) -> None:
 # -- blocking iteration
 
 
-@pytest.mark.parametrize("prefetch", [1, 4])
-def test_an_iterating_thread_asks_for_more_and_gets_all(prefetch: int) -> None:
+@pytest.mark.parametrize("prefetch", [None, 1, 4])
+def test_an_iterating_thread_asks_for_more_and_gets_all(prefetch: int | None) -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         seen: list[int] = []
@@ -50,9 +51,7 @@ def test_an_iterating_thread_asks_for_more_and_gets_all(prefetch: int) -> None:
         def check() -> None:
             assert seen == [1, 2, 3]
 
-        return Scenario(
-            lambda: seen.extend(flow.Flow(source).iterate(prefetch=prefetch)), send, check=check
-        )
+        return Scenario(lambda: seen.extend(iterate_blocking(source, prefetch)), send, check=check)
 
     exhaust(body)
 
@@ -134,7 +133,7 @@ class Loop:
                 self._calls.get()()
 
 
-def awaiting(prefetch: int) -> tuple[Loop, LoopSubscriber[int]]:
+def awaiting(prefetch: int | None) -> tuple[Loop, LoopSubscriber[int]]:
     loop: Any = Loop()
     return loop, LoopSubscriber(loop, prefetch)
 
@@ -146,8 +145,8 @@ async def take_all(subscriber: LoopSubscriber[int]) -> list[int]:
     return items
 
 
-@pytest.mark.parametrize("prefetch", [1, 4])
-def test_a_coroutine_is_woken_for_each_item_and_for_the_end(prefetch: int) -> None:
+@pytest.mark.parametrize("prefetch", [None, 1, 4])
+def test_a_coroutine_is_woken_for_each_item_and_for_the_end(prefetch: int | None) -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()
         loop, subscriber = awaiting(prefetch)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import Any
 
@@ -840,3 +842,97 @@ def test_an_emitter_that_is_kept_does_not_keep_its_subscriber(end: str) -> None:
     del subscriber
     gc.collect()
     assert seen() is None
+
+
+# -- the latest item, for who is slow
+
+
+def pushed(overflow: Overflow = "latest") -> tuple[flow.Flow[int], list[Emitter[int]]]:
+    """A flow that begins with 0, and its emitter."""
+    emitters: list[Emitter[int]] = []
+
+    def begin(emitter: Emitter[int]) -> None:
+        emitters.append(emitter)
+        emitter.next(0)
+
+    return flow.create(begin, overflow=overflow), emitters
+
+
+def send(emitter: Emitter[int], *items: int) -> None:
+    for item in items:
+        emitter.next(item)
+
+
+def test_a_for_loop_gets_the_latest_item() -> None:
+    made, emitters = pushed()
+    items = iter(made.map(lambda n: n * 10))
+    assert next(items) == 0
+    send(emitters[0], 1, 2, 3)
+    assert next(items) == 30
+    send(emitters[0], 4, 5)
+    emitters[0].complete()
+    assert list(items) == [50]
+
+
+def test_a_for_loop_that_says_how_much_to_request_ahead_gets_that() -> None:
+    made, emitters = pushed()
+    items = made.iterate(prefetch=2)
+    assert next(items) == 0
+    send(emitters[0], 1, 2, 3)
+    emitters[0].complete()
+    assert list(items) == [1, 3]
+
+
+def test_a_for_loop_waits_for_the_item_it_asks_for() -> None:
+    made, emitters = pushed()
+    taken = Event()
+    with ThreadPoolExecutor(1) as pool:
+        got = pool.submit(lambda: [(taken.set(), n)[1] for n in made])
+        assert taken.wait(TIMEOUT_S)
+        while not emitters[0].requested:  # until it waits
+            pass
+        send(emitters[0], 1)
+        emitters[0].complete()
+        assert got.result(TIMEOUT_S) == [0, 1]
+
+
+@pytest.mark.parametrize("form", ["async for", "aiterate"])
+def test_an_async_for_loop_gets_the_latest_item(form: str) -> None:
+    async def main() -> None:
+        made, emitters = pushed()
+        items = aiter(made) if form == "async for" else made.aiterate()
+        assert await anext(items) == 0
+        send(emitters[0], 1, 2, 3)
+        assert await anext(items) == 3
+        waiting = asyncio.ensure_future(anext(items))
+        await asyncio.sleep(0)
+        send(emitters[0], 4, 5)
+        emitters[0].complete()
+        assert await waiting == 4
+        assert [n async for n in items] == [5]
+
+    asyncio.run(main())
+
+
+def test_a_function_that_is_called_in_the_loop_gets_the_latest_item() -> None:
+    async def main() -> None:
+        made, emitters = pushed()
+        seen: list[int] = []
+        handle = made.subscribe(seen.append)
+        assert seen == [0]
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(send, emitters[0], 1, 2, 3).result(TIMEOUT_S)
+        await asyncio.sleep(0)
+        assert seen == [0, 1, 3]
+        handle.dispose()
+
+    asyncio.run(main())
+
+
+def test_other_policies_are_requested_ahead() -> None:
+    made, emitters = pushed("buffer")
+    items = iter(made)
+    assert next(items) == 0
+    send(emitters[0], 1, 2, 3)
+    emitters[0].complete()
+    assert list(items) == [1, 2, 3]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from threading import Lock
-from typing import Generic, TypeVar, cast, final
+from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
@@ -367,7 +367,7 @@ class _Leased(AsyncIterable[T], Generic[A, T]):
             if not isinstance(flow, Flow):
                 raise TypeError(f"{self!r}: {describe(self._use)} gave {flow!r}, not a Flow")
             # An async generator, which has to be closed here, not whenever it is collected.
-            made = cast("AsyncGenerator[T, None]", iterate_async(flow, self._prefetch))
+            made = iterate_async(flow, self._prefetch)
             async with aclosing(made) as items:
                 async for item in items:
                     yield item

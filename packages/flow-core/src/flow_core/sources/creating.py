@@ -31,6 +31,11 @@ class CreateSource(Generic[T]):
         self._overflow: Overflow = overflow
         self._capacity = capacity
 
+    @property
+    def keeps_latest(self) -> bool:
+        """Whether what is not requested in time makes room for what comes after it."""
+        return self._overflow == "latest"
+
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         emitter = EmitterSubscription(
@@ -89,6 +94,9 @@ def create(
     ``latest``  it waits in the place of the one that waits already, which goes to that hook
     ``missing`` it is delivered all the same, for an operator downstream that deals with it
     =========== ==================================================================================
+
+    A ``for`` loop requests 128 items ahead, and an ``async for`` loop, too: these are not too late
+    for it. With ``latest``, it requests an item when it asks for one, so that it gets the newest.
 
     Requested items wait, too, while another thread delivers; at most `capacity` of them in each
     policy. A producer that can be slowed down looks at ``emitter.requested``, or sends what

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Generic, TypeVar, final
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Generic, Self, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError
 from flow_core.protocols import Publisher
 from flow_core.subscribers.queued import QueuedSubscriber
 
-__all__ = ["LoopSubscriber", "await_single", "iterate_async"]
+__all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async"]
 
 T = TypeVar("T")
 
 
-async def iterate_async(source: Publisher[T], prefetch: int) -> AsyncIterator[T]:
-    """Items of `source` in the running loop, at most `prefetch` waiting; leaving cancels."""
+async def iterate_async(source: Publisher[T], prefetch: int | None) -> AsyncGenerator[T, None]:
+    """Items of `source` in the running loop, at most `prefetch` waiting; leaving cancels.
+
+    Args:
+        source: where they come from.
+        prefetch: see `QueuedSubscriber`.
+    """
     from flow_core.sources.loops import LoopWatch  # which needs this module
 
     loop = asyncio.get_running_loop()
@@ -39,6 +45,51 @@ async def iterate_async(source: Publisher[T], prefetch: int) -> AsyncIterator[T]
     finally:
         watch.end()
         subscriber.cancel()
+
+
+@final
+class AsyncItems(Generic[T]):
+    """The items of a flow: an async iterator, and an async context manager that cancels the flow.
+
+    >>> import asyncio
+    >>> import flow_core as flow
+    >>> async def main() -> None:
+    ...     async with flow.range(9).aiterate(prefetch=2) as items:
+    ...         async for item in items:
+    ...             print(item)
+    ...             break
+    >>> asyncio.run(main())
+    0
+
+    When the block ends, the flow is cancelled and has cleaned up. A loop without a block that is
+    left early cleans up soon after: Python closes its generator in a task of its own.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: AsyncGenerator[T, None]) -> None:
+        self._items = items
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        """Cancel the flow, unless it has ended. Idempotent."""
+        await self._items.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
 
 
 async def await_single(source: Publisher[T]) -> T:
@@ -80,7 +131,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
 
     __slots__ = ("_loop", "_waiter")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, prefetch: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, prefetch: int | None) -> None:
         super().__init__(prefetch)
         self._loop = loop
         self._waiter: asyncio.Future[None] | None = None
@@ -96,6 +147,8 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
     async def wait(self) -> None:
         """Until an item waits, or the flow has ended."""
         queue = self.queue
+        if not queue:
+            self.ask()
         while not queue and not self._done:
             waiter = self._waiter = self._loop.create_future()
             self._waits = True

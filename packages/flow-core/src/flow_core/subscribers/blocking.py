@@ -50,8 +50,13 @@ def check_others_run() -> None:
         )
 
 
-def iterate_blocking(source: Publisher[T], prefetch: int) -> Iterator[T]:
-    """Items of `source`, with at most `prefetch` of them waiting; closing the iterator cancels."""
+def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
+    """Items of `source`, with at most `prefetch` of them waiting; closing the iterator cancels.
+
+    Args:
+        source: where they come from.
+        prefetch: see `QueuedSubscriber`.
+    """
     subscriber: BlockingSubscriber[T] = BlockingSubscriber(prefetch)
     try:
         source.subscribe(subscriber)
@@ -81,7 +86,7 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
 
     __slots__ = ("_bell",)
 
-    def __init__(self, prefetch: int) -> None:
+    def __init__(self, prefetch: int | None) -> None:
         super().__init__(prefetch)
         self._bell: SimpleQueue[None] = SimpleQueue()
 
@@ -94,6 +99,7 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
     def wait(self) -> None:
         """Block until an item waits, or the flow has ended."""
         queue, bell = self.queue, self._bell
+        self.ask()
         while not bell.empty():
             bell.get()  # it rang for what was taken meanwhile
         self._waits = True

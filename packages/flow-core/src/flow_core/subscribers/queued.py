@@ -33,13 +33,15 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
     becomes of an error that nobody waits for, subclasses may say.
 
     Args:
-        prefetch: how many items may wait; they are requested again at 75 %.
+        prefetch: how many items may wait; they are requested again at 75 %. None for one at a time,
+            which is not requested before the consumer asks for it.
     """
 
     operator: ClassVar[str]
     """What the consumer is, in words."""
 
     __slots__ = (
+        "_asked",
         "_cancelled",
         "_consumed",
         "_done",
@@ -53,9 +55,11 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         "queue",
     )
 
-    def __init__(self, prefetch: int) -> None:
-        self._prefetch = prefetch
-        self._limit = replenish_limit(prefetch)
+    def __init__(self, prefetch: int | None) -> None:
+        self._prefetch = prefetch or 1
+        self._limit = UNBOUNDED if prefetch is None else replenish_limit(prefetch)
+        self._asked = 0 if prefetch is None else None
+        """How many items were asked for after the first one; None if they are requested ahead."""
         self.queue: deque[T] = deque()
         """The items that wait."""
         self._subscription: Subscription | None = None
@@ -73,6 +77,13 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
     @abstractmethod
     def _wake(self) -> None:
         """The consumer has to look again."""
+
+    def ask(self) -> None:
+        """The consumer is about to wait: request an item, unless they are requested ahead."""
+        asked, subscription = self._asked, self._subscription
+        if asked is not None and asked < self._consumed and subscription is not None:
+            self._asked = asked + 1
+            subscription.request(1)
 
     def home(self) -> Home | None:
         """See `CoreSubscriber.home`: that of the thread in which this was made."""
@@ -190,6 +201,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
             requested = UNBOUNDED
         else:
             consumed = self._consumed - length_hint(self._left)
+            if self._asked is not None:
+                consumed -= self._asked
             requested = max(0, prefetch - consumed - waiting)
         return Statistics(
             operator=self.operator,

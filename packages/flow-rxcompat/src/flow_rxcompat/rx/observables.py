@@ -130,6 +130,11 @@ class ObservableSource(Publisher[T]):
         self._capacity = capacity
         self._scheduler = scheduler
 
+    @property
+    def keeps_latest(self) -> bool:
+        """Whether what is not requested in time makes room for what comes after it."""
+        return self._strategy == "latest"
+
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         emitter = EmitterSubscription(

@@ -161,10 +161,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(items=-1)
     def test_the_upstream_is_at_home_where_the_subscriber_is(self) -> None:
-        """An operator hands the loop of `CoreSubscriber.home` on, on whatever thread it subscribes.
-
-        Of several subscribers that share the upstream, it is that of the first.
-        """
+        """The loop of `CoreSubscriber.home` is handed on; of several subscribers, the first's."""
         upstream = _Visited()
         loop = asyncio.new_event_loop()
         try:
