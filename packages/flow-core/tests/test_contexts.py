@@ -376,7 +376,7 @@ def test_in_an_event_loop_a_capture_brings_the_context_of_the_subscribing_task()
             subscriber.request(5)
             loop.call_soon_threadsafe(done.set)
 
-        # A thread of its own context requests, so that the source's task begins in that one.
+        # A thread of its own context requests: that is not the source's.
         thread = Thread(target=request)
         thread.start()
         await done.wait()
@@ -385,7 +385,7 @@ def test_in_an_event_loop_a_capture_brings_the_context_of_the_subscribing_task()
             await asyncio.sleep(0)
         return subscriber.items
 
-    assert asyncio.run(main()) == [("nobody", "the task")] * 2
+    assert asyncio.run(main()) == [("the task", "the task")] * 2
 
 
 def test_an_async_iterable_above_a_write_sees_the_values_in_its_own_loop_and_thread() -> None:

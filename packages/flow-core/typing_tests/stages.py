@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
 from typing import Any, assert_type
 
@@ -217,6 +217,8 @@ def consuming(words: Flow[str]) -> None:
     )
     assert_type(words.iterate(prefetch=8), Iterator[str])
     assert_type(words.aiterate(prefetch=8), AsyncItems[str])
+    assert_type(words.run, Callable[[], None])
+    assert_type(words.run_async, Callable[[], Coroutine[Any, Any, None]])
     assert_type(iter(words), Iterator[str])
     assert_type(words.__aiter__(), AsyncIterator[str])
     assert_type(words.__await__(), Generator[Any, Any, str])  # Any: what the loop sends and gets

@@ -13,7 +13,7 @@ from flow_core.stages.template import line_of, outside
 if TYPE_CHECKING:
     from flow_core.flow import Flow
 
-__all__ = ["assembled", "assembly_trace", "labelled", "subscribed"]
+__all__ = ["assembled", "assembly_trace", "labelled", "operator_of", "subscribed"]
 
 T = TypeVar("T")
 
@@ -59,6 +59,11 @@ def labelled(name: str, detail: str) -> str:
     """The operator ``name(detail)`` and the line of the user's code that makes it, for messages."""
     frame = outside(sys._getframe(1))
     return f"{name}({detail}), assembled at {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def operator_of(label: str) -> str:
+    """The operator of a label, without its place."""
+    return label.partition(", assembled at ")[0]
 
 
 def assembly_trace(flow: Flow[Any]) -> str:  # Any: whatever its items are

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -43,7 +44,7 @@ from flow_core.stages.pushed import subscribe_stages
 from flow_core.stages.recovery import Recovering
 from flow_core.stages.template import UNSET, Site, Stage, Template, describe, line_of, user_site
 from flow_core.stages.transform import Transforming
-from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async
+from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async, run_to_end
 from flow_core.subscribers.blocking import check_may_block, iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.subscribers.strict import core_subscriber
@@ -658,6 +659,42 @@ class Flow(
         if found is UNSET:
             raise NoItemError("single(): the flow has no item")
         return cast("T_co", found)  # it is not UNSET
+
+    def run(self) -> None:
+        """Run to the end, for what the flow does on its way; its items go nowhere. Blocks.
+
+        >>> import flow_core as flow
+        >>> flow.range(2).do_on_next(print).run()
+        0
+        1
+
+        Raises:
+            Exception: what the flow fails with.
+            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
+        """
+        items = iter(self)
+        try:
+            deque(items, maxlen=0)
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+
+    def run_async(self) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
+        """As `run`, in an event loop.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> asyncio.run(flow.range(2).do_on_next(print).run_async())
+        0
+        1
+
+        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
+
+        Raises:
+            Exception: what the flow fails with.
+        """
+        return run_to_end(iterate_async(self, _ahead(self._source, None)))
 
     def to_future(self) -> Future[T_co]:
         """Run for the only item, as a `concurrent.futures.Future`; its cancel cancels the flow.

@@ -7,9 +7,10 @@ import atexit
 import os
 import threading
 import warnings
-from typing import Final, final
+from contextvars import Context, copy_context
+from typing import Any, Final, final
 
-__all__ = ["Home", "current_home", "home_loop", "library_loop", "running_loop"]
+__all__ = ["Home", "current_home", "home_loop", "library_loop", "running_loop", "task_context"]
 
 _CLEAN_UP_S: Final = 3.0
 """How long tasks have to end when the process does."""
@@ -28,12 +29,32 @@ class Home:
 
     Args:
         loop: the loop that ran in the thread that subscribed.
+        context: that of who subscribed; None for the current one.
     """
 
-    __slots__ = ("loop",)
+    __slots__ = ("context", "loop", "tasks")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: Context | None = None) -> None:
         self.loop: Final = loop
+        self.context: Final = copy_context() if context is None else context
+        self.tasks: Final[set[asyncio.Task[Any]]] = set()  # Any: nobody looks at the results
+        """Those that run in the loop for the flow, added and taken away there."""
+
+    async def ended(self) -> None:
+        """Wait until all tasks are over, as who runs a flow does when it ends.
+
+        Raises:
+            CancelledError: if who waits was cancelled meanwhile; after that.
+        """
+        interrupted: asyncio.CancelledError | None = None
+        own = asyncio.current_task()
+        while running := [task for task in self.tasks if not (task is own or task.done())]:
+            try:
+                await asyncio.wait(running)
+            except asyncio.CancelledError as error:
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
 
     def __repr__(self) -> str:
         return f"Home({self.loop!r})"
@@ -82,6 +103,20 @@ def library_loop() -> asyncio.AbstractEventLoop:
     if found.ends:
         raise RuntimeError("the process ends, and with it the event loop for its coroutines")
     return found.loop
+
+
+def task_context(home: Home | None) -> Context:
+    """The context for tasks of what is subscribed to here.
+
+    It is the current one, but for a thread that subscribes on behalf of a loop: then it is that of
+    who runs the flow.
+
+    Args:
+        home: where the flow belongs.
+    """
+    if home is None or home.loop is running_loop():
+        return copy_context()
+    return home.context
 
 
 def home_loop(home: Home | None) -> asyncio.AbstractEventLoop:

@@ -63,7 +63,7 @@ def test_the_table_of_cases_has_every_method_that_adds_a_stage() -> None:
         case.apply(Spy())  # type: ignore[arg-type]  # it stands for a flow
     others = {
         *("pipe", "then", "moved", "hide", "do_on_request", "subscribe"),
-        *("iterate", "aiterate"),
+        *("iterate", "aiterate", "run", "run_async"),
         *("first", "last", "single", "to_future"),
         *("source", "stages", "boundary", "called"),
         *("slice", "tap"),  # by brackets; another name of do_action

@@ -9,10 +9,11 @@ from threading import Lock
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import operator_of
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
 from flow_core.errors import FlowError, NoneItemError, is_fatal, throw_if_fatal
 from flow_core.flow import Flow
-from flow_core.homes import home_loop
+from flow_core.homes import Home, home_loop, task_context
 from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscriber, Subscription
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
@@ -42,8 +43,9 @@ class AsyncIterableSource(Generic[T]):
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        loop = self._loop or home_loop(downstream.home())
-        AsyncIterableSubscription(self._iterable, downstream, loop, self._label).start()
+        home = downstream.home()
+        loop = self._loop or home_loop(home)
+        AsyncIterableSubscription(self._iterable, downstream, loop, self._label, home).start()
 
     def __repr__(self) -> str:
         return self._label
@@ -64,12 +66,15 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         downstream: gets the signals.
         loop: where the task runs.
         label: the source, for messages.
+        home: where the flow belongs.
     """
 
     __slots__ = (
         "_abandoned",
         "_bad",
+        "_context",
         "_downstream",
+        "_home",
         "_interrupted",
         "_iterable",
         "_label",
@@ -92,7 +97,10 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         downstream: CoreSubscriber[T],
         loop: asyncio.AbstractEventLoop,
         label: str,
+        home: Home | None,
     ) -> None:
+        self._home = home
+        self._context = task_context(home)
         self._iterable: AsyncIterable[T] | None = iterable
         self._downstream: CoreSubscriber[T] | None = downstream
         self._loop = loop
@@ -188,10 +196,17 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
     def _begin(self) -> None:
         # Before the task runs: a loop that ends need not let it come to its first step.
         self._watch = LoopWatch(self._loop, self._lost)
-        self._task = task = self._loop.create_task(self._run_all())
+        self._task = task = self._loop.create_task(
+            self._run_all(), name=operator_of(self._label), context=self._context.copy()
+        )
+        home = self._home
+        if home is not None and home.loop is self._loop:
+            home.tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._home is not None:
+            self._home.tasks.discard(task)
         watch, self._watch = self._watch, None
         if watch is not None:  # cancelled before its first step
             watch.end()

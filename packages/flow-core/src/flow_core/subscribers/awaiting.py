@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from types import TracebackType
-from typing import Generic, Self, TypeVar, final
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError
 from flow_core.protocols import Publisher
 from flow_core.subscribers.queued import QueuedSubscriber
 
-__all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async"]
+if TYPE_CHECKING:
+    from flow_core.sources.loops import LoopWatch
+
+__all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async", "run_to_end"]
 
 T = TypeVar("T")
 
@@ -43,8 +47,7 @@ async def iterate_async(source: Publisher[T], prefetch: int | None) -> AsyncGene
                 yield item
             del item
     finally:
-        watch.end()
-        subscriber.cancel()
+        await subscriber.left(watch)
 
 
 @final
@@ -92,6 +95,13 @@ class AsyncItems(Generic[T]):
         await self.aclose()
 
 
+async def run_to_end(items: AsyncGenerator[object, None]) -> None:
+    """Take all `items`, and leave none to Python to close."""
+    async with aclosing(items):
+        async for _ in items:
+            pass
+
+
 async def await_single(source: Publisher[T]) -> T:
     """The only item of `source`.
 
@@ -119,8 +129,7 @@ async def await_single(source: Publisher[T]) -> T:
             )
         return item
     finally:
-        watch.end()
-        subscriber.cancel()
+        await subscriber.left(watch)
 
 
 @final
@@ -161,6 +170,14 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         """The next item, or None at the end. Raises what the flow failed with."""
         await self.wait()
         return self.taken()
+
+    async def left(self, watch: LoopWatch) -> None:
+        """The consumer wants no more: cancel, and wait until all tasks of the flow are over."""
+        watch.end()
+        self.cancel()
+        home = self.home()
+        if home is not None and home.tasks:
+            await home.ended()
 
     def lost(self) -> None:
         """The loop is closed: nobody waits any more."""

@@ -436,7 +436,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """
         first = next((seat for seat in seats if not seat.gone), None)
         home = current_home() if first is None else first.home()
-        self._home = None if home is None else Home(home.loop)
+        self._home = None if home is None else Home(home.loop, home.context)
 
     def home(self) -> Home | None:
         """See `CoreSubscriber.home`."""

@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
+from flow_core.assembly import operator_of
 from flow_core.connectable import Connectable
 from flow_core.errors import is_fatal, none_given, throw_if_fatal
 from flow_core.homes import Home
@@ -183,7 +184,7 @@ class _Feed(CoreSubscriber[T], Generic[T]):
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
         return Statistics(
-            operator=self._label.partition(", assembled")[0],
+            operator=operator_of(self._label),
             terminated=self.over,
             upstream=self._upstream,
         )

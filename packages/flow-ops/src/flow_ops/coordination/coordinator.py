@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import operator_of
 from flow_core.clocks import AsyncioClock, Clock, home_clock
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import NoneItemError, is_fatal, leave, none_given
@@ -537,7 +538,7 @@ class Coordinator(SerialDrain, Generic[R]):
         with self._lock:
             running = tuple(one.upstream for one in self._inputs if one.upstream is not None)
         return Statistics(
-            operator=self.label.partition(", assembled at ")[0],
+            operator=operator_of(self.label),
             requested=self.demand,
             buffered=self.buffered,
             cancelled=self.over,

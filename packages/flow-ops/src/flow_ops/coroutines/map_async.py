@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
+from flow_core.assembly import operator_of
 from flow_core.demand import check_prefetch
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
-from flow_core.homes import home_loop, running_loop
+from flow_core.homes import home_loop, running_loop, task_context
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
@@ -110,14 +110,15 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         "_coming",
         "_concurrency",
         "_context",
+        "_counted",
         "_function",
         "_input",
         "_loop",
+        "_name",
         "_ordered",
         "_ready",
         "_running",
         "_source",
-        "_watch",
     )
 
     def __init__(  # noqa: PLR0917 - made by `map_async` alone
@@ -136,7 +137,13 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         self._loop: Final = loop or home_loop(self.home)
         self._concurrency = concurrency
         self._ordered = ordered
-        self._context = copy_context()
+        self._context = task_context(self.home)
+        home = self.home
+        self._counted: set[asyncio.Task[Any]] = (
+            home.tasks if home is not None and home.loop is self._loop else set()
+        )
+        """Those of the home, which who runs the flow waits for."""
+        self._name = operator_of(label)
         self._input: BufferedInput[T] | None = BufferedInput(self, concurrency)
         self._coming = False
         """The loop is about to step."""
@@ -144,7 +151,6 @@ class MapAsync(Coordinator[R], Generic[T, R]):
         """Tasks whose results were not looked at, in the order of the items; whether they ended."""
         self._ready: deque[asyncio.Task[R]] = deque()
         """Those that have ended, in that order, unless that of the items counts."""
-        self._watch: LoopWatch | None = None
 
     def open(self) -> None:
         """See `Coordinator.open`."""
@@ -182,9 +188,8 @@ class MapAsync(Coordinator[R], Generic[T, R]):
             items.close()
         running, self._running = self._running, {}
         self._ready.clear()
-        watch, self._watch = self._watch, None
-        if (running or watch is not None) and not in_loop(loop, lambda: _leave(running, watch)):
-            _leave({task: True for task in running if task.done()}, None)
+        if running and not in_loop(loop, lambda: _leave(running)):
+            _leave({task: True for task in running if task.done()})
 
     @property
     def buffered(self) -> int:
@@ -232,11 +237,13 @@ class MapAsync(Coordinator[R], Generic[T, R]):
             if item is EMPTY:
                 return
             work = _awaited(self._function, item)
-            task = loop.create_task(work, context=self._context.copy())
+            task = loop.create_task(work, name=self._name, context=self._context.copy())
             running[task] = False
+            self._counted.add(task)
             task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[R]) -> None:
+        self._counted.discard(task)
         if task not in self._running:
             _dropped(task)
             return
@@ -277,9 +284,7 @@ def _error_of(
     return error
 
 
-def _leave(tasks: dict[asyncio.Task[Any], bool], watch: LoopWatch | None) -> None:
-    if watch is not None:
-        watch.end()
+def _leave(tasks: dict[asyncio.Task[Any], bool]) -> None:
     for task, ended in tasks.items():
         if ended:
             _dropped(task)

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
 from flow_core import hooks
+from flow_core.assembly import operator_of
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import ProtocolViolationError, is_fatal, late_fusion, leave, throw_if_fatal
 from flow_core.introspection import Statistics
@@ -361,7 +362,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
         unbounded = self._requested == UNBOUNDED
         requested = UNBOUNDED if unbounded else self._requested - self._emitted
         return Statistics(
-            operator=self.label.partition(", assembled at ")[0],
+            operator=operator_of(self.label),
             requested=None if self._fused else requested,
             buffered=len(self._queue),
             cancelled=self.gone,

@@ -10,7 +10,7 @@ from threading import Lock, get_ident
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.assembly import labelled
+from flow_core.assembly import labelled, operator_of
 from flow_core.demand import (
     DEFAULT_PREFETCH,
     UNBOUNDED,
@@ -745,7 +745,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         elif requested != UNBOUNDED:
             requested = self._requested - self._emitted
         return Statistics(
-            operator=self._label.partition(", assembled at ")[0],
+            operator=operator_of(self._label),
             requested=requested,
             buffered=len(self._queue),
             capacity=self._prefetch if self._fused is None else None,

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Generic, TypeVar, cast, final
 
 from flow_core import hooks
+from flow_core.assembly import operator_of
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import is_fatal, leave, none_given, throw_if_fatal
 from flow_core.flow import Flow
@@ -592,7 +593,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         waiting = outer.waiting if isinstance(outer, Queued) else None
         running = None if inner is None else inner.upstream
         return Statistics(
-            operator=self._mapper.label.partition(", assembled at ")[0],
+            operator=operator_of(self._mapper.label),
             requested=requested,
             buffered=waiting or 0,
             capacity=None if waiting is None else self._prefetch,
