@@ -441,7 +441,8 @@ class Flow(
 
         Args:
             on_next: a subscriber; or a function that gets each item.
-            on_error: gets the error. Without it the error goes to the dropped-errors hook.
+            on_error: gets the error. Without it the error goes to the dropped-errors hook, which
+                logs it. The handle's ``wait()`` raises it, and its ``error`` has it, in any case.
             on_complete: called at the end.
             prefetch: items to request at a time, refilled at 75 %; None requests without bound.
 
@@ -472,9 +473,11 @@ class Flow(
         if prefetch is None and home is not None and _keeps_latest(self._source):
             prefetch = 1  # what waits for the loop is not yet out of date
         subscriber: CallbackSubscriber[T_co] = CallbackSubscriber(
-            function, on_error, on_complete, prefetch=prefetch
+            function, on_error, on_complete, prefetch=prefetch, flow=self
         )
         self._run(subscriber, home)
+        if not subscriber.disposed:
+            subscriber.watch()
         return subscriber
 
     def _run(self, subscriber: CoreSubscriber[T_co], home: Home | None = None) -> None:
@@ -720,6 +723,12 @@ class Flow(
         Demand: passed on. Thread: the upstream's. Fusion: none.
         """
         return self._pipe(HIDE)
+
+    def _told(self) -> str:
+        """What it is, and where the last of it was assembled, for messages."""
+        stage = self._stage
+        place = line_of(self._site) if stage is None else stage.assembled_at
+        return f"{self!r}, assembled at {place}" if place else repr(self)
 
     def __repr__(self) -> str:
         parts = [repr(stage) for stage in self.stages]

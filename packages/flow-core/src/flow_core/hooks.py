@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
-from flow_core.errors import throw_if_fatal
+from flow_core.errors import OnErrorNotImplementedError, throw_if_fatal
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
@@ -263,6 +263,8 @@ def drop_error(error: BaseException) -> None:
     call = dropped_errors.call
     if call is not None:
         call(error)
+    elif isinstance(error, OnErrorNotImplementedError):
+        _log.error("%s", error, exc_info=error.__cause__)  # it says what was missing
     else:
         _log.error("an error that no subscriber could receive: %s", error, exc_info=error)
 

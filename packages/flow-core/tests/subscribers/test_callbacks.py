@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,6 +23,7 @@ from flow_core import (
     Emitter,
     Flow,
     OnErrorNotImplementedError,
+    hooks,
     system_clock,
 )
 from flow_core.subscribers import blocking, callbacks, queued
@@ -296,3 +300,89 @@ def test_a_subscription_may_be_disposed_by_another_thread_while_items_come() -> 
     assert closed.wait(TIMEOUT_S)
     thread.join(TIMEOUT_S)
     assert seen == list(range(len(seen)))
+
+
+# -- the handle
+
+
+@pytest.mark.parametrize("handled", [False, True])
+def test_waiting_raises_what_the_flow_has_failed_with(handled: bool, drops: Drops) -> None:
+    error = FailureError()
+    seen: list[BaseException] = []
+    publisher = TestPublisher[int]()
+    handle = Flow(publisher).subscribe(on_error=seen.append if handled else None)
+    assert handle.error is None
+    thread = Thread(target=publisher.error, args=(error,))
+    thread.start()
+    for _ in range(2):
+        with pytest.raises(FailureError) as raised:
+            handle.wait(TIMEOUT_S)
+        assert raised.value is handle.error is error
+    thread.join(TIMEOUT_S)
+    assert seen == ([error] if handled else [])
+    drops.take_errors()
+
+
+def test_a_flow_that_has_completed_or_was_disposed_of_has_no_error() -> None:
+    assert flow.range(3).subscribe().error is None
+    handle = flow.never().subscribe()
+    handle.dispose()
+    assert handle.wait(1)
+    assert handle.error is None
+
+
+def test_what_interrupts_waiting_cancels_the_flow() -> None:
+    log: list[str] = []
+    made = flow.never().finally_action(lambda: log.append("cleaned up"))
+    handle = made.subscribe()
+    me = threading.get_ident()
+
+    def interrupt() -> None:
+        while handle._bell is None:  # until it waits, or is about to
+            pass
+        signal.pthread_kill(me, signal.SIGINT)
+
+    Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        handle.wait(TIMEOUT_S)
+    assert log == ["cleaned up"]
+    assert handle.disposed
+
+
+def test_an_error_without_a_function_for_it_is_one_record_with_name_and_place(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks.dropped_errors, "call", None)
+    flow.range(1).map(lambda n: 1 // n).subscribe()
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert message.startswith("range(0, 1) | map(")
+    assert f"{__file__}:" in message
+    assert "failed with ZeroDivisionError" in message
+    assert "\n" not in message
+    assert record.exc_info
+    assert record.exc_info[0] is ZeroDivisionError
+
+
+SCRIPTS = {
+    "dies": (
+        "flow.never().map(str).subscribe()",
+        "1 of its flows with it: never() | map(str), assembled at <string>:2; wait",
+    ),
+    "is many": (
+        "handles = [flow.never().subscribe() for _ in range(5)]",
+        "5 of its flows with it: never()",
+    ),
+    "has ended": ("flow.range(3).subscribe()", ""),
+    "was disposed of": ("flow.never().subscribe().dispose()", ""),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_flow_that_dies_with_the_program_says_so(script: str) -> None:
+    code, told = SCRIPTS[script]
+    command = [sys.executable, "-c", f"import flow_core as flow\n{code}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert told in ended.stderr
+    assert bool(ended.stderr) == bool(told)
+    assert ended.stderr.count("\n") == bool(told)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import RLock
 from types import TracebackType
-from typing import Final, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
+from weakref import WeakSet
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
-from flow_core.errors import OnErrorNotImplementedError, none_given, throw_if_fatal
+from flow_core.errors import FlowError, OnErrorNotImplementedError, none_given, throw_if_fatal
 from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.subscribers.blocking import check_may_block, check_others_run
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
 
 __all__ = ["CallbackSubscriber"]
 
@@ -23,6 +30,27 @@ T = TypeVar("T")
 _waiting: Final = RLock()
 """Held while a subscriber gets its bell, so that all who wait hear the same; also by a signal
 handler of the thread that holds it."""
+
+
+_running: Final[WeakSet[CallbackSubscriber[Any]]] = WeakSet()  # Any: of all flows
+_FEW: Final = 3
+_log: Final = logging.getLogger("flow_core")
+
+
+@atexit.register
+def _tell_running() -> None:
+    """The program ends: name the flows that die with it."""
+    with suppress(RuntimeError):  # a thread subscribes at this very moment
+        told = [one._told() for one in _running if not one.disposed]
+        if told:
+            more = f"; and {len(told) - _FEW} more" if len(told) > _FEW else ""
+            _log.warning(
+                "the program ends, and %d of its flows with it: %s%s; wait for the end of a flow "
+                "by handle.wait(), or run it by run()",
+                len(told),
+                "; ".join(told[:_FEW]),
+                more,
+            )
 
 
 def _ignore(_: object) -> None:
@@ -39,6 +67,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             `OnErrorNotImplementedError`.
         on_complete: called at the end.
         prefetch: items to request at a time, refilled at 75 %; None requests without bound.
+        flow: what is run, for messages.
     """
 
     __slots__ = (
@@ -46,6 +75,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         "_bell",
         "_consumed",
         "_ended",
+        "_flow",
         "_home",
         "_limit",
         "_on_complete",
@@ -53,6 +83,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         "_on_next",
         "_prefetch",
         "_subscription",
+        "error",
     )
 
     def __init__(
@@ -62,7 +93,11 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         on_complete: Callable[[], object] | None = None,
         *,
         prefetch: int | None = None,
+        flow: Flow[T] | None = None,
     ) -> None:
+        self._flow = flow
+        self.error: BaseException | None = None
+        """What the flow has failed with."""
         self._on_next = on_next or _ignore
         self._on_error = on_error
         self._on_complete = on_complete
@@ -124,9 +159,10 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             hooks.drop_error(error)
             return
         self._subscription = None
+        self.error = error
         if self._on_error is None:
             missing = OnErrorNotImplementedError(
-                f"the flow failed with {error!r} and subscribe() was given no on_error"
+                f"{self._told()}: failed with {error!r}, and subscribe() was given no on_error"
             )
             missing.__cause__ = error
             self._end()
@@ -153,6 +189,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             hooks.drop_error(raised)
         finally:
             self._ended = True  # as _end, which would cost a call
+            self._flow = None
             if self._bell is not None:
                 self._bell.put(None)
 
@@ -174,18 +211,43 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             hooks.cancel(subscription)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Block until the flow has ended or was disposed.
+        """Block until the flow has ended or was disposed. What interrupts this cancels the flow.
+
+        >>> import flow_core as flow
+        >>> handle = flow.error(LookupError("no such page")).subscribe(print, lambda error: None)
+        >>> handle.wait()
+        Traceback (most recent call last):
+        LookupError: no such page
 
         Returns:
             False if `timeout_s` seconds passed before.
 
         Raises:
+            Exception: what the flow has failed with, which `error` has, too.
             BlockingInEventLoopError: if it had to wait in the thread of a running event loop, or
                 of a clock.
             FlowError: if it had to wait in a finaliser while the interpreter ends.
         """
         if not self._ended and timeout_s != 0:
             check_may_block("waiting for the end of this flow")
+        try:
+            if not self._rang(timeout_s):
+                return False
+        except FlowError:
+            raise
+        except BaseException:  # Ctrl-C, or what another signal handler raises
+            self.dispose()
+            raise
+        error = self.error
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # or it would be part of a cycle, with the frame in its traceback
+        return True
+
+    def _rang(self, timeout_s: float | None) -> bool:
+        """Wait for the bell; False if the flow has not ended by then."""
         with _waiting:
             if self._bell is None:
                 self._bell = SimpleQueue()
@@ -216,8 +278,17 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             upstream=subscription,
         )
 
+    def watch(self) -> None:
+        """Tell if the program ends before the flow does."""
+        _running.add(self)
+
+    def _told(self) -> str:
+        flow = self._flow
+        return "the flow" if flow is None else flow._told()
+
     def _end(self) -> None:
         self._ended = True
+        self._flow = None
         if self._bell is not None:
             self._bell.put(None)
 

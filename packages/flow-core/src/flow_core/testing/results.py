@@ -321,8 +321,16 @@ def _callbacks(make: _Make, expected: Expected) -> None:
         handle = make().subscribe(
             items.append, errors.append, partial(errors.append, None), prefetch=prefetch
         )
-        if not handle.wait(expected.timeout_s) or len(errors) != 1:
+        raised: BaseException | None = None
+        ended = True
+        try:
+            ended = handle.wait(expected.timeout_s)
+        except Exception as error:
+            raised = error
+        if not ended or len(errors) != 1:
             raise AssertionError(f"expected one terminal, got {errors!r} after {items!r}")
+        if raised is not errors[0] or handle.error is not raised:
+            raise AssertionError(f"on_error got {errors[0]!r}, but wait() raised {raised!r}")
         expected.check_raised(items, errors[0])
 
 
