@@ -46,7 +46,7 @@ class Loop:
     def call_soon_threadsafe(self, callback: Callable[[], object]) -> None:
         self.ready.append(callback)
 
-    def create_task(self, work: Coroutine[Any, Any, Any], context: object) -> Task:
+    def create_task(self, work: Coroutine[Any, Any, Any], *, name: str, context: object) -> Task:
         task = Task(self, work)
         self.ready.append(task.step)
         return task
