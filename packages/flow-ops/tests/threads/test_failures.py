@@ -179,7 +179,8 @@ def test_a_function_that_raises_gets_its_error_in_on_error(place):
     errors: list[BaseException] = []
     hop = flow.range(10).pipe(observe_on(place.executor))
     handle = hop.subscribe(fail, errors.append)
-    assert handle.wait(20)
+    with pytest.raises(ValueError, match="in on_next"):
+        handle.wait(20)
     assert errors == [error]
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
@@ -18,6 +17,7 @@ from flow_core.errors import FlowError, OnErrorNotImplementedError, none_given, 
 from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
+from flow_core.stored import release_frames
 from flow_core.subscribers.blocking import check_may_block, check_others_run
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ _waiting: Final = RLock()
 handler of the thread that holds it."""
 
 
-_running: Final[WeakSet[CallbackSubscriber[Any]]] = WeakSet()  # Any: of all flows
+_outlived: Final = [False]
+"""Whether there was a flow that went on when `subscribe` had returned."""
 _FEW: Final = 3
 _log: Final = logging.getLogger("flow_core")
 
@@ -40,17 +41,20 @@ _log: Final = logging.getLogger("flow_core")
 @atexit.register
 def _tell_running() -> None:
     """The program ends: name the flows that die with it."""
-    with suppress(RuntimeError):  # a thread subscribes at this very moment
-        told = [one._told() for one in _running if not one.disposed]
-        if told:
-            more = f"; and {len(told) - _FEW} more" if len(told) > _FEW else ""
-            _log.warning(
-                "the program ends, and %d of its flows with it: %s%s; wait for the end of a flow "
-                "by handle.wait(), or run it by run()",
-                len(told),
-                "; ".join(told[:_FEW]),
-                more,
-            )
+    if not _outlived[0]:
+        return
+    # To look for them now costs those nothing that are not there any more.
+    left = [one for one in gc.get_objects() if type(one) is CallbackSubscriber]
+    told = [one._told() for one in left if not one.disposed]
+    if told:
+        more = f"; and {len(told) - _FEW} more" if len(told) > _FEW else ""
+        _log.warning(
+            "the program ends, and %d of its flows with it: %s%s; wait for the end of a flow by "
+            "handle.wait(), or run it by run()",
+            len(told),
+            "; ".join(told[:_FEW]),
+            more,
+        )
 
 
 def _ignore(_: object) -> None:
@@ -83,6 +87,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         "_on_next",
         "_prefetch",
         "_subscription",
+        "_trace",
         "error",
     )
 
@@ -98,6 +103,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         self._flow = flow
         self.error: BaseException | None = None
         """What the flow has failed with."""
+        self._trace: TracebackType | None = None
         self._on_next = on_next or _ignore
         self._on_error = on_error
         self._on_complete = on_complete
@@ -165,8 +171,12 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
                 f"{self._told()}: failed with {error!r}, and subscribe() was given no on_error"
             )
             missing.__cause__ = error
-            self._end()
-            hooks.drop_error(missing)
+            try:
+                hooks.drop_error(missing)
+            finally:
+                del missing
+                self._trace = release_frames(error)
+                self._end()
             return
         try:
             self._on_error(error)
@@ -174,6 +184,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             throw_if_fatal(raised)
             hooks.drop_error(raised)
         finally:
+            self._trace = release_frames(error)
             self._end()
 
     def on_complete(self) -> None:
@@ -240,10 +251,11 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             raise
         error = self.error
         if error is not None:
+            error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
             try:
                 raise error
             finally:
-                del error  # or it would be part of a cycle, with the frame in its traceback
+                del error, self  # or they would be part of a cycle, with the frame in the traceback
         return True
 
     def _rang(self, timeout_s: float | None) -> bool:
@@ -280,7 +292,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
 
     def watch(self) -> None:
         """Tell if the program ends before the flow does."""
-        _running.add(self)
+        _outlived[0] = True
 
     def _told(self) -> str:
         flow = self._flow

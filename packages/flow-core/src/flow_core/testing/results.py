@@ -11,7 +11,7 @@ from threading import RLock
 from typing import Any, Final, TypeVar, final
 
 from flow_core.demand import UNBOUNDED, bad_request
-from flow_core.errors import is_fatal
+from flow_core.errors import is_fatal, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.protocols import Fusion, IterableSource, Publisher, Subscriber
 from flow_core.testing.drops import recorded_drops
@@ -325,7 +325,8 @@ def _callbacks(make: _Make, expected: Expected) -> None:
         ended = True
         try:
             ended = handle.wait(expected.timeout_s)
-        except Exception as error:
+        except BaseException as error:
+            throw_if_fatal(error)
             raised = error
         if not ended or len(errors) != 1:
             raise AssertionError(f"expected one terminal, got {errors!r} after {items!r}")

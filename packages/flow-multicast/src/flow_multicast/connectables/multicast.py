@@ -18,8 +18,8 @@ from flow_core.protocols import (
     Publisher,
     Subscriber,
 )
+from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
-from flow_multicast._stored import release_frames
 from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import (
     Completed,

@@ -41,8 +41,8 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.serial import SerialDrain
+from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
-from flow_multicast._stored import release_frames
 
 __all__ = ["MulticastProcessor", "MulticastStatistics"]
 

@@ -1,4 +1,4 @@
-"""Errors that are kept for subscribers who come later."""
+"""Errors that are kept for who asks later."""
 
 from __future__ import annotations
 
