@@ -9,7 +9,9 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
+
+from typing_extensions import TypeIs
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
@@ -44,8 +46,7 @@ def _tell_running() -> None:
     if not _outlived[0]:
         return
     # To look for them now costs those nothing that are not there any more.
-    left = [one for one in gc.get_objects() if type(one) is CallbackSubscriber]
-    told = [one._told() for one in left if not one.disposed]
+    told = [one._told() for one in filter(_is_one, gc.get_objects()) if not one.disposed]
     if told:
         more = f"; and {len(told) - _FEW} more" if len(told) > _FEW else ""
         _log.warning(
@@ -55,6 +56,10 @@ def _tell_running() -> None:
             "; ".join(told[:_FEW]),
             more,
         )
+
+
+def _is_one(thing: object) -> TypeIs[CallbackSubscriber[Any]]:  # Any: of whatever items
+    return type(thing) is CallbackSubscriber
 
 
 def _ignore(_: object) -> None:
