@@ -104,10 +104,11 @@ nox.options.sessions = [
     "examples",
 ]
 
-SOAK = {  # in `soak`, and in `faults`; `tests` takes 2, 100000 and 4000
+SOAK = {  # in `soak`, and in `faults`; `tests` takes 2, 100000, 4000 and 400
     "FLOW_SOAK_S": ("600", "60"),
     "FLOW_SOAK_ITEMS": ("10000000", "1000000"),
     "FLOW_SOAK_ROUNDS": ("1000000", "100000"),
+    "FLOW_STRESS": ("100000", "10000"),
 }
 
 SPARK = {
@@ -417,10 +418,11 @@ def reactivex(session: nox.Session, version: str) -> None:
 def soak(session: nox.Session) -> None:
     """Use random flows for ten minutes, 10 million items that do not wait, a million who leave.
 
-    FLOW_SOAK_SEED and FLOW_SOAK_ROUND, which a failure names, run what has failed again.
+    FLOW_SOAK_SEED and FLOW_SOAK_ROUND, which a failure names, run what has failed again. So does
+    FLOW_STRESS_SEED, for 100,000 flows in each kind of event loop.
     """
     files = (SOAKED, "packages/flow-ops/tests/registry/test_bounded.py")
-    files += ("packages/flow-multicast/tests/test_churn.py",)
+    files += ("packages/flow-multicast/tests/test_churn.py", "tests/test_asyncio_stress.py")
     options = ("--numprocesses=auto", "--timeout=1800", *session.posargs)
     in_common(session, "pytest", *files, *options, env=soak_times())
 

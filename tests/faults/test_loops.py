@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import Flow, FlowError, RejectedExecutionError
+from flow_core import Flow, FlowError, LoopEndedError, RejectedExecutionError
 from flow_core.testing import TestPublisher, TestSubscriber
 from flow_ops import map_async, observe_on, subscribe_on
 
@@ -89,7 +89,7 @@ def test_the_upstream_of_a_consumer_in_a_loop_is_cancelled(
     loop.close()
     assert until(lambda: source.cancelled)
     assert until(lambda: drops.errors)
-    assert [type(error) for error in drops.errors] == [FlowError]
+    assert [type(error) for error in drops.errors] == [LoopEndedError]
     assert CLOSED in str(drops.errors[0])
 
 
@@ -109,7 +109,10 @@ def test_what_waits_for_a_consumer_in_a_closed_loop_is_dropped_in_sight(
     assert until(lambda: len(drops.errors) == 2)
     assert got == []
     assert drops.items == [1, 2, 3]
-    assert sorted(type(error).__name__ for error in drops.errors) == ["FlowError", "ValueError"]
+    assert sorted(type(error).__name__ for error in drops.errors) == [
+        "LoopEndedError",
+        "ValueError",
+    ]
 
 
 class Heedless:

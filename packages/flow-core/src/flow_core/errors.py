@@ -9,6 +9,7 @@ __all__ = [
     "BlockingInEventLoopError",
     "FlowError",
     "FlowTimeoutError",
+    "LoopEndedError",
     "MissingBackpressureError",
     "NoConverterError",
     "NoItemError",
@@ -72,6 +73,13 @@ class ProtocolViolationError(FlowError):
 
 class BlockingInEventLoopError(FlowError, RuntimeError):
     """A blocking call in the thread of an event loop or of all timers, which it would stop."""
+
+
+class LoopEndedError(FlowError):
+    """The event loop in which a flow waits is closed, or cancels its tasks since it ends.
+
+    An operator that tries again does so only in another loop.
+    """
 
 
 class NoItemError(FlowError, LookupError):

@@ -7,13 +7,25 @@ import atexit
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Final, final
+from weakref import ref
 
-__all__ = ["Home", "current_home", "home_loop", "library_loop", "running_loop", "task_context"]
+__all__ = [
+    "Home",
+    "current_home",
+    "home_loop",
+    "library_loop",
+    "running_loop",
+    "task_context",
+]
 
 _CLEAN_UP_S: Final = 3.0
 """How long tasks have to end when the process does."""
+
+_LAST: Final = ("shutdown_asyncgens", "shutdown_default_executor")
+"""What a loop still does when its tasks are cancelled."""
 
 _BLOCKED_S: Final = 1.0
 """How much longer the process waits for the loop itself."""
@@ -30,15 +42,39 @@ class Home:
     Args:
         loop: the loop that ran in the thread that subscribed.
         context: that of who subscribed; None for the current one.
+        made: the task that subscribed, if it is known.
     """
 
-    __slots__ = ("context", "loop", "tasks")
+    __slots__ = ("_made", "context", "loop", "tasks")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, context: Context | None = None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None = None,
+        made: asyncio.Task[Any] | None = None,
+    ) -> None:
         self.loop: Final = loop
+        self._made: Callable[[], asyncio.Task[Any] | None] = _nobody if made is None else ref(made)
         self.context: Final = copy_context() if context is None else context
         self.tasks: Final[set[asyncio.Task[Any]]] = set()  # Any: nobody looks at the results
         """Those that run in the loop for the flow, added and taken away there."""
+
+    @property
+    def forsaken(self) -> bool:
+        """Whether the loop is closed, or cancels all tasks, as ``asyncio.run`` does at its end.
+
+        Then nothing may begin anew. Only if there is reason to ask, all tasks are looked at.
+        """
+        if self.loop.is_closed():
+            return True
+        if running_loop() is self.loop:  # or else they may change meanwhile
+            some = next((task for task in self.tasks if not task.done()), None) or self._made()
+            if some is not None and not (some.done() or some.cancelling()):
+                return False  # who runs the flow goes on, or what runs for it
+        tasks = asyncio.all_tasks(self.loop)  # none, where callbacks do all the work
+        return bool(tasks) and all(
+            task.cancelling() or getattr(task.get_coro(), "__name__", "") in _LAST for task in tasks
+        )
 
     async def ended(self) -> None:
         """Wait until all tasks are over, as who runs a flow does when it ends.
@@ -60,6 +96,10 @@ class Home:
         return f"Home({self.loop!r})"
 
 
+def _nobody() -> None:
+    """No task is known."""
+
+
 def running_loop() -> asyncio.AbstractEventLoop | None:
     """The loop that runs in this thread, if there is one."""
     try:
@@ -76,10 +116,11 @@ def current_home() -> Home | None:
     loop = running_loop()
     if loop is None:
         return None
+    task = asyncio.current_task(loop)
     library = _library.get(_ONE)
-    if library is not None and loop is library.loop and asyncio.current_task(loop) is None:
+    if library is not None and loop is library.loop and task is None:
         return None
-    return Home(loop)
+    return Home(loop, None, task)
 
 
 def library_loop() -> asyncio.AbstractEventLoop:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from flow_core import Flow, Operator
-from flow_core.errors import FlowError
+from flow_core.errors import FlowError, LoopEndedError
 from flow_core.homes import Home
 from flow_core.subscribers import CallbackSubscriber
 from flow_core.subscribers.homing import HomingSubscriber
@@ -208,7 +208,7 @@ def test_a_signal_that_finds_the_loop_closed_ends_the_flow() -> None:
     source.next(1)
     assert seen.ended.wait(TIMEOUT_S)
     source.assert_cancelled()
-    assert [type(signal) for signal in seen.signals] == [FlowError]
+    assert [type(signal) for signal in seen.signals] == [LoopEndedError]
 
 
 def test_many_signals_leave_the_loop_its_turns(pool: ThreadPoolExecutor) -> None:

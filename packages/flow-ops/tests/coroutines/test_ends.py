@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,6 +15,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.backoff import Backoff
+from flow_core.testing import TIMEOUT_S
 
 USER = ContextVar("USER", default="nobody")
 
@@ -215,6 +217,35 @@ def test_tasks_have_the_context_of_who_runs_the_flow_and_the_name_of_the_operato
         assert other.startswith("from_async_iterable(")
 
     asyncio.run(main())
+
+
+TRIES: dict[str, Callable[[flow.Flow[Any]], flow.Flow[Any]]] = {
+    "retry": lambda made: made.retry(),
+    "retry_when": lambda made: made.retry_when(lambda errors: errors),
+    "backoff": lambda made: made.retry_when(Backoff(0)),
+}
+
+
+@pytest.mark.parametrize("tries", TRIES)
+@pytest.mark.parametrize("shape", ["map_async", "inner async generators"])
+def test_when_the_loop_ends_nothing_is_tried_again(tries: str, shape: str) -> None:
+    seen: list[BaseException] = []
+    ended = threading.Event()
+
+    def on_error(error: BaseException) -> None:
+        seen.append(error)
+        ended.set()
+
+    async def main() -> Work:
+        work = Work()
+        TRIES[tries](SHAPES[shape](work, None)).subscribe(print, on_error)
+        await work.begun.wait()
+        return work
+
+    work = asyncio.run(main())
+    assert ended.wait(TIMEOUT_S)
+    assert [type(error) for error in seen] == [flow.LoopEndedError]
+    assert work.entered == work.left == 3
 
 
 def test_nothing_is_logged_as_never_retrieved(dropped: Any) -> None:

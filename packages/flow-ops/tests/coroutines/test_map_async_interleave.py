@@ -94,6 +94,7 @@ class Task:
         self._callbacks: list[Callable[[Any], object]] = []
         self._is_cancelled = self._to_be_cancelled = False
         self._result: Any = None
+        self._is_done = False
 
     def step(self) -> None:
         try:
@@ -107,6 +108,7 @@ class Task:
         else:
             self._loop.ready.append(self.step)
             return
+        self._is_done = True
         for callback in self._callbacks:
             self._loop.ready.append(partial(callback, self))
 
@@ -115,6 +117,12 @@ class Task:
 
     def cancel(self) -> None:
         self._to_be_cancelled = True
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def cancelling(self) -> int:
+        return int(self._to_be_cancelled)
 
     def cancelled(self) -> bool:
         return self._is_cancelled

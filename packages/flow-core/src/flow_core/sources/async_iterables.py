@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.assembly import operator_of
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
-from flow_core.errors import FlowError, NoneItemError, is_fatal, throw_if_fatal
+from flow_core.errors import FlowError, LoopEndedError, NoneItemError, is_fatal, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.homes import Home, home_loop, task_context
 from flow_core.introspection import Statistics
@@ -217,7 +217,8 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         waiter, task = self._waiter, self._task
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
-        if self._stopped and self._pulling and task is not None:
+        # One that is cancelled already cleans up, which is not to be interrupted.
+        if self._stopped and self._pulling and task is not None and not task.cancelling():
             if task is asyncio.current_task():
                 # From within its own step, which may end without a wait. Before Python 3.13 an
                 # interruption that met no wait would stay for those of the clean-up.
@@ -323,8 +324,8 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
             self._signal(FlowError(f"{self._label} was ended by {type(error).__name__}"), error)
         raise error
 
-    def _cancelled_outside(self) -> FlowError:
-        return FlowError(
+    def _cancelled_outside(self) -> LoopEndedError:
+        return LoopEndedError(
             f"{self._label}: its task was cancelled from outside, as a loop does that ends; end "
             "the flow before its loop"
         )

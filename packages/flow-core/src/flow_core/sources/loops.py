@@ -9,7 +9,7 @@ from typing import Final, final
 from weakref import WeakKeyDictionary, ref
 
 from flow_core.clocks import run_reported
-from flow_core.errors import FlowError
+from flow_core.errors import LoopEndedError
 from flow_core.executors import ToldTask
 from flow_core.homes import running_loop
 
@@ -135,14 +135,14 @@ def _watched(loop: asyncio.AbstractEventLoop) -> _Watched:
 def _nothing() -> None: ...
 
 
-def closed_loop(source: str, argument: str | None = "loop") -> FlowError:
+def closed_loop(source: str, argument: str | None = "loop") -> LoopEndedError:
     """What a flow fails with whose loop is closed.
 
     Args:
         source: the source or operator that worked there.
         argument: by what it could have been given another one.
     """
-    return FlowError(
+    return LoopEndedError(
         f"{source}: its event loop is closed, so that nothing more can come; end the flow before "
         f"its loop{f', or give it another one by {argument}=…' if argument else ''}"
     )

@@ -8,6 +8,7 @@ interleaving is true of this class, and proved once, here.
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from flow_core import hooks
 from flow_core.assembly import operator_of
 from flow_core.clocks import AsyncioClock, Clock, home_clock
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
-from flow_core.errors import NoneItemError, is_fatal, leave, none_given
+from flow_core.errors import LoopEndedError, NoneItemError, is_fatal, leave, none_given
 from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
@@ -284,6 +285,21 @@ class Coordinator(SerialDrain, Generic[R]):
         if isinstance(found, AsyncioClock):
             self._watch = LoopWatch(found.loop, self._stopped)
         return found
+
+    @property
+    def forsaken(self) -> bool:
+        """Whether the loop of this subscription ends, so that nothing may begin anew."""
+        return self.home is not None and self.home.forsaken
+
+    def hopeless(self, error: BaseException) -> bool:
+        """Whether nothing is to begin anew after `error`, since the loop of this ends."""
+        home = self.home
+        if home is None:
+            return False
+        # Of those that were cancelled, the last one may have been this flow's.
+        return home.forsaken or (
+            isinstance(error, LoopEndedError) and not asyncio.all_tasks(home.loop)
+        )
 
     def _stopped(self) -> None:
         """The loop of the clock is closed."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.assembly import operator_of
 from flow_core.demand import check_prefetch
-from flow_core.errors import FlowError, is_fatal
+from flow_core.errors import FlowError, LoopEndedError, is_fatal
 from flow_core.flow import Flow
 from flow_core.homes import home_loop, running_loop, task_context
 from flow_core.operator import Operator
@@ -236,6 +236,12 @@ class MapAsync(Coordinator[R], Generic[T, R]):
             item = items.poll()
             if item is EMPTY:
                 return
+            # Another one that goes on spares a closer look.
+            other = next(iter(self._counted), None)
+            if (other is None or other.cancelling() or other.done()) and self.forsaken:
+                hooks.drop_item(item)
+                self.fail(_cancelled_outside(self.label))
+                return
             work = _awaited(self._function, item)
             task = loop.create_task(work, name=self._name, context=self._context.copy())
             running[task] = False
@@ -271,10 +277,7 @@ def _error_of(
 ) -> BaseException | None:
     """What a flow fails with because of `task`, which has ended."""
     if task.cancelled():
-        return FlowError(
-            f"{label}: its task was cancelled from outside, as a loop does that ends; end the flow "
-            "before its loop"
-        )
+        return _cancelled_outside(label)
     error = task.exception()
     if error is not None and is_fatal(error):
         # It goes on through the loop. The subscriber is told, too.
@@ -284,11 +287,18 @@ def _error_of(
     return error
 
 
+def _cancelled_outside(label: str) -> LoopEndedError:
+    return LoopEndedError(
+        f"{label}: its task was cancelled from outside, as a loop does that ends; end the flow "
+        "before its loop"
+    )
+
+
 def _leave(tasks: dict[asyncio.Task[Any], bool]) -> None:
     for task, ended in tasks.items():
         if ended:
             _dropped(task)
-        else:
+        elif not task.cancelling():  # it cleans up already, which is not to be interrupted
             task.cancel()
 
 

@@ -145,7 +145,7 @@ class Retry(SwitchArbiter[T]):
         """See `SwitchArbiter.ended`."""
         if error is None:
             self.complete()
-        elif self._left == 0:
+        elif self._left == 0 or self.hopeless(error):
             self.fail(error)
         else:
             if self._left is not None:
@@ -172,6 +172,8 @@ class RetryWhen(Companioned[T, BaseException]):
         """See `SwitchArbiter.ended`."""
         if error is None:
             self.complete()
+        elif self.hopeless(error):
+            self.fail(error)
         else:
             self.ask(error)
 
@@ -219,7 +221,7 @@ class BackoffRetry(SwitchArbiter[T]):
 
     def _decide(self, error: BaseException) -> None:
         backoff, retries = self._backoff, self._retries
-        if not matches(backoff.when, error):
+        if not matches(backoff.when, error) or self.hopeless(error):
             self.post(self.fail, error, hooks.drop_error)
             return
         if retries == backoff.max_attempts:
