@@ -473,7 +473,7 @@ class Flow(
         if prefetch is None and home is not None and _keeps_latest(self._source):
             prefetch = 1  # what waits for the loop is not yet out of date
         subscriber: CallbackSubscriber[T_co] = CallbackSubscriber(
-            function, on_error, on_complete, prefetch=prefetch, flow=self
+            function, on_error, on_complete, prefetch=prefetch, flow=self, home=home
         )
         self._run(subscriber, home)
         if not subscriber.disposed:

@@ -18,7 +18,8 @@ from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import FlowError, OnErrorNotImplementedError, none_given, throw_if_fatal
 from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
-from flow_core.protocols import CoreSubscriber, Subscription
+from flow_core.protocols import EMPTY, CoreSubscriber, Subscription
+from flow_core.protocols import Empty as NoItem
 from flow_core.stored import release_frames
 from flow_core.subscribers.blocking import check_may_block, check_others_run
 
@@ -77,6 +78,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         on_complete: called at the end.
         prefetch: items to request at a time, refilled at 75 %; None requests without bound.
         flow: what is run, for messages.
+        home: where it belongs, if whoever makes this has looked; EMPTY to look here.
     """
 
     __slots__ = (
@@ -104,6 +106,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         *,
         prefetch: int | None = None,
         flow: Flow[T] | None = None,
+        home: Home | NoItem | None = EMPTY,
     ) -> None:
         self._flow = flow
         self.error: BaseException | None = None
@@ -119,7 +122,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             self._prefetch = check_prefetch(prefetch)
             self._limit = replenish_limit(prefetch)
         self._ended = False
-        self._home = current_home()
+        self._home = current_home() if home is EMPTY else home
         self._bell: SimpleQueue[None] | None = None
         """It rings at the end for who waits, who has it ring again for the next one."""
 
