@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.homes import Home, current_home
+from flow_core.homes import Home, current_home, in_turn, turns
 from flow_core.operators import context_capture, lift, serialize
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
-from flow_core.testing import TIMEOUT_S, TestSubscriber
+from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber
 
 
 class Visited(Publisher[int]):
@@ -116,3 +117,44 @@ def home() -> Home:
     loop = asyncio.new_event_loop()
     loop.close()
     return Home(loop)
+
+
+def test_only_what_a_task_or_a_marked_callback_does_is_in_the_turn_of_its_loop() -> None:
+    seen: dict[str, bool] = {}
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def see(where: str) -> None:
+            seen[where] = in_turn(loop)
+
+        def marked() -> None:
+            turns.add(loop)
+            see("marked")
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(see, "marked, of another thread").result(TIMEOUT_S)
+            turns.discard(loop)
+
+        see("task")
+        loop.call_soon(see, "callback")
+        loop.call_soon(marked)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert [where for where, found in seen.items() if found] == ["task", "marked"]
+    assert len(seen) == 4
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs the timers of POSIX")
+def test_a_signal_handler_wakes_a_loop_that_sleeps() -> None:
+    source = TestPublisher[int]()
+
+    async def main() -> list[int]:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        return await asyncio.wait_for(flow.Flow(source).take(1).to_list(), TIMEOUT_S)
+
+    before = signal.signal(signal.SIGALRM, lambda *_: source.next(1))
+    try:
+        assert asyncio.run(main()) == [1]
+    finally:
+        signal.signal(signal.SIGALRM, before)

@@ -16,9 +16,11 @@ __all__ = [
     "Home",
     "current_home",
     "home_loop",
+    "in_turn",
     "library_loop",
     "running_loop",
     "task_context",
+    "turns",
 ]
 
 _CLEAN_UP_S: Final = 3.0
@@ -29,6 +31,12 @@ _LAST: Final = ("shutdown_asyncgens", "shutdown_default_executor")
 
 _BLOCKED_S: Final = 1.0
 """How much longer the process waits for the loop itself."""
+
+running_loop: Final[Callable[[], asyncio.AbstractEventLoop | None]] = asyncio._get_running_loop
+"""The loop that runs in this thread, if there is one."""
+
+turns: Final = set[asyncio.AbstractEventLoop]()
+"""Loops that run a callback which has put them here, and takes them away again."""
 
 
 @final
@@ -100,12 +108,13 @@ def _nobody() -> None:
     """No task is known."""
 
 
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs in this thread, if there is one."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+def in_turn(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether `loop` runs a task, or a callback of `turns`, in this thread.
+
+    Only then what is to happen next there needs no `call_soon_threadsafe`, which writes to a pipe:
+    elsewhere a finaliser or a signal handler may have come in as the loop was about to sleep.
+    """
+    return running_loop() is loop and (loop in turns or asyncio.current_task(loop) is not None)
 
 
 def current_home() -> Home | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, TypeVar
 
 import pytest
@@ -58,6 +60,13 @@ async def later(item: T) -> T:
     return item
 
 
+async def at_once(item: T) -> T:
+    return item
+
+
+Work = Callable[[int], Coroutine[Any, Any, int]]
+
+
 class Desk:
     """Coroutines that end when the test says so."""
 
@@ -84,6 +93,67 @@ class Desk:
         else:
             self.waiting[item].set_result(result)
         await turns(3)
+
+
+# -- the beginning
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="needs asyncio's eager tasks")
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_coroutine_begins_as_soon_as_its_item_is_there(
+    ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("flow_ops.coroutines.map_async"), "_HOLD_S", 3600)
+    begun: list[int] = []
+
+    async def odd_later(item: int) -> int:
+        begun.append(item)
+        return await later(item) if item % 2 else item
+
+    async def main() -> None:
+        items = flow.range(5).pipe(map_async(odd_later, concurrency=2, ordered=ordered))
+        subscriber = observe(items)
+        assert begun == ([0, 1, 2] if ordered else [0, 1, 2, 3])
+        subscriber.assert_items(*([0] if ordered else [0, 2]))
+        await turns(6)
+        subscriber.assert_result(*([0, 1, 2, 3, 4] if ordered else [0, 2, 1, 4, 3]))
+
+    in_loop(main)
+
+
+@pytest.mark.parametrize("concurrency", [1, 10])
+def test_coroutines_that_never_wait_leave_others_their_turn(concurrency: int) -> None:
+    async def main() -> None:
+        endless = flow.range(10**12).map_async(at_once, concurrency=concurrency)
+        subscriber = observe(endless)
+        await turns(3)
+        subscriber.cancel()
+        assert subscriber.items == list(range(len(subscriber.items)))
+
+        other = asyncio.create_task(turns(3))
+        async for _ in endless:
+            if other.done():
+                break
+
+    in_loop(main, debug=False)
+
+
+def test_a_task_factory_of_the_loop_is_respected() -> None:
+    made: list[asyncio.Task[Any]] = []
+
+    async def main() -> list[int]:
+        def factory(
+            loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any
+        ) -> asyncio.Task[Any]:
+            task = asyncio.Task(work, loop=loop, **more)
+            made.append(task)
+            return task
+
+        asyncio.get_running_loop().set_task_factory(factory)
+        return await flow.range(2).map_async(at_once).to_list()
+
+    assert asyncio.run(main()) == [0, 1]
+    assert [task.get_name() for task in made].count("map_async(at_once)") == 2
 
 
 # -- results
@@ -458,19 +528,21 @@ def test_what_is_no_awaitable_or_no_item_fails_the_flow() -> None:
     in_loop(main)
 
 
-def test_a_fatal_error_goes_through_the_loop_and_is_told() -> None:
-    async def leave(_: int) -> int:
+@pytest.mark.parametrize("first", [later, at_once])
+def test_a_fatal_error_goes_through_the_loop_and_is_told(first: Work) -> None:
+    async def leave(item: int) -> int:
+        await first(item)
         raise SystemExit(3)
 
-    seen: list[TestSubscriber[int]] = []
+    subscriber = TestSubscriber[int]()
 
     async def main() -> None:
-        seen.append(observe(flow.just(1).pipe(map_async(leave))))
+        flow.just(1).pipe(map_async(leave)).subscribe(subscriber)
         await turns(5)
 
     with pytest.raises(SystemExit):
         asyncio.run(main())
-    seen[0].assert_failure(FlowError).assert_error_message("ended by SystemExit")
+    subscriber.assert_failure(FlowError).assert_error_message("ended by SystemExit")
 
 
 def test_arguments_are_checked() -> None:

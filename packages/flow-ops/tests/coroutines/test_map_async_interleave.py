@@ -33,7 +33,9 @@ def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
 class Loop:
     """As much of an event loop as the operator needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, eager: bool = False) -> None:
+        self.eager = eager
+        """Whether tasks begin at once, and end so if they need not wait."""
         self.ready: deque[Callable[[], object]] = deque()
         self.others = 1
         """How many threads still have something to do."""
@@ -46,9 +48,16 @@ class Loop:
     def call_soon_threadsafe(self, callback: Callable[[], object]) -> None:
         self.ready.append(callback)
 
+    def get_task_factory(self) -> object:
+        """Of its own, so that it is asked for its tasks."""
+        return self.create_task
+
     def create_task(self, work: Coroutine[Any, Any, Any], *, name: str, context: object) -> Task:
         task = Task(self, work)
-        self.ready.append(task.step)
+        if self.eager:
+            task.step()
+        else:
+            self.ready.append(task.step)
         return task
 
     def run(self) -> None:
@@ -139,47 +148,66 @@ async def later(item: int) -> int:
     return item
 
 
-def mapped(loop: Any, request: int, **more: Any) -> tuple[TestPublisher[int], TestSubscriber[int]]:
+async def odd_later(item: int) -> int:
+    return await later(item) if item % 2 else item
+
+
+Work = Callable[[int], Coroutine[Any, Any, int]]
+
+WAYS = pytest.mark.parametrize(
+    ("eager", "work"), [(False, later), (True, later), (True, odd_later)]
+)
+"""How tasks begin, and whether they have to wait."""
+
+
+def mapped(
+    loop: Any, work: Work, request: int, **more: Any
+) -> tuple[TestPublisher[int], TestSubscriber[int]]:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int](request, on_item=lambda *_: step())
-    flow.Flow(source).pipe(map_async(later, loop=loop, **more)).subscribe(subscriber)
+    flow.Flow(source).pipe(map_async(work, loop=loop, **more)).subscribe(subscriber)
     return source, subscriber
 
 
+@WAYS
 @pytest.mark.parametrize("ordered", [True, False])
-def test_items_and_the_end_of_another_thread_wake_the_loop(ordered: bool) -> None:
+def test_items_and_the_end_of_another_thread_wake_the_loop(
+    ordered: bool, eager: bool, work: Work
+) -> None:
     def body() -> Scenario:
-        loop = Loop()
-        source, subscriber = mapped(loop, 9, concurrency=2, ordered=ordered)
+        loop = Loop(eager=eager)
+        source, subscriber = mapped(loop, work, 9, concurrency=2, ordered=ordered)
 
         def send() -> None:
-            source.next(1)
+            source.next(2)
             source.complete()
 
-        return Scenario(loop.run, loop.beside(send), check=lambda: subscriber.assert_result(1))
+        return Scenario(loop.run, loop.beside(send), check=lambda: subscriber.assert_result(2))
 
     exhaust(body)
 
 
-def test_a_request_of_another_thread_wakes_the_loop() -> None:
+@WAYS
+def test_a_request_of_another_thread_wakes_the_loop(eager: bool, work: Work) -> None:
     def body() -> Scenario:
-        loop = Loop()
-        source, subscriber = mapped(loop, 0)
-        source.next(1)
+        loop = Loop(eager=eager)
+        source, subscriber = mapped(loop, work, 0)
+        source.next(2)
         source.complete()
         return Scenario(
             loop.run,
             loop.beside(lambda: subscriber.request(1)),
-            check=lambda: subscriber.assert_result(1),
+            check=lambda: subscriber.assert_result(2),
         )
 
     exhaust(body)
 
 
-def test_a_cancel_of_another_thread_leaves_nothing_behind() -> None:
+@WAYS
+def test_a_cancel_of_another_thread_leaves_nothing_behind(eager: bool, work: Work) -> None:
     def body() -> Scenario:
-        loop = Loop()
-        source, subscriber = mapped(loop, 9, concurrency=2)
+        loop = Loop(eager=eager)
+        source, subscriber = mapped(loop, work, 9, concurrency=2)
         source.next(1, 2)
 
         def check() -> None:
@@ -196,12 +224,13 @@ def test_a_cancel_of_another_thread_leaves_nothing_behind() -> None:
     exhaust(body)
 
 
-def test_statistics_are_told_while_another_thread_cancels() -> None:
+@WAYS
+def test_statistics_are_told_while_another_thread_cancels(eager: bool, work: Work) -> None:
     def body() -> Scenario:
-        loop = Loop()
-        source, subscriber = mapped(loop, 9)
+        loop = Loop(eager=eager)
+        source, subscriber = mapped(loop, work, 9)
         subscription: Any = subscriber.subscription  # a cancel takes it away
-        source.next(1)
+        source.next(2)
         told: list[int] = []
 
         def check() -> None:
@@ -217,11 +246,12 @@ def test_statistics_are_told_while_another_thread_cancels() -> None:
     exhaust(body)
 
 
-def test_a_bad_request_of_another_thread_is_told_once() -> None:
+@WAYS
+def test_a_bad_request_of_another_thread_is_told_once(eager: bool, work: Work) -> None:
     def body() -> Scenario:
-        loop = Loop()
-        source, subscriber = mapped(loop, 9)
-        source.next(1)
+        loop = Loop(eager=eager)
+        source, subscriber = mapped(loop, work, 9)
+        source.next(2)
 
         def check() -> None:
             subscriber.assert_failure(ValueError, *subscriber.items)
@@ -234,17 +264,18 @@ def test_a_bad_request_of_another_thread_is_told_once() -> None:
     exhaust(body)
 
 
-def test_an_error_against_an_item_comes_after_its_result() -> None:
+@WAYS
+def test_an_error_against_an_item_comes_after_its_result(eager: bool, work: Work) -> None:
     error = ValueError("upstream")
 
     def body() -> Scenario:
-        loop = Loop()
-        source, subscriber = mapped(loop, 9)
-        source.next(1)
+        loop = Loop(eager=eager)
+        source, subscriber = mapped(loop, work, 9)
+        source.next(2)
         return Scenario(
             loop.run,
             loop.beside(lambda: source.error(error)),
-            check=lambda: subscriber.assert_failure(error, 1),
+            check=lambda: subscriber.assert_failure(error, 2),
         )
 
     exhaust(body)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError
+from flow_core.homes import in_turn
 from flow_core.protocols import Publisher
 from flow_core.subscribers.queued import QueuedSubscriber
 
@@ -146,12 +147,17 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         self._waiter: asyncio.Future[None] | None = None
 
     def _wake(self) -> None:
-        waiter = self._waiter
-        if waiter is not None:
-            try:
-                self._loop.call_soon_threadsafe(_resolve, waiter)
-            except RuntimeError:
-                self.lost()
+        self._waits = False  # once is enough: who waits anew says so
+        waiter, loop = self._waiter, self._loop
+        if waiter is None:
+            return
+        if in_turn(loop):
+            _resolve(waiter)
+            return
+        try:
+            loop.call_soon_threadsafe(_resolve, waiter)
+        except RuntimeError:
+            self.lost()
 
     async def wait(self) -> None:
         """Until an item waits, or the flow has ended."""

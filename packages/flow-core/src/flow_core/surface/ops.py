@@ -1106,6 +1106,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         subscribed to, whatever thread brings the items; or else, where none ran, of one loop for the
         process, in a daemon thread. Each task has a copy of the context of who subscribes.
 
+        From Python 3.12 on a coroutine runs as soon as its item is there, up to where it first waits,
+        as with `asyncio.eager_task_factory`; so one that needs not wait costs no turn of the loop.
+        After 5 ms of that, others in the loop have their turn. A task factory of the loop is respected.
+
         Demand: exact; `concurrency` items are requested of the upstream, and 75 % of that again
         whenever as many were taken. A coroutine runs when its item is there, and counts until its
         result was given on.

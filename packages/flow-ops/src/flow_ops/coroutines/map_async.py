@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from inspect import iscoroutinefunction
+from time import monotonic
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
@@ -12,7 +16,7 @@ from flow_core.assembly import operator_of
 from flow_core.demand import check_prefetch
 from flow_core.errors import FlowError, LoopEndedError, is_fatal
 from flow_core.flow import Flow
-from flow_core.homes import home_loop, running_loop, task_context
+from flow_core.homes import home_loop, running_loop, task_context, turns
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
@@ -23,6 +27,9 @@ __all__ = ["map_async"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_HOLD_S: Final = 0.005
+"""How long coroutines may begin one after the other before others in the loop have their turn."""
 
 
 def map_async(
@@ -47,6 +54,10 @@ def map_async(
     The coroutines run as tasks of the given loop; or else of the loop in which the flow was
     subscribed to, whatever thread brings the items; or else, where none ran, of one loop for the
     process, in a daemon thread. Each task has a copy of the context of who subscribes.
+
+    From Python 3.12 on a coroutine runs as soon as its item is there, up to where it first waits,
+    as with `asyncio.eager_task_factory`; so one that needs not wait costs no turn of the loop.
+    After 5 ms of that, others in the loop have their turn. A task factory of the loop is respected.
 
     Demand: exact; `concurrency` items are requested of the upstream, and 75 % of that again
     whenever as many were taken. A coroutine runs when its item is there, and counts until its
@@ -82,8 +93,10 @@ def map_async(
     if not ordered:
         detail += ", ordered=False"
 
+    work: Any = function if iscoroutinefunction(function) else partial(_awaited, function)
+
     def made(flow: Flow[T], downstream: CoreSubscriber[R], label: str) -> MapAsync[T, R]:
-        return MapAsync(flow, function, loop, concurrency, ordered, downstream, label)
+        return MapAsync(flow, work, loop, concurrency, ordered, downstream, label)
 
     return coordinated("map_async", detail, made, concurrency)
 
@@ -98,7 +111,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
 
     Args:
         source: the upstream.
-        function: makes awaitables.
+        work: makes coroutines.
         loop: where; None for the home of `downstream`, or else the library's loop.
         concurrency: how many at a time.
         ordered: whether results keep the order.
@@ -107,24 +120,26 @@ class MapAsync(Coordinator[R], Generic[T, R]):
     """
 
     __slots__ = (
+        "_begin",
         "_coming",
         "_concurrency",
         "_context",
         "_counted",
-        "_function",
         "_input",
         "_loop",
-        "_name",
         "_ordered",
+        "_pauses",
         "_ready",
         "_running",
         "_source",
+        "_until",
+        "_work",
     )
 
     def __init__(  # noqa: PLR0917 - made by `map_async` alone
         self,
         source: Flow[T],
-        function: Callable[[T], Awaitable[R]],
+        work: Callable[[T], Coroutine[Any, Any, R]],
         loop: asyncio.AbstractEventLoop | None,
         concurrency: int,
         ordered: bool,
@@ -133,7 +148,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
     ) -> None:
         super().__init__(downstream, label)
         self._source: Flow[T] | None = source
-        self._function = function
+        self._work = work
         self._loop: Final = loop or home_loop(self.home)
         self._concurrency = concurrency
         self._ordered = ordered
@@ -143,10 +158,14 @@ class MapAsync(Coordinator[R], Generic[T, R]):
             home.tasks if home is not None and home.loop is self._loop else set()
         )
         """Those of the home, which who runs the flow waits for."""
-        self._name = operator_of(label)
+        self._begin: Final = _beginner(self._loop, operator_of(label))
         self._input: BufferedInput[T] | None = BufferedInput(self, concurrency)
         self._coming = False
         """The loop is about to step."""
+        self._pauses = False
+        """Others in the loop come first, before the next coroutine begins."""
+        self._until = 0.0
+        """When that has to be, in seconds of `monotonic`."""
         self._running: dict[asyncio.Task[R], bool] = {}
         """Tasks whose results were not looked at, in the order of the items; whether they ended."""
         self._ready: deque[asyncio.Task[R]] = deque()
@@ -170,6 +189,7 @@ class MapAsync(Coordinator[R], Generic[T, R]):
             return
         if self._watch is None and not self.over:
             self._watch = LoopWatch(loop, self._lost)
+            self._until = monotonic() + _HOLD_S
         self._give()
         items = self._input
         if self.over or items is None:
@@ -205,13 +225,13 @@ class MapAsync(Coordinator[R], Generic[T, R]):
 
     def _come(self) -> None:
         self._coming = False
-        self.signal()
+        self._turn()
 
     def _give(self) -> None:
         """Emit results that are ready, as far as there is demand."""
-        running, ready = self._running, self._ready
+        running, ready, ordered = self._running, self._ready, self._ordered
         while not self.over:
-            if self._ordered:
+            if ordered:
                 task = next(iter(running), None)
                 if task is None or not running[task]:
                     return
@@ -219,44 +239,89 @@ class MapAsync(Coordinator[R], Generic[T, R]):
                 task = ready[0]
             else:
                 return
-            error = _error_of(task, self.label)
+            error = _cancelled_outside(self.label) if task.cancelled() else task.exception()
             if error is None and not self.demand:
                 return
             del running[task]
-            if not self._ordered:
+            if not ordered:
                 ready.popleft()
             if error is None:
                 self.emit(task.result())
+            elif is_fatal(error):  # it goes on through the loop
+                self.fail(_ended_by(error, self.label))
             else:
                 self.fail(self.blame(error))
 
     def _start(self, loop: asyncio.AbstractEventLoop, items: BufferedInput[T]) -> None:
-        running = self._running
-        while len(running) < self._concurrency and not self.over:
+        """Begin with what waits, until `_HOLD_S` are over."""
+        running, work = self._running, self._work
+        goes_on = False
+        while len(running) < self._concurrency and not (self._pauses or self.over):
             item = items.poll()
             if item is EMPTY:
                 return
-            # Another one that goes on spares a closer look.
-            other = next(iter(self._counted), None)
-            if (other is None or other.cancelling() or other.done()) and self.forsaken:
-                hooks.drop_item(item)
-                self.fail(_cancelled_outside(self.label))
-                return
-            work = _awaited(self._function, item)
-            task = loop.create_task(work, name=self._name, context=self._context.copy())
-            running[task] = False
-            self._counted.add(task)
-            task.add_done_callback(self._done)
+            if not goes_on:
+                # A task that does spares a closer look.
+                last = next(reversed(running), None)
+                goes_on = last is not None and not (last.cancelling() or last.done())
+                if not goes_on and self.forsaken:
+                    hooks.drop_item(item)
+                    self.fail(_cancelled_outside(self.label))
+                    return
+                goes_on = True
+            try:
+                task = self._begin(work(item), context=self._context.copy())
+            except BaseException as error:
+                if is_fatal(error):  # it goes on to whoever has us begin
+                    self.fail(_ended_by(error, self.label))
+                raise
+            if task.done():
+                running[task] = True
+                if not self._ordered:
+                    self._ready.append(task)
+                self._give()
+            else:
+                running[task] = False
+                self._counted.add(task)
+                task.add_done_callback(self._done)
+            if monotonic() >= self._until:
+                self._pauses = True
+                loop.call_soon_threadsafe(self._go_on)
+
+    def _go_on(self) -> None:
+        self._until = monotonic() + _HOLD_S
+        self._pauses = False
+        self._turn()
+
+    def _turn(self) -> None:
+        """Step, in a callback of the loop."""
+        turns.add(self._loop)
+        try:
+            self.signal()
+        finally:
+            turns.discard(self._loop)
 
     def _done(self, task: asyncio.Task[R]) -> None:
         self._counted.discard(task)
         if task not in self._running:
             _dropped(task)
             return
-        self._running[task] = True
+        running = self._running
+        running[task] = True
         if not self._ordered:
             self._ready.append(task)
-        self.signal()
+        elif next(iter(running)) is not task:
+            return  # those before it come first
+        self._turn()
+
+
+def _beginner(
+    loop: asyncio.AbstractEventLoop, name: str
+) -> Callable[..., asyncio.Task[Any]]:  # Any: for coroutines of any type
+    """What makes tasks, which run to where they first wait, if this Python can do that."""
+    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
+        return partial(asyncio.Task, loop=loop, name=name, eager_start=True)
+    return partial(loop.create_task, name=name)
 
 
 async def _awaited(function: Callable[[T], Awaitable[R]], item: T) -> R:
@@ -271,20 +336,10 @@ async def _awaited(function: Callable[[T], Awaitable[R]], item: T) -> R:
     return result
 
 
-def _error_of(
-    task: asyncio.Task[Any],
-    label: str,  # Any: here and below, the results are not looked at
-) -> BaseException | None:
-    """What a flow fails with because of `task`, which has ended."""
-    if task.cancelled():
-        return _cancelled_outside(label)
-    error = task.exception()
-    if error is not None and is_fatal(error):
-        # It goes on through the loop. The subscriber is told, too.
-        told = FlowError(f"{label} was ended by {type(error).__name__}")
-        told.__cause__ = error
-        return told
-    return error
+def _ended_by(error: BaseException, label: str) -> FlowError:
+    told = FlowError(f"{label} was ended by {type(error).__name__}")
+    told.__cause__ = error
+    return told
 
 
 def _cancelled_outside(label: str) -> LoopEndedError:
