@@ -59,6 +59,20 @@ def test_items_and_the_end_come_in_order_however_the_request_falls() -> None:
 
 
 @pytest.mark.checklist("O15")
+def test_a_request_while_it_introduces_itself_keeps_no_item_back() -> None:
+    def body() -> Scenario:
+        subscriber = TestSubscriber[int](0)
+        made = flow.range(2).hide().pipe(observe_on(thread_per_task, prefetch=1))
+        return Scenario(
+            lambda: made.subscribe(subscriber),
+            lambda: subscriber.request(9),
+            check=lambda: subscriber.assert_result(0, 1),
+        )
+
+    exhaust(body)
+
+
+@pytest.mark.checklist("O15")
 def test_no_item_is_left_behind_by_a_task_that_ends() -> None:
     def body() -> Scenario:
         source = TestPublisher[int]()

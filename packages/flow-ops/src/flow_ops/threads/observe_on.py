@@ -321,7 +321,13 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         self.leave()
         # Who signalled before `leave` had published its work, which is looked for here; who signals
         # after it gets the permit.
-        if self._halt or self._done or (self._queue and (self._requested or self._shared)):
+        # A request that came meanwhile has set `_missed`, which tells `on_next` that a drain comes.
+        if (
+            self._missed
+            or self._halt
+            or self._done
+            or (self._queue and (self._requested or self._shared))
+        ):
             self._schedule()
         if not self._halt:
             subscription.request(self._prefetch)
