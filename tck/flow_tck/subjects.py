@@ -234,6 +234,7 @@ def _unchanged(subscriber: CoreSubscriber[Any]) -> Subscriber[Any]:
 _VARIABLE: Final[ContextVar[int]] = ContextVar("tck")
 
 RECIPES: Final[Mapping[str, Recipe]] = {
+    **{name: Recipe(apply, most=most) for name, (apply, most) in ops.OPERATORS.items()},
     # Stages of which no case gives an item.
     "ignore_elements": Recipe(lambda f, _: f.ignore_elements(), most=0),
     # Boundaries.
@@ -249,7 +250,6 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     "observe_on": Recipe(lambda f, _: f.pipe(observe_on(pool()))),
     "progress": Recipe(lambda f, _: f.pipe(progress("tck"))),
     "serialize": Recipe(lambda f, _: f.pipe(serialize())),
-    **{name: Recipe(apply, most=most) for name, (apply, most) in ops.OPERATORS.items()},
     **{
         name: Recipe(apply, lock_step=lock_step)
         for name, (apply, lock_step) in multicast.OPERATORS.items()

@@ -58,7 +58,10 @@ def test_what_takes_an_executor_is_known(every_tried: Any) -> None:
     assert {str(one) for one in every_tried if "executor" in one.kinds} == {
         "cancel_on",
         "observe_on",
+        "observe_on, errors overtake",
+        "observe_on, prefetch 1",
         "ordered_merge, on an executor",
+        "parallel, one rail",
         "parallel, run_on",
         "subscribe_on",
     }

@@ -35,15 +35,15 @@ TAKES_ALL = {
     "expand": "breadth first, asks for what is requested of it, as `concat` does",
     "first_or_default": KNOWS,
     "is_empty": KNOWS,
-    "ordered_merge": COPIES,
     "sequence_equal": KNOWS,
     "single_or_default": KNOWS,
     "single_or_error": "is tried behind `count`, which asks for all",
     "window_with_count, overlapping": COPIES,
+    "window_with_count, the first of each": COPIES,
 }
 """Operators that bound what they ask for, and here take all that comes, or cannot be counted."""
 
-QUEUES = {"delay"}
+QUEUES = {"delay, by nothing"}
 """Operators that pass demand on, and let what came wait."""
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber, VirtualClock
+from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
 from flow_ops import _plugin
+from flow_ops.testing import OPERATOR_CASES, WITHOUT_CASE
 
 ITEMS = 5_000
 """Items of a flow whose subscriber takes one at a time."""
@@ -58,19 +59,19 @@ def inline(task: Any) -> None:
 @pytest.mark.usefixtures("dropped_unseen")
 @pytest.mark.parametrize("hidden", [False, True], ids=["fused", "hidden"])
 def test_a_subscriber_that_takes_one_at_a_time_makes_nothing_pile_up(
-    pipeline: Any, surroundings: Any, hidden: bool
+    case: OperatorCase, hidden: bool
 ) -> None:
     upstream = flow.from_iterable(items(ITEMS))
     if hidden:
         upstream = upstream.hide()
-    made = pipeline.make(upstream, surroundings(inline, VirtualClock()))
+    made = case.apply(upstream, Surroundings(inline, VirtualClock()))
     subscriber = Forgetting(1)
     made.subscribe(subscriber)
     for _ in range(ITEMS):
         if subscriber.ended:
             break
         subscriber.subscription.request(1)
-    assert Item.most <= pipeline.holds
+    assert Item.most <= case.holds
     subscriber.subscription.cancel()
     del made, upstream, subscriber
     assert Item.alive <= 1  # the last one, which a frame of the source may hold
@@ -94,27 +95,23 @@ class Forgetting(TestSubscriber[Any]):
 
 
 @pytest.mark.usefixtures("dropped_unseen")
-def test_a_subscriber_that_takes_nothing_makes_nothing_pile_up(
-    pipeline: Any, surroundings: Any
-) -> None:
+def test_a_subscriber_that_takes_nothing_makes_nothing_pile_up(case: OperatorCase) -> None:
     upstream = flow.from_iterable(items(PUSHED)).hide()
-    made = pipeline.make(upstream, surroundings(inline, VirtualClock()))
+    made = case.apply(upstream, Surroundings(inline, VirtualClock()))
     subscriber = Forgetting(0)
     made.subscribe(subscriber)
-    assert Item.most <= pipeline.holds
-    if "endless" in pipeline.kinds and not subscriber.ended:
+    assert Item.most <= case.holds
+    if "endless" in case.kinds and not subscriber.ended:
         assert Item.made == PUSHED, "it takes all that comes, or should not be called endless"
     subscriber.subscription.cancel()
 
 
-def test_every_operator_and_source_is_tried_or_says_why_not(
-    pipelines: Any, no_pipeline: dict[str, str]
-) -> None:
+def test_every_operator_and_source_has_a_case_or_says_why_not() -> None:
     plugin = _plugin
     registered = {
         record.name for record in itertools.chain(plugin.flow_operators(), plugin.flow_sources())
     }
-    tried = {pipeline.registered for pipeline in pipelines}
-    assert sorted(registered - tried - set(no_pipeline)) == [], "add a pipeline"
-    assert sorted(set(no_pipeline) & tried) == []
+    tried = {case.registered for case in OPERATOR_CASES}
+    assert sorted(registered - tried - WITHOUT_CASE.keys()) == [], "add it to flow_ops/testing.py"
+    assert sorted(WITHOUT_CASE.keys() & tried) == []
     assert sorted(tried - registered) == [], "not registered"

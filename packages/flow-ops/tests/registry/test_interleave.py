@@ -7,13 +7,20 @@ that each one has of its own: nobody can forget to look whether it is touched to
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
+from flow_core.testing import (
+    OperatorCase,
+    Surroundings,
+    TestPublisher,
+    TestSubscriber,
+    VirtualClock,
+)
 from flow_core.testing.interleave import (
     Body,
     Exhaustive,
@@ -26,7 +33,7 @@ from flow_core.testing.interleave import (
 pytestmark = pytest.mark.interleave
 
 UNCERTAIN = frozenset(("endless", "selective", "closing"))
-"""Kinds of pipelines of which it depends on threads and time what they give."""
+"""Kinds of operators of which it depends on threads and time what they give."""
 CUT_BY_TIME = frozenset(("take_with_time", "take_until_with_time"))
 ITEMS = 2
 
@@ -37,14 +44,18 @@ def exhaust(body: Body) -> None:
 
 
 class Run:
-    """A pipeline behind a source that is told what to send."""
+    """An operator behind a source that is told what to send."""
 
-    def __init__(self, pipeline: Any, surroundings: Any, request: int = 0) -> None:
+    def __init__(self, case: OperatorCase, request: int = 0) -> None:
         self.clock = VirtualClock()
         self.source = TestPublisher[int]()
         self.subscriber = TestSubscriber[Any](request)
-        self.flow = pipeline.make(flow.Flow(self.source), surroundings(thread_per_task, self.clock))
+        self.flow = case.apply(flow.Flow(self.source), Surroundings(self._execute, self.clock))
         self._sent = 0
+        self._explored = True
+
+    def _execute(self, task: Callable[[], object]) -> None:
+        thread_per_task(task) if self._explored else task()
 
     def subscribe(self) -> None:
         self.flow.subscribe(self.subscriber)
@@ -70,6 +81,7 @@ class Run:
         subscription.request(0)
 
     def send_the_rest(self) -> None:
+        self._explored = False  # no thread goes on when the check is over
         for _ in range(ITEMS + 1):
             self.clock.advance_by(9)
             if not self.source.cancelled:
@@ -77,35 +89,33 @@ class Run:
         self.clock.advance_by(9)
 
 
-def certain(pipeline: Any) -> bool:
+def certain(case: OperatorCase) -> bool:
     """Whether it gives the same items each time."""
-    return UNCERTAIN.isdisjoint(pipeline.kinds) and pipeline.registered not in CUT_BY_TIME
+    return UNCERTAIN.isdisjoint(case.kinds) and case.registered not in CUT_BY_TIME
 
 
-def alone(pipeline: Any, surroundings: Any) -> list[Any]:
+def alone(case: OperatorCase) -> list[Any]:
     """What it gives in one thread."""
     clock = VirtualClock()
     subscriber = TestSubscriber[Any]()
-    made = pipeline.make(flow.range(ITEMS), surroundings(lambda task: task(), clock))
+    made = case.apply(flow.range(ITEMS), Surroundings(lambda task: task(), clock))
     made.subscribe(subscriber)
     clock.advance_by(9)
     return subscriber.items
 
 
 @pytest.mark.checklist("X06")
-def test_what_is_requested_while_it_is_being_subscribed_comes(
-    pipeline: Any, surroundings: Any
-) -> None:
-    expected = alone(pipeline, surroundings)
+def test_what_is_requested_while_it_is_being_subscribed_comes(case: OperatorCase) -> None:
+    expected = alone(case)
 
     def body() -> Scenario:
         clock = VirtualClock()
-        made = pipeline.make(flow.range(ITEMS).hide(), surroundings(thread_per_task, clock))
+        made = case.apply(flow.range(ITEMS).hide(), Surroundings(thread_per_task, clock))
         subscriber = TestSubscriber[Any](0)
 
         def check() -> None:
             clock.advance_by(9)
-            check_result(pipeline, subscriber, expected)
+            check_result(case, subscriber, expected)
 
         return Scenario(
             lambda: made.subscribe(subscriber), lambda: subscriber.request(9), check=check
@@ -115,16 +125,16 @@ def test_what_is_requested_while_it_is_being_subscribed_comes(
 
 
 @pytest.mark.checklist("X06")
-def test_what_is_requested_while_items_come_comes(pipeline: Any, surroundings: Any) -> None:
-    expected = alone(pipeline, surroundings)
+def test_what_is_requested_while_items_come_comes(case: OperatorCase) -> None:
+    expected = alone(case)
 
     def body() -> Scenario:
-        run = Run(pipeline, surroundings, 1)
+        run = Run(case, 1)
         run.subscribe()
 
         def check() -> None:
             run.send_the_rest()
-            check_result(pipeline, run.subscriber, expected)
+            check_result(case, run.subscriber, expected)
 
         return Scenario(run.send, lambda: run.subscriber.request(9), check=check)
 
@@ -132,15 +142,15 @@ def test_what_is_requested_while_items_come_comes(pipeline: Any, surroundings: A
 
 
 @pytest.mark.checklist("X06")
-def test_an_error_while_demand_comes_is_told_once(
-    pipeline: Any, surroundings: Any, dropped: Any
-) -> None:
+def test_an_error_while_demand_comes_is_told_once(case: OperatorCase, dropped: Any) -> None:
     def body() -> Scenario:
-        run = Run(pipeline, surroundings, 1)
+        run = Run(case, 1)
         run.subscribe()
         error = ValueError("upstream")
 
         def check() -> None:
+            if not run.source.subscribed:  # before its time
+                run.clock.advance_by(1)
             run.fail(error)  # an executor may have subscribed late
             run.clock.advance_by(9)
             run.subscriber.assert_rules_kept()
@@ -154,11 +164,9 @@ def test_an_error_while_demand_comes_is_told_once(
 
 
 @pytest.mark.checklist("X06")
-def test_who_cancels_while_it_is_being_subscribed_cancels_the_upstream(
-    pipeline: Any, surroundings: Any
-) -> None:
+def test_who_cancels_while_it_is_being_subscribed_cancels_the_upstream(case: OperatorCase) -> None:
     def body() -> Scenario:
-        run = Run(pipeline, surroundings, 9)
+        run = Run(case, 9)
 
         def check() -> None:
             run.clock.advance_by(9)
@@ -172,36 +180,36 @@ def test_who_cancels_while_it_is_being_subscribed_cancels_the_upstream(
 
 @pytest.mark.checklist("X06")
 def test_who_cancels_while_items_come_cancels_the_upstream(
-    pipeline: Any, surroundings: Any, dropped: Any
+    case: OperatorCase, dropped: Any
 ) -> None:
-    expected = alone(pipeline, surroundings)
+    expected = alone(case)
 
     def body() -> Scenario:
-        run = Run(pipeline, surroundings, 9)
+        run = Run(case, 9)
         run.subscribe()
 
         def check() -> None:
             run.clock.advance_by(9)
             run.subscriber.assert_rules_kept()
-            if certain(pipeline):
+            if certain(case):
                 assert run.subscriber.items == expected[: len(run.subscriber.items)]
             assert run.source.cancelled or run.source.terminated or not run.source.subscribed
 
         return Scenario(run.send, run.subscriber.cancel, check=check)
 
     exhaust(body)
-    due = MissingBackpressureError if "closing" in pipeline.kinds else ()
+    due = MissingBackpressureError if "closing" in case.kinds else ()
     assert [error for error in dropped.errors if not isinstance(error, due)] == []
 
 
 @pytest.mark.checklist("X06")
 def test_a_bad_request_while_it_is_being_subscribed_ends_it(
-    pipeline: Any, surroundings: Any, dropped: Any
+    case: OperatorCase, dropped: Any
 ) -> None:
     del dropped  # the error may be too late
 
     def body() -> Scenario:
-        run = Run(pipeline, surroundings, 9)
+        run = Run(case, 9)
 
         def check() -> None:
             run.clock.advance_by(9)
@@ -214,13 +222,11 @@ def test_a_bad_request_while_it_is_being_subscribed_ends_it(
 
 
 @pytest.mark.checklist("X06")
-def test_a_bad_request_while_items_come_ends_it(
-    pipeline: Any, surroundings: Any, dropped: Any
-) -> None:
+def test_a_bad_request_while_items_come_ends_it(case: OperatorCase, dropped: Any) -> None:
     del dropped  # see above
 
     def body() -> Scenario:
-        run = Run(pipeline, surroundings, 9)
+        run = Run(case, 9)
         run.subscribe()
 
         def check() -> None:
@@ -236,11 +242,9 @@ def test_a_bad_request_while_items_come_ends_it(
 
 
 @pytest.mark.checklist("X06")
-def test_who_cancels_while_demand_comes_cancels_the_upstream(
-    pipeline: Any, surroundings: Any
-) -> None:
+def test_who_cancels_while_demand_comes_cancels_the_upstream(case: OperatorCase) -> None:
     def body() -> Scenario:
-        run = Run(pipeline, surroundings, 1)
+        run = Run(case, 1)
         run.subscribe()
 
         def check() -> None:
@@ -253,8 +257,8 @@ def test_who_cancels_while_demand_comes_cancels_the_upstream(
     exhaust(body)
 
 
-def check_result(pipeline: Any, subscriber: TestSubscriber[Any], expected: list[Any]) -> None:
-    if certain(pipeline):
+def check_result(case: OperatorCase, subscriber: TestSubscriber[Any], expected: list[Any]) -> None:
+    if certain(case):
         subscriber.assert_result(*expected)
     else:
         subscriber.assert_rules_kept()

@@ -9,7 +9,7 @@ import pytest
 import flow_core as flow
 from flow_core import Fusion, ProtocolViolationError
 from flow_core.protocols import QueueSubscription
-from flow_core.testing import TestSubscriber, VirtualClock
+from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
 
 
 class Keeping(TestSubscriber[Any]):
@@ -35,7 +35,7 @@ def inline(task: Any) -> None:
 @pytest.mark.usefixtures("dropped_unseen")
 @pytest.mark.parametrize("source", ["range", "hidden", "create"])
 def test_who_asks_when_on_subscribe_has_returned_is_refused(
-    pipeline: Any, surroundings: Any, source: str
+    case: OperatorCase, source: str
 ) -> None:
     up: flow.Flow[Any] = {
         "range": flow.range(3),
@@ -43,7 +43,7 @@ def test_who_asks_when_on_subscribe_has_returned_is_refused(
         "create": flow.create(lambda emitter: None),
     }[source]
     seen = Keeping()
-    pipeline.make(up, surroundings(inline, VirtualClock())).subscribe(seen)
+    case.apply(up, Surroundings(inline, VirtualClock())).subscribe(seen)
     if isinstance(seen.upstream, QueueSubscription):
         with pytest.raises(ProtocolViolationError, match="in on_subscribe"):
             seen.upstream.request_fusion(Fusion.ANY)

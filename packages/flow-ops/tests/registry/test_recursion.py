@@ -10,7 +10,7 @@ import pytest
 import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow
-from flow_core.testing import TestSubscriber, VirtualClock
+from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
 
 ENDS = 100_000
 """Flows that complete, or fail, one after the other."""
@@ -130,13 +130,9 @@ def test_a_tree_that_is_a_line_is_walked_without_recursion(depth_first: bool) ->
 
 @pytest.mark.usefixtures("dropped_unseen")
 @pytest.mark.parametrize("hidden", [False, True], ids=["fused", "hidden"])
-def test_requests_from_within_on_next_need_no_recursion(
-    pipeline: Any, surroundings: Any, hidden: bool
-) -> None:
+def test_requests_from_within_on_next_need_no_recursion(case: OperatorCase, hidden: bool) -> None:
     upstream = flow.range(FEW)
-    made = pipeline.make(
-        upstream.hide() if hidden else upstream, surroundings(inline, VirtualClock())
-    )
+    made = case.apply(upstream.hide() if hidden else upstream, Surroundings(inline, VirtualClock()))
     subscriber = Counting(1)
     made.subscribe(subscriber)
     for _ in range(FEW):

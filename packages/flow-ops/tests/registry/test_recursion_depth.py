@@ -15,7 +15,7 @@ import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow
 from flow_core.errors import is_fatal
-from flow_core.testing import TestSubscriber, VirtualClock
+from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
 
 DEEP = 200
 """Operators in a row: for most of them, more than Python's stack holds."""
@@ -36,9 +36,9 @@ def workers() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def nested(pipeline: Any, upstream: Flow[Any], at: Any, depth: int = DEEP) -> Flow[Any]:
+def nested(case: OperatorCase, upstream: Flow[Any], at: Any, depth: int = DEEP) -> Flow[Any]:
     for _ in range(depth):
-        upstream = pipeline.make(upstream, at)
+        upstream = case.apply(upstream, at)
     return upstream
 
 
@@ -56,7 +56,7 @@ def ends_of(
     raised: BaseException | None = None
     try:
         made.subscribe(lambda _: None, end, end)
-        for _ in range(30):  # for those who wait for the time to pass
+        for _ in range(DEEP + 30):  # for those who wait for the time to pass, each
             clock.advance_by(1)
     except RecursionError as error:
         raised = error
@@ -71,12 +71,10 @@ def says_what_to_do(error: BaseException | None) -> bool:
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["fused", "hidden"])
-def test_an_operator_nested_deep_ends_or_raises(
-    pipeline: Any, surroundings: Any, hidden: bool
-) -> None:
+def test_an_operator_nested_deep_ends_or_raises(case: OperatorCase, hidden: bool) -> None:
     clock = VirtualClock()
     upstream = flow.range(5).hide() if hidden else flow.range(5)
-    ends, raised = ends_of(nested(pipeline, upstream, surroundings(inline, clock)), clock)
+    ends, raised = ends_of(nested(case, upstream, Surroundings(inline, clock)), clock)
     assert len(ends) == 1 or (not ends and raised is not None)
     for error in (*ends, raised):
         assert error is None or says_what_to_do(error)
@@ -84,17 +82,17 @@ def test_an_operator_nested_deep_ends_or_raises(
 
 @pytest.mark.parametrize("where", ["below", "above"])
 def test_on_a_worker_the_subscriber_hears_of_it(
-    pipeline: Any, surroundings: Any, workers: ThreadPoolExecutor, where: str
+    case: OperatorCase, workers: ThreadPoolExecutor, where: str
 ) -> None:
     """Nobody waits for what is raised there."""
-    if str(pipeline) in SLOW:
+    if str(case) in SLOW:
         return
     clock = VirtualClock()
-    at = surroundings(workers, clock)
+    at = Surroundings(workers, clock)
     if where == "above":
-        made = nested(pipeline, flow.range(5), at).pipe(ops.subscribe_on(workers))
+        made = nested(case, flow.range(5), at).pipe(ops.subscribe_on(workers))
     else:
-        made = nested(pipeline, flow.range(5).hide().pipe(ops.observe_on(workers)), at, 60)
+        made = nested(case, flow.range(5).hide().pipe(ops.observe_on(workers)), at, 60)
     ends, raised = ends_of(made, clock, WAIT_S)
     assert len(ends) == 1 or (not ends and raised is not None)
 
@@ -128,21 +126,19 @@ def test_at_whatever_frame_the_stack_ends_the_subscriber_hears_of_it(
 
 @pytest.mark.parametrize("depth", [30, 44, 60, 77, 100, 150, 300])
 @pytest.mark.parametrize("name", ["concat_map, hidden flows", "retry", "observe_on", "flat_map"])
-def test_however_deep_it_is(
-    pipelines: Any, surroundings: Any, workers: ThreadPoolExecutor, name: str, depth: int
-) -> None:
-    pipeline = next(one for one in pipelines if str(one) == name)
+def test_however_deep_it_is(cases: Any, workers: ThreadPoolExecutor, name: str, depth: int) -> None:
+    case = cases[name]
     for executor in (inline, workers):
         clock = VirtualClock()
-        at = surroundings(executor, clock)
-        ends, raised = ends_of(nested(pipeline, flow.range(5), at, depth), clock, WAIT_S)
+        at = Surroundings(executor, clock)
+        ends, raised = ends_of(nested(case, flow.range(5), at, depth), clock, WAIT_S)
         assert len(ends) == 1 or (not ends and raised is not None)
 
 
 @pytest.mark.parametrize("name", ["concat_map, hidden flows", "retry", "observe_on"])
-def test_who_iterates_gets_it_raised(pipelines: Any, surroundings: Any, name: str) -> None:
-    pipeline = next(one for one in pipelines if str(one) == name)
-    made = nested(pipeline, flow.range(5).hide(), surroundings(inline, VirtualClock()))
+def test_who_iterates_gets_it_raised(cases: Any, name: str) -> None:
+    case = cases[name]
+    made = nested(case, flow.range(5).hide(), Surroundings(inline, VirtualClock()))
     with pytest.raises(RecursionError) as raised:
         list(made)
     assert says_what_to_do(raised.value)

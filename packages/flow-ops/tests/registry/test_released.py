@@ -11,7 +11,14 @@ import pytest
 
 from flow_core.protocols import CoreSubscriber, QueueSubscription
 from flow_core.serial import SerialDrain
-from flow_core.testing import ENDINGS, Payloads, VirtualClock, assert_released
+from flow_core.testing import (
+    ENDINGS,
+    OperatorCase,
+    Payloads,
+    Surroundings,
+    VirtualClock,
+    assert_released,
+)
 
 
 def inline(task: Any) -> None:
@@ -45,23 +52,23 @@ def garbage() -> Iterator[list[object]]:
 
 
 @pytest.mark.usefixtures("dropped_unseen")
-def test_an_operator_lets_go_of_everything(pipeline: Any, surroundings: Any) -> None:
-    at = surroundings(inline, VirtualClock())
-    waits = "delayed" in pipeline.kinds  # for a clock that stands still here
+def test_an_operator_lets_go_of_everything(case: OperatorCase) -> None:
+    at = Surroundings(inline, VirtualClock())
+    waits = "delayed" in case.kinds  # for a clock that stands still here
 
     def reached(ending: str) -> bool:
         return not (waits and ending.startswith(("completed", "failed", "cancelled in on_next")))
 
-    assert_released(lambda payloads: pipeline.make(payloads.pushed(), at), only=reached)
+    assert_released(lambda payloads: case.apply(payloads.pushed(), at), only=reached)
 
 
 @pytest.mark.usefixtures("dropped_unseen")
-def test_an_operator_leaves_no_cycle(pipeline: Any, surroundings: Any) -> None:
+def test_an_operator_leaves_no_cycle(case: OperatorCase) -> None:
     with garbage() as found:
         for ending in ENDINGS:
             subscriber = ending.make()
-            at = surroundings(inline, VirtualClock())
-            pipeline.make(Payloads(6, ending.fails).pushed(), at).subscribe(subscriber)
+            at = Surroundings(inline, VirtualClock())
+            case.apply(Payloads(6, ending.fails).pushed(), at).subscribe(subscriber)
             if ending.name.startswith(("completed", "failed")):
                 subscriber.request(100)
             else:

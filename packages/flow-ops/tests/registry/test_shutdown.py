@@ -11,36 +11,43 @@ import pytest
 import flow_core as flow
 import flow_ops as ops
 from flow_core.errors import RejectedExecutionError
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
+from flow_core.testing import (
+    OperatorCase,
+    Surroundings,
+    TestPublisher,
+    TestSubscriber,
+    VirtualClock,
+)
 from flow_core.testing.retention import PayloadError
 
 ON_EXECUTOR = {
     "cancel_on",
     "observe_on",
+    "observe_on, errors overtake",
+    "observe_on, prefetch 1",
     "ordered_merge, on an executor",
+    "parallel, one rail",
     "parallel, run_on",
     "subscribe_on",
 }
 
 
-def test_what_runs_on_an_executor_is_known(pipelines: Any) -> None:
-    assert {str(one) for one in pipelines if "executor" in one.kinds} == ON_EXECUTOR
+def test_what_runs_on_an_executor_is_known(cases: Any) -> None:
+    assert {name for name, case in cases.items() if "executor" in case.kinds} == ON_EXECUTOR
 
 
 @pytest.fixture(params=sorted(ON_EXECUTOR))
-def on_executor(request: pytest.FixtureRequest, pipelines: Any) -> Any:
-    return next(one for one in pipelines if str(one) == request.param)
+def on_executor(request: pytest.FixtureRequest, cases: Any) -> Any:
+    return cases[request.param]
 
 
-def test_shut_down_before_it_is_subscribed(
-    on_executor: Any, surroundings: Any, dropped: Any
-) -> None:
+def test_shut_down_before_it_is_subscribed(on_executor: OperatorCase, dropped: Any) -> None:
     """It fails at once, or works if it needs no executor yet, as cancel_on does."""
     with ThreadPoolExecutor(1) as pool:
         pass
     source = TestPublisher[int](on_request=lambda one, n: one.next(*range(min(n, 9))))
     subscriber = TestSubscriber[Any](3)
-    on_executor.make(flow.Flow(source), surroundings(pool, VirtualClock())).subscribe(subscriber)
+    on_executor.apply(flow.Flow(source), Surroundings(pool, VirtualClock())).subscribe(subscriber)
     if on_executor.registered == "cancel_on":
         subscriber.assert_items(0, 1, 2).cancel()
         source.assert_cancelled()
@@ -52,12 +59,12 @@ def test_shut_down_before_it_is_subscribed(
 
 @pytest.mark.parametrize("signal", ["item", "request", "error", "complete"])
 def test_shut_down_while_it_runs(
-    on_executor: Any, surroundings: Any, refusing: Any, dropped: Any, signal: str
+    on_executor: OperatorCase, refusing: Any, dropped: Any, signal: str
 ) -> None:
     """It fails once, or goes on where it needs the executor no more; the source is cancelled."""
     source = TestPublisher[int]()
     subscriber = TestSubscriber[Any](1)
-    made = on_executor.make(flow.Flow(source), surroundings(refusing, VirtualClock()))
+    made = on_executor.apply(flow.Flow(source), Surroundings(refusing, VirtualClock()))
     made.subscribe(subscriber)
     source.next(0)
     before = len(subscriber.items)
@@ -81,21 +88,17 @@ def test_shut_down_while_it_runs(
     del dropped
 
 
-def test_shut_down_afterwards_by_a_pool_that_waits_for_its_tasks(
-    on_executor: Any, surroundings: Any
-) -> None:
+def test_shut_down_afterwards_by_a_pool_that_waits_for_its_tasks(on_executor: OperatorCase) -> None:
     with ThreadPoolExecutor(2) as pool:
         subscriber = TestSubscriber[Any]()
-        made = on_executor.make(flow.range(500), surroundings(pool, VirtualClock()))
+        made = on_executor.apply(flow.range(500), Surroundings(pool, VirtualClock()))
         made.subscribe(subscriber)
         subscriber.await_terminal()
     assert sorted(subscriber.items) == list(range(500))
     assert subscriber.completed
 
 
-def test_tasks_that_a_shutdown_drops_fail_the_flow(
-    on_executor: Any, surroundings: Any, dropped: Any
-) -> None:
+def test_tasks_that_a_shutdown_drops_fail_the_flow(on_executor: OperatorCase, dropped: Any) -> None:
     """``shutdown(cancel_futures=True)`` while its only thread is busy."""
     release, started = threading.Event(), threading.Event()
     pool = ThreadPoolExecutor(1)
@@ -107,7 +110,7 @@ def test_tasks_that_a_shutdown_drops_fail_the_flow(
     pool.submit(block)
     assert started.wait(20)
     subscriber = TestSubscriber[Any](5)
-    made = on_executor.make(flow.range(9), surroundings(pool, VirtualClock()))
+    made = on_executor.apply(flow.range(9), Surroundings(pool, VirtualClock()))
     made.subscribe(subscriber)
     pool.shutdown(wait=False, cancel_futures=True)
     release.set()

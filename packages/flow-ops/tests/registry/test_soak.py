@@ -46,7 +46,13 @@ from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError, RejectedExecutionError
 from flow_core.protocols import CoreSubscriber, Fusion, Subscription
 from flow_core.serial import SerialDrain
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
+from flow_core.testing import (
+    OperatorCase,
+    Surroundings,
+    TestPublisher,
+    TestSubscriber,
+    VirtualClock,
+)
 from flow_ops.coordination import Input
 
 SECONDS = float(os.environ.get("FLOW_SOAK_S", "2"))
@@ -75,11 +81,13 @@ RESIDENT = 32 * 2**20
 """The same of the process, in bytes: an allocator does not give all of it back."""
 
 LOSSY = frozenset(("endless", "selective", "closing"))
-"""Kinds of pipelines of which it depends on threads and time what they give."""
+"""Kinds of operators of which it depends on threads and time what they give."""
 CERTAIN = frozenset(("and_then", "parallel, run_on"))
 """These are of such a kind, and yet always give the same items."""
 CUT_BY_TIME = frozenset(("take_with_time", "take_until_with_time"))
-REORDER = frozenset(("group_by", "parallel", "parallel, run_on"))
+UNFIT = frozenset(("delay_elements", "group_by, the groups"))
+"""The one takes a period for each item, the groups of the other wait for subscribers."""
+REORDER = frozenset(("group_by", "group_by, each item a group", "parallel", "parallel, run_on"))
 BY_POSITION = frozenset(("window_with_count, overlapping",))
 """What they give depends on the order of what they get."""
 OVERFLOW = frozenset(
@@ -241,12 +249,12 @@ class Drawn:
     steps: tuple[tuple[Any, bool], ...]
 
     def __str__(self) -> str:
-        steps = [f"{pipeline}{' (hidden)' * hidden}" for pipeline, hidden in self.steps]
+        steps = [f"{case}{' (hidden)' * hidden}" for case, hidden in self.steps]
         return " | ".join([f"{self.count} items of source {self.kind}", *steps])
 
     @property
     def names(self) -> list[str]:
-        return [str(pipeline) for pipeline, _ in self.steps]
+        return [str(case) for case, _ in self.steps]
 
     @property
     def fails(self) -> bool:
@@ -261,18 +269,18 @@ class Drawn:
     def certain(self) -> bool:
         """Whether it gives the same items each time."""
         return all(
-            name in CERTAIN or (name not in CUT_BY_TIME and LOSSY.isdisjoint(pipeline.kinds))
-            for (pipeline, _), name in zip(self.steps, self.names, strict=True)
+            name in CERTAIN or (name not in CUT_BY_TIME and LOSSY.isdisjoint(case.kinds))
+            for (case, _), name in zip(self.steps, self.names, strict=True)
         ) and (self.keeps_order or BY_POSITION.isdisjoint(self.names))
 
     def flow(self, source: Flow[int], at: Any) -> Flow[int]:
         """The operators behind a source. Each one gets numbers that tell one item from another."""
         made: Flow[Any] = source
-        for pipeline, hidden in self.steps:
-            made = pipeline.make(made, at)
+        for case, hidden in self.steps:
+            made = case.apply(made, at)
             if hidden:
                 made = made.hide()
-            if pipeline.registered.startswith("buffer"):  # when one ends is a matter of time
+            if case.registered.startswith("buffer"):  # when one ends is a matter of time
                 made = made.flat_map_iterable(_itself)
             made = made.map(_as_number if self.keeps_order else _number_in)
         return made
@@ -330,11 +338,11 @@ def difference(got: list[int], alone: list[int], *, completed: bool, in_order: b
 class Soak:
     """Runs random pipelines until time is over."""
 
-    def __init__(self, pipelines: Any, surroundings: Any) -> None:
-        self.pipelines = pipelines
+    def __init__(self, cases: Any) -> None:
+        self.cases = [case for case in cases if case.name not in UNFIT]
         self.pool = ThreadPoolExecutor(4, thread_name_prefix="soak-pool")
         self.helpers = ThreadPoolExecutor(2 * THREADS, thread_name_prefix="soak-helper")
-        self.at = surroundings(self.pool, system_clock(), 0.001)
+        self.at = Surroundings(self.pool, system_clock(), 0.001)
         self.until = 0.0
         self.failures: list[str] = []
         self.violations: list[str] = []
@@ -350,7 +358,7 @@ class Soak:
             chance.choice((0, 1, 5, 200, 1000)),
             chance.randrange(5),
             tuple(
-                (chance.choice(self.pipelines), chance.random() < 0.3)
+                (chance.choice(self.cases), chance.random() < 0.3)
                 for _ in range(chance.choice((1, 1, 2, 3)))
             ),
         )
@@ -380,7 +388,7 @@ class Soak:
             source = source.filter(lambda n: n % 3 != 0)
         subscriber = TestSubscriber[int]()
         drawn.flow(source, at).subscribe(subscriber)
-        clock.advance_by(10 * self.at.period_s)
+        clock.advance_by(3_000 * self.at.period_s)  # for each item one, and more
         if not subscriber.completed:
             raise AssertionError(f"alone: {subscriber.error!r}") from subscriber.error
         return subscriber.items
@@ -707,13 +715,13 @@ def hooks_watched(soak: Soak, unexpected: list[str]) -> Iterator[None]:
 @pytest.mark.soak
 @pytest.mark.timeout(SECONDS + 600)
 def test_random_flows_keep_the_rules_and_leave_nothing(
-    pipelines: Any, surroundings: Any, dropped: Any, capsys: pytest.CaptureFixture[str]
+    cases: Any, dropped: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del dropped  # what is dropped is looked at here
     unexpected: list[str] = []
     before = {id(one) for one in living()}
     threads = set(threading.enumerate())
-    soak = Soak(pipelines, surroundings)
+    soak = Soak(cases.values())
     blocks: list[int] = []
     memory: list[int] = []
     least = MEASURED if LONG else 2
@@ -843,15 +851,13 @@ PLANTED: dict[str, tuple[Callable[[Flow[int]], Flow[int]], str]] = {
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_what_an_operator_does_wrong_is_found(
-    what: str, pipelines: Any, surroundings: Any, dropped_unseen: None
-) -> None:
+def test_what_an_operator_does_wrong_is_found(what: str, cases: Any, dropped_unseen: None) -> None:
     operator, said = PLANTED[what]
 
     def make(up: Flow[int], at: Any) -> Flow[int]:
         return operator(up) if at.executor is soak.pool else up  # when alone, all is well
 
-    soak = Soak([type(pipelines[0])("planted", make)], surroundings)
+    soak = Soak([OperatorCase("planted", make)])
     try:
         for run in range(60):
             soak.worked(f"{run}", "subscribed", soak.subscribed)

@@ -20,7 +20,14 @@ import flow_core as flow
 from flow_core import FlowError, hooks, system_clock
 from flow_core.clocks import Clock
 from flow_core.protocols import Disposable
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, VirtualClock
+from flow_core.testing import (
+    TIMEOUT_S,
+    OperatorCase,
+    Surroundings,
+    TestPublisher,
+    TestSubscriber,
+    VirtualClock,
+)
 from flow_ops import observe_on
 
 FEW = 9
@@ -71,11 +78,9 @@ class Uncancellable:
 
 
 @pytest.mark.parametrize("leave", ["cancels", "requests badly"])
-def test_the_cancel_of_the_upstream_raises(
-    pipeline: Any, surroundings: Any, dropped: Any, leave: str
-) -> None:
+def test_the_cancel_of_the_upstream_raises(case: OperatorCase, dropped: Any, leave: str) -> None:
     source, clock, seen = Uncancellable(), VirtualClock(), TestSubscriber[Any](2)
-    made = pipeline.make(flow.from_publisher(source), surroundings(inline, clock))
+    made = case.apply(flow.from_publisher(source), Surroundings(inline, clock))
     made.subscribe(seen)
     clock.advance_by(3)
     if leave == "cancels":
@@ -91,7 +96,7 @@ def test_the_cancel_of_the_upstream_raises(
 
 
 def test_the_downstream_raises_a_fatal_error_on_a_worker(
-    pipeline: Any, surroundings: Any, dropped_unseen: Any
+    case: OperatorCase, dropped_unseen: Any
 ) -> None:
     fatal, before = MemoryError("too much"), threading.active_count()
 
@@ -100,11 +105,11 @@ def test_the_downstream_raises_a_fatal_error_on_a_worker(
 
     heard: list[BaseException] = []
     with ThreadPoolExecutor(2) as pool:
-        at = surroundings(pool, system_clock(), period_s=0.001)
+        at = Surroundings(pool, system_clock(), period_s=0.001)
         source = flow.range(FEW).pipe(observe_on(pool))
         future: Future[int] | None = None
         try:
-            future = pipeline.make(source, at).map(fail).count().to_future()
+            future = case.apply(source, at).map(fail).count().to_future()
         except MemoryError as error:  # out of what this thread has requested
             heard.append(error)
         told = None if future is None else future.exception(TIMEOUT_S)
@@ -117,7 +122,7 @@ def test_the_downstream_raises_a_fatal_error_on_a_worker(
 
 
 @pytest.mark.parametrize("leave", ["fails", "completes", "is cancelled"])
-def test_the_hook_of_dropped_items_raises(pipeline: Any, surroundings: Any, leave: str) -> None:
+def test_the_hook_of_dropped_items_raises(case: OperatorCase, leave: str) -> None:
     def fail(item: object) -> None:
         raise OSError("cannot close", item)
 
@@ -128,11 +133,13 @@ def test_the_hook_of_dropped_items_raises(pipeline: Any, surroundings: Any, leav
         hooks.dropped_items.scoped("test", fail),
         hooks.dropped_errors.scoped("test", errors.append),
     ):
-        pipeline.make(flow.Flow(source), surroundings(inline, clock)).subscribe(seen)
+        case.apply(flow.Flow(source), Surroundings(inline, clock)).subscribe(seen)
         if leave == "is cancelled":
             seen.cancel()
             assert source.cancelled or not source.subscribed
         else:
+            if not source.subscribed:  # before its time
+                clock.advance_by(1)
             if source.subscribed and not source.cancelled:
                 source.error(error) if leave == "fails" else source.complete()
             clock.advance_by(100)
@@ -176,11 +183,9 @@ class Failing(Clock):
 
 
 @pytest.mark.parametrize("takes", [0, 1, 2])
-def test_the_clock_takes_no_more_tasks(
-    pipeline: Any, surroundings: Any, dropped: Any, takes: int
-) -> None:
+def test_the_clock_takes_no_more_tasks(case: OperatorCase, dropped: Any, takes: int) -> None:
     source, clock, seen = of_few(), Failing(takes), TestSubscriber[Any]()
-    pipeline.make(flow.Flow(source), surroundings(inline, clock)).subscribe(seen)
+    case.apply(flow.Flow(source), Surroundings(inline, clock)).subscribe(seen)
     clock.clock.advance_by(5)
     if not seen.terminated and source.subscribed and not source.cancelled:
         source.complete()
@@ -212,14 +217,12 @@ class Once:
 
 
 @pytest.mark.parametrize("takes", [0, 1, 2])
-def test_the_executor_takes_no_more_tasks(
-    pipeline: Any, surroundings: Any, dropped: Any, takes: int
-) -> None:
-    if "executor" not in pipeline.kinds:
+def test_the_executor_takes_no_more_tasks(case: OperatorCase, dropped: Any, takes: int) -> None:
+    if "executor" not in case.kinds:
         return
     source, executor, seen = of_few(), Once(takes), TestSubscriber[Any](2)
     clock = VirtualClock()
-    pipeline.make(flow.Flow(source), surroundings(executor, clock)).subscribe(seen)
+    case.apply(flow.Flow(source), Surroundings(executor, clock)).subscribe(seen)
     executor.run()
     for _ in range(FEW):
         if not seen.terminated:
@@ -228,7 +231,7 @@ def test_the_executor_takes_no_more_tasks(
     if not seen.terminated and source.subscribed and not source.cancelled:
         source.complete()
     executor.run()
-    if pipeline.registered == "cancel_on":  # it needs the executor to cancel, and not before
+    if case.registered == "cancel_on":  # it needs the executor to cancel, and not before
         seen.cancel()
     else:
         assert seen.terminated
@@ -288,16 +291,15 @@ def _forgets_a_clock_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_planted_fault_is_found(
     monkeypatch: pytest.MonkeyPatch,
-    pipelines: Any,
-    surroundings: Any,
+    cases: Any,
     dropped: Any,
     plant: Any,
     test: Any,
     name: str,
     arguments: list[Any],
 ) -> None:
-    (pipeline,) = [one for one in pipelines if str(one) == name]
+    case = cases[name]
     plant(monkeypatch)
     unseen = [] if test is test_the_hook_of_dropped_items_raises else [dropped]
     with pytest.raises((AssertionError, TimeoutError, OSError, RuntimeError)):
-        test(pipeline, surroundings, *unseen, *arguments)
+        test(case, *unseen, *arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,71 +12,43 @@ import flow_core as flow
 from flow_core.clocks import AsyncioClock, Clock, system_clock
 from flow_core.errors import RejectedExecutionError
 from flow_core.flow import Flow
-from flow_core.protocols import Disposable
 from flow_core.testing import (
     BAD_SOURCES,
     ENDINGS,
     BadSource,
     Ending,
+    HastyClock,
+    OperatorCase,
     Payloads,
+    Surroundings,
     TestPublisher,
     TestSubscriber,
     VirtualClock,
     assert_released,
     check_bad_source,
 )
-from flow_ops import (
-    debounce,
-    delay,
-    delay_elements,
-    delay_subscription,
-    delay_with_mapper,
-    interval,
-    interval_range,
-    sample,
-    skip_last_with_time,
-    skip_until_with_time,
-    skip_with_time,
-    take_last_with_time,
-    take_until_with_time,
-    take_with_time,
-    throttle_first,
-    throttle_latest,
-    time_interval,
-    timeout,
-    timer,
-    timestamp,
-)
+from flow_ops import delay, interval, interval_range, timeout, timer
+from flow_ops._plugin import flow_operators, flow_sources
+from flow_ops.testing import OPERATOR_CASES
 
-OPERATORS: dict[str, Callable[[Clock], Any]] = {
-    "debounce": lambda clock: debounce(1, clock=clock),
-    "debounce by flows": lambda clock: debounce(lambda _: timer(1, clock=clock)),
-    "delay": lambda clock: delay(1, clock=clock),
-    "delay, errors too": lambda clock: delay(1, delay_error=True, clock=clock),
-    "delay_elements": lambda clock: delay_elements(1, clock=clock),
-    "delay_subscription": lambda clock: delay_subscription(1, clock=clock),
-    "delay_subscription by a flow": lambda clock: delay_subscription(timer(1, clock=clock)),
-    "delay_with_mapper": lambda clock: delay_with_mapper(lambda _: timer(1, clock=clock)),
-    "sample": lambda clock: sample(1, emit_last=True, clock=clock),
-    "sample by a flow": lambda clock: sample(timer(1, clock=clock), emit_last=True),
-    "skip_last_with_time": lambda clock: skip_last_with_time(0, clock=clock),
-    "skip_until_with_time": lambda clock: skip_until_with_time(1, clock=clock),
-    "skip_with_time": lambda clock: skip_with_time(1, clock=clock),
-    "take_last_with_time": lambda clock: take_last_with_time(1, clock=clock),
-    "take_until_with_time": lambda clock: take_until_with_time(1, clock=clock),
-    "take_with_time": lambda clock: take_with_time(1, clock=clock),
-    "throttle_first": lambda clock: throttle_first(1, clock=clock),
-    "throttle_latest": lambda clock: throttle_latest(1, emit_last=True, clock=clock),
-    "time_interval": lambda clock: time_interval(clock=clock),
-    "timeout": lambda clock: timeout(1, clock=clock),
-    "timeout by flows": lambda clock: timeout(selector=lambda _: timer(1, clock=clock)),
-    "timestamp": lambda clock: timestamp(clock=clock),
+TIMED = [spec for spec in flow_operators() if spec.target.startswith("flow_ops.time.")]
+OPERATORS = {
+    case.name: case for spec in TIMED for case in OPERATOR_CASES if case.registered == spec.name
 }
 
+OPERATORS["timeout, of a second"] = OperatorCase(
+    "timeout, of a second", lambda up, at: up.pipe(timeout(at.period_s, clock=at.clock))
+)
+
 WITHOUT_TIMER = {
+    "delay, by nothing",
+    "delay_subscription, by a flow",
+    "delay_with_mapper",
     "skip_last_with_time",
     "take_last_with_time",
+    "take_last_with_time, all",
     "throttle_first",
+    "throttle_last",
     "time_interval",
     "timestamp",
 }
@@ -86,6 +58,12 @@ SOURCES: dict[str, Callable[[Clock], Flow[int]]] = {
     "interval_range": lambda clock: interval_range(0, 5, 1, clock=clock),
     "timer": lambda clock: timer(1, clock=clock),
 }
+
+
+def behind(upstream: Flow[Any], name: str, clock: Clock) -> Flow[Any]:
+    """An operator of time, with times of a second."""
+    return OPERATORS[name].apply(upstream, Surroundings(None, clock))
+
 
 each_operator = pytest.mark.parametrize("name", OPERATORS)
 each_source = pytest.mark.parametrize("name", SOURCES)
@@ -105,7 +83,7 @@ def test_no_timer_is_left_when_it_has_ended(clock, dropped, name, end, items):
             raise ValueError("no")
 
     seen = TestSubscriber(on_item=on_item)
-    flow.Flow(source).pipe(OPERATORS[name](clock)).subscribe(seen)
+    behind(flow.Flow(source), name, clock).subscribe(seen)
     if not source.subscribed:
         clock.advance_by(1)
     source.next(*range(min(items, source.outstanding)))
@@ -165,7 +143,7 @@ def test_a_clock_that_refuses_fails_the_flow_once(name, refusing, dropped):
     clock = refusing()
     seen = TestSubscriber[Any]()
     source = TestPublisher()
-    flow.Flow(source).pipe(OPERATORS[name](clock)).subscribe(seen)
+    behind(flow.Flow(source), name, clock).subscribe(seen)
     if source.subscribed and not source.cancelled and not seen.terminated:
         source.next(1)
     seen.assert_failure(RejectedExecutionError, *seen.items)
@@ -174,12 +152,14 @@ def test_a_clock_that_refuses_fails_the_flow_once(name, refusing, dropped):
     assert len(getattr(seen.error, "__notes__", ())) >= 1
 
 
-@pytest.mark.parametrize("name", ["delay", "debounce", "sample", "timeout", "throttle_latest"])
+@pytest.mark.parametrize(
+    "name", ["delay", "debounce", "sample", "timeout, of a second", "throttle_latest"]
+)
 def test_a_clock_that_refuses_later_fails_the_flow_once(name, refusing, dropped):
     clock = refusing(takes=1)
     seen = TestSubscriber[Any]()
     source = TestPublisher()
-    flow.Flow(source).pipe(OPERATORS[name](clock)).subscribe(seen)
+    behind(flow.Flow(source), name, clock).subscribe(seen)
     for n in range(4):
         if not source.cancelled:
             source.next(n)
@@ -213,9 +193,9 @@ def test_the_clock_of_an_event_loop_serves_as_well():
 
 def test_the_clock_of_the_process_has_nothing_to_do_afterwards():
     before = system_clock().pending  # other tests may have left something to do
-    operators = [make(system_clock()) for name, make in OPERATORS.items() if "skip" not in name]
-    for operator in operators:
-        for made in (flow.range(3).pipe(operator).take(1), flow.empty().pipe(operator)):
+    for name in [name for name in OPERATORS if "skip" not in name]:
+        for source in (flow.range(3), flow.empty()):
+            made = behind(source, name, system_clock()).take(1)
             made.subscribe(lambda _: None, lambda _: None).dispose()
     assert system_clock().pending <= before
 
@@ -223,26 +203,7 @@ def test_the_clock_of_the_process_has_nothing_to_do_afterwards():
 # -- nothing is kept
 
 
-class Haste(Clock):
-    """Time has passed whenever somebody looks, and when somebody waits it passes at once."""
-
-    def __init__(self) -> None:
-        self._passed_s = 0.0
-
-    def now(self) -> float:
-        self._passed_s += 2
-        return self._passed_s
-
-    def schedule(self, delay_s: float, task: Callable[[], object], /) -> Disposable:
-        self._passed_s += delay_s
-        task()
-        return VirtualClock().schedule(0, int)
-
-    def schedule_periodically(self, *_: object) -> Disposable:
-        raise NotImplementedError
-
-
-NEEDS_TIME = {name for name in OPERATORS if name.startswith(("delay", "skip_until", "skip_with"))}
+NEEDS_TIME = {name for name, case in OPERATORS.items() if case.kinds & {"timed", "delayed"}}
 WITHOUT_TIME = {
     "cancelled at once",
     "cancelled between items",
@@ -254,13 +215,12 @@ WITHOUT_TIME = {
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
 @each_operator
 def test_lets_everything_go(name: str, ending: Ending) -> None:
-    clocks: list[Clock] = [Haste()] if name in NEEDS_TIME else [VirtualClock()]
+    clocks: list[Clock] = [HastyClock()] if name in NEEDS_TIME else [VirtualClock()]
     if name in NEEDS_TIME and ending.name in WITHOUT_TIME:
         clocks.append(VirtualClock())
     for clock in clocks:
-        operator = OPERATORS[name](clock)
         assert_released(
-            lambda payloads, operator=operator: payloads.pushed().pipe(operator),
+            lambda payloads, clock=clock: behind(payloads.pushed(), name, clock),
             only=lambda each: each == ending.name,
         )
 
@@ -268,7 +228,7 @@ def test_lets_everything_go(name: str, ending: Ending) -> None:
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
 def test_timeout_and_its_fallback_let_everything_go(ending: Ending) -> None:
     def make(payloads: Payloads) -> Flow[Any]:
-        return flow.never().pipe(timeout(1, fallback=payloads.pushed(), clock=Haste()))
+        return flow.never().pipe(timeout(1, fallback=payloads.pushed(), clock=HastyClock()))
 
     assert_released(make, only=lambda each: each == ending.name)
 
@@ -285,20 +245,13 @@ def test_keeps_the_rules_behind_a_bad_source(name: str, bad: BadSource, dropped:
     if bad.name == "two threads at once" and name != "timeout":
         return  # the downstream is called by the clock only
     check_bad_source(
-        lambda source: source.pipe(OPERATORS[name](clock)),
+        lambda source: behind(source, name, clock),
         bounded=name == "delay",
         settle=lambda: clock.advance_by(2 if name == "delay" else 0.4),
         only=lambda each: each == bad.name,
     )
 
 
-def test_all_that_is_registered_is_here() -> None:
-    from flow_ops._plugin import flow_operators, flow_sources
-
-    def timed(specs: Iterator[Any]) -> set[str]:
-        return {spec.name for spec in specs if spec.target.startswith("flow_ops.time.")}
-
-    assert timed(flow_operators()) - {"throttle_last"} == {
-        name for name in OPERATORS if " " not in name
-    }
-    assert timed(flow_sources()) == set(SOURCES)
+def test_all_sources_that_are_registered_are_here() -> None:
+    timed = {spec.name for spec in flow_sources() if spec.target.startswith("flow_ops.time.")}
+    assert timed == set(SOURCES)

@@ -7,7 +7,7 @@ from flow_core.testing.bad_sources import (
     Misbehaving,
     check_bad_source,
 )
-from flow_core.testing.cases import STAGE_CASES, StageCase
+from flow_core.testing.cases import STAGE_CASES, OperatorCase, StageCase, Surroundings
 from flow_core.testing.drops import Drops, recorded_drops
 from flow_core.testing.marbles import (
     MarbleError,
@@ -40,7 +40,7 @@ from flow_core.testing.subscriber import (
     TestSubscriber,
     observe,
 )
-from flow_core.testing.virtual_clock import VirtualClock
+from flow_core.testing.virtual_clock import HastyClock, VirtualClock
 
 __all__ = [
     "BAD_SOURCES",
@@ -54,12 +54,14 @@ __all__ = [
     "Downstream",
     "Drops",
     "Ending",
+    "HastyClock",
     "LateError",
     "MarbleError",
     "MarbleSignal",
     "MarbleSource",
     "Marbles",
     "Misbehaving",
+    "OperatorCase",
     "Payload",
     "PayloadError",
     "Payloads",
@@ -67,6 +69,7 @@ __all__ = [
     "Screen",
     "Signal",
     "StageCase",
+    "Surroundings",
     "TestPublisher",
     "TestSubscriber",
     "Upstream",

@@ -2,22 +2,25 @@
 
 The table is what makes tests general: a test that is parametrised over `STAGE_CASES` covers every
 stage, on every engine that can run stages; a stage that is missing here fails the core's tests.
+Operators with a thread, a clock or other flows are `OperatorCase`s, in a table of their package.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import accumulate, dropwhile, groupby, pairwise, takewhile
 from typing import Any, Final, final
 
+from flow_core.clocks import Clock
 from flow_core.flow import Flow
 from flow_core.notifications import Notification, OnComplete, OnNext
 from flow_core.stages.sink import SingleSink
 
-__all__ = ["STAGE_CASES", "StageCase"]
+__all__ = ["STAGE_CASES", "OperatorCase", "StageCase", "Surroundings"]
 
 # Any: a case is applied to items of any type that the case before it gives.
 _Apply = Callable[[Flow[Any]], Flow[Any]]
@@ -56,6 +59,56 @@ class StageCase:
             lambda items: after.model(self.model(items)),
             after.nested,
         )
+
+
+@final
+@dataclass(frozen=True)
+class Surroundings:
+    """What the cases of operators run on.
+
+    Args:
+        executor: where tasks run.
+        clock: for the operators of time.
+        period_s: how long their times are.
+        loop: where coroutines run; None for that of who subscribes.
+    """
+
+    executor: Any  # Any: all that an operator takes as one
+    clock: Clock
+    period_s: float = 1
+    loop: AbstractEventLoop | None = None
+
+
+@final
+@dataclass(frozen=True)
+class OperatorCase:
+    """One way to use an operator, or a source of other flows; with a thread, or a clock.
+
+    Args:
+        name: as it is registered; after a comma, how it is used. Of use as a test's id.
+        apply: puts it behind a flow of ints, or makes that flow one of its own.
+        kinds: words that say what it is good for. "endless" takes all items of a source that knows
+            no demand, and keeps few; "selective" may drop items or reorder them; "closing" ends
+            before its source does; "timed" gives no items before its clock has gone on, "delayed"
+            no end; "executor" runs on one, "processes" on one of processes, "loop" in an event
+            loop; of an "uncounted" one the rules cannot know how many items it gives.
+        holds: the most items of the upstream that may wait in it.
+        facts: for the rules: attributes of `OperatorVerification`, such as ``max_items``.
+    """
+
+    name: str
+    apply: Callable[[Flow[Any], Surroundings], Flow[Any]] = field(repr=False)
+    kinds: frozenset[str] = frozenset()
+    holds: int = 300
+    facts: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
+
+    @property
+    def registered(self) -> str:
+        """The name of its record."""
+        return self.name.partition(",")[0]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def _total(item: int | tuple[int, ...] | list[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, final
@@ -12,7 +13,7 @@ from flow_core.errors import FlowError
 from flow_core.executors import Task
 from flow_core.protocols import Disposable
 
-__all__ = ["VirtualClock"]
+__all__ = ["HastyClock", "VirtualClock"]
 
 _NANOS: Final = 1_000_000_000
 
@@ -48,6 +49,42 @@ class _Timer(Disposable):
 
     def __exit__(self, *_: object) -> None:
         self.dispose()
+
+
+@final
+class HastyClock(Clock):
+    """A clock whose time has passed whenever somebody looks, and whenever somebody waits.
+
+    >>> clock = HastyClock()
+    >>> _ = clock.schedule(3600, lambda: print("an hour later"))
+    an hour later
+    """
+
+    def __init__(self) -> None:
+        self._passed_s = 0.0
+
+    def now(self) -> float:
+        """See `Clock.now`. 2 seconds more each time."""
+        self._passed_s += 2
+        return self._passed_s
+
+    def schedule(self, delay_s: float, task: Callable[[], object], /) -> Disposable:
+        """See `Clock.schedule`. The task runs at once."""
+        self._passed_s += delay_s
+        task()
+        return VirtualClock().schedule(0, _nothing)
+
+    def schedule_periodically(self, *_: object) -> Disposable:
+        """See `Clock.schedule_periodically`.
+
+        Raises:
+            NotImplementedError: always, since nothing would ever end.
+        """
+        raise NotImplementedError("nothing periodic runs in haste")
+
+
+def _nothing() -> None:
+    """What has run already."""
 
 
 @final

@@ -25,6 +25,7 @@ from flow_core.testing.tck.registry import (
     SourceRecipe,
     SourcesVerification,
     operator_recipes,
+    recipes_of,
     without_recipe,
 )
 from flow_core.testing.tck.subscriber import SubscriberVerification
@@ -43,5 +44,6 @@ __all__ = [
     "SubscriberWhiteboxVerification",
     "WhiteboxProbe",
     "operator_recipes",
+    "recipes_of",
     "without_recipe",
 ]

@@ -45,7 +45,7 @@ from flow_core.protocols import CoreSubscriber, Fusion, Publisher, Subscriber, S
 from flow_core.sources import files
 from flow_core.sources.emitter import Emitter
 from flow_core.stages.sink import SingleSink
-from flow_core.testing.cases import STAGE_CASES, StageCase
+from flow_core.testing.cases import STAGE_CASES, OperatorCase, StageCase, Surroundings
 from flow_core.testing.subscriber import TestSubscriber
 from flow_core.testing.tck.operator import OperatorVerification
 from flow_core.testing.tck.publisher import PublisherVerification
@@ -62,6 +62,7 @@ __all__ = [
     "SourceRecipe",
     "SourcesVerification",
     "operator_recipes",
+    "recipes_of",
     "without_recipe",
 ]
 
@@ -485,6 +486,31 @@ def operator_recipes(
                 recipes.append(replace(made, hidden=shape not in shapes))
                 shapes.add(shape)
     return recipes
+
+
+def recipes_of(
+    cases: Iterable[OperatorCase],
+    at: Callable[[OperatorCase], Surroundings],
+    settle: Callable[[], object] | None = None,
+) -> list[OperatorRecipe]:
+    """The recipes of all cases whose items can be counted.
+
+    Args:
+        cases: of operators, and of sources of other flows.
+        at: what a case runs on.
+        settle: for those in an event loop; see `Verification.settle`.
+    """
+
+    def made(case: OperatorCase) -> OperatorRecipe:
+        around = at(case)
+        return OperatorRecipe(
+            case.name,
+            lambda upstream: case.apply(upstream, around),
+            facts=case.facts,
+            settle=settle if "loop" in case.kinds else None,
+        )
+
+    return [made(case) for case in cases if "uncounted" not in case.kinds]
 
 
 def without_recipe(
