@@ -23,16 +23,16 @@ from flow_ops.combine.fork_join import fork_join
 from flow_ops.combine.merge import merge, merge_all, merge_sequential, merge_with
 from flow_ops.combine.ordered_merge import ordered_merge
 from flow_ops.combine.sequence_equal import sequence_equal
-from flow_ops.combine.until import skip_until_other, take_until_other
+from flow_ops.combine.skip_until_other import skip_until_other
+from flow_ops.combine.take_until_other import take_until_other
 from flow_ops.combine.with_latest_from import with_latest_from
-from flow_ops.combine.zipping import zip, zip_with
+from flow_ops.combine.zip import zip, zip_with
 from flow_ops.coroutines.map_async import map_async
 from flow_ops.demand.on_backpressure_buffer import on_backpressure_buffer
-from flow_ops.demand.on_backpressure_drop import on_backpressure_drop, on_backpressure_error
-from flow_ops.demand.on_backpressure_latest import (
-    on_backpressure_latest,
-    on_backpressure_reduce,
-)
+from flow_ops.demand.on_backpressure_drop import on_backpressure_drop
+from flow_ops.demand.on_backpressure_error import on_backpressure_error
+from flow_ops.demand.on_backpressure_latest import on_backpressure_latest
+from flow_ops.demand.on_backpressure_reduce import on_backpressure_reduce
 from flow_ops.demand.rebatch_requests import rebatch_requests
 from flow_ops.group.buffer import (
     buffer_boundary,
@@ -51,38 +51,39 @@ from flow_ops.group.window import (
     window_with_time_or_count,
 )
 from flow_ops.parallel.parallel import ParallelFlow, parallel
-from flow_ops.sequence.concat import and_then, concat, concat_with, start_with_flows
+from flow_ops.sequence.and_then import and_then
+from flow_ops.sequence.concat import concat, concat_with
 from flow_ops.sequence.on_error_resume import on_error_resume
 from flow_ops.sequence.repeat import repeat, repeat_until, repeat_when
 from flow_ops.sequence.retry import retry, retry_when
+from flow_ops.sequence.start_with_flows import start_with_flows
 from flow_ops.sequence.switch_if_empty import switch_if_empty
 from flow_ops.threads.cancel_on import cancel_on
 from flow_ops.threads.observe_on import observe_on
-from flow_ops.threads.processes import on_processes
+from flow_ops.threads.on_processes import on_processes
 from flow_ops.threads.subscribe_on import subscribe_on
 from flow_ops.time.debounce import debounce
 from flow_ops.time.delay import delay, delay_elements, delay_subscription
 from flow_ops.time.delay_with_mapper import delay_with_mapper
-from flow_ops.time.interval import interval, interval_range, timer
-from flow_ops.time.limits import (
-    skip_last_with_time,
-    skip_until_with_time,
-    skip_with_time,
-    take_last_with_time,
-    take_until_with_time,
-    take_with_time,
-)
-from flow_ops.time.sample import sample, throttle_last
-from flow_ops.time.stamps import time_interval, timestamp
-from flow_ops.time.throttle import throttle_first, throttle_latest
+from flow_ops.time.interval import interval, interval_range
+from flow_ops.time.sample import sample
+from flow_ops.time.skip import skip_last_with_time, skip_until_with_time, skip_with_time
+from flow_ops.time.take import take_last_with_time, take_until_with_time, take_with_time
+from flow_ops.time.throttle import throttle_first, throttle_last, throttle_latest
+from flow_ops.time.time_interval import time_interval
 from flow_ops.time.timeout import timeout
+from flow_ops.time.timer import timer
+from flow_ops.time.timestamp import timestamp
 from flow_ops.transform.concat_map import concat_map
 from flow_ops.transform.concat_map_eager import concat_map_eager
+from flow_ops.transform.delay_until import delay_until
 from flow_ops.transform.expand import expand
+from flow_ops.transform.filter_when import filter_when
 from flow_ops.transform.flat_map import flat_map
-from flow_ops.transform.switch_map import switch_latest, switch_map
+from flow_ops.transform.map_when import map_when
+from flow_ops.transform.switch_latest import switch_latest
+from flow_ops.transform.switch_map import switch_map
 from flow_ops.transform.switch_on_first import switch_on_first
-from flow_ops.transform.when import delay_until, filter_when, map_when
 
 __all__ = [
     "Backoff",

@@ -22,7 +22,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "and_then",
-        "flow_ops.sequence.concat:and_then",
+        "flow_ops.sequence.and_then:and_then",
         summary="Only the items of another flow, when this one has completed.",
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
@@ -138,7 +138,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "delay_until",
-        "flow_ops.transform.when:delay_until",
+        "flow_ops.transform.delay_until:delay_until",
         summary="Each item when a flow made of it has completed.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
@@ -161,7 +161,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "filter_when",
-        "flow_ops.transform.when:filter_when",
+        "flow_ops.transform.filter_when:filter_when",
         summary="Items for which a flow made of them says so.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
@@ -193,7 +193,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "map_when",
-        "flow_ops.transform.when:map_when",
+        "flow_ops.transform.map_when:map_when",
         summary="The first item of a flow made of each item.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
@@ -239,7 +239,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "on_backpressure_error",
-        "flow_ops.demand.on_backpressure_drop:on_backpressure_error",
+        "flow_ops.demand.on_backpressure_error:on_backpressure_error",
         summary="An item that nobody has requested fails the flow.",
         backpressure=Backpressure.ERROR,
         method="on_backpressure_error",
@@ -253,7 +253,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "on_backpressure_reduce",
-        "flow_ops.demand.on_backpressure_latest:on_backpressure_reduce",
+        "flow_ops.demand.on_backpressure_reduce:on_backpressure_reduce",
         summary="Items that nobody has requested are made one.",
         backpressure=Backpressure.UNBOUNDED_IN,
         method="on_backpressure_reduce",
@@ -268,7 +268,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "on_processes",
-        "flow_ops.threads.processes:on_processes",
+        "flow_ops.threads.on_processes:on_processes",
         summary="The stages that follow run in the processes of a pool.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
@@ -340,7 +340,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "skip_last_with_time",
-        "flow_ops.time.limits:skip_last_with_time",
+        "flow_ops.time.skip:skip_last_with_time",
         summary="All items but those of a length of time before the end.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -349,7 +349,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "skip_until_other",
-        "flow_ops.combine.until:skip_until_other",
+        "flow_ops.combine.skip_until_other:skip_until_other",
         summary="Items from when another flow gives its first one.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -358,7 +358,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "skip_until_with_time",
-        "flow_ops.time.limits:skip_until_with_time",
+        "flow_ops.time.skip:skip_until_with_time",
         summary="Items from a time on.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -367,7 +367,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "skip_with_time",
-        "flow_ops.time.limits:skip_with_time",
+        "flow_ops.time.skip:skip_with_time",
         summary="Items after a length of time.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -376,7 +376,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "start_with_flows",
-        "flow_ops.sequence.concat:start_with_flows",
+        "flow_ops.sequence.start_with_flows:start_with_flows",
         summary="The items of others, then those of this flow.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -400,7 +400,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "switch_latest",
-        "flow_ops.transform.switch_map:switch_latest",
+        "flow_ops.transform.switch_latest:switch_latest",
         summary="Each flow that comes takes the place of the one before.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
@@ -424,7 +424,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "take_last_with_time",
-        "flow_ops.time.limits:take_last_with_time",
+        "flow_ops.time.take:take_last_with_time",
         summary="Items of a length of time before the end.",
         backpressure=Backpressure.UNBOUNDED_IN,
         conditional=True,
@@ -433,7 +433,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "take_until_other",
-        "flow_ops.combine.until:take_until_other",
+        "flow_ops.combine.take_until_other:take_until_other",
         summary="Items until another flow gives one, or completes.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -441,7 +441,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "take_until_with_time",
-        "flow_ops.time.limits:take_until_with_time",
+        "flow_ops.time.take:take_until_with_time",
         summary="Items up to a time.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -449,7 +449,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "take_with_time",
-        "flow_ops.time.limits:take_with_time",
+        "flow_ops.time.take:take_with_time",
         summary="Items of a length of time; then it completes.",
         backpressure=Backpressure.PASS,
         conditional=True,
@@ -469,7 +469,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "throttle_last",
-        "flow_ops.time.sample:throttle_last",
+        "flow_ops.time.throttle:throttle_last",
         summary="The newest item of each period; another name of sample.",
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
@@ -485,7 +485,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "time_interval",
-        "flow_ops.time.stamps:time_interval",
+        "flow_ops.time.time_interval:time_interval",
         summary="Each item with the time since the one before it.",
         kind=Kind.STAGE,
         backpressure=Backpressure.PASS,
@@ -505,7 +505,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "timestamp",
-        "flow_ops.time.stamps:timestamp",
+        "flow_ops.time.timestamp:timestamp",
         summary="Each item with the time at which it came.",
         kind=Kind.STAGE,
         backpressure=Backpressure.PASS,
@@ -583,7 +583,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec(
         "zip_with",
-        "flow_ops.combine.zipping:zip_with",
+        "flow_ops.combine.zip:zip_with",
         summary="Each item with the one of another flow that has the same place.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
@@ -666,13 +666,13 @@ def flow_sources() -> Iterator[SourceSpec]:
     )
     yield SourceSpec(
         "timer",
-        "flow_ops.time.interval:timer",
+        "flow_ops.time.timer:timer",
         summary="0, after a while.",
         backpressure=Backpressure.FULL,
     )
     yield SourceSpec(
         "zip",
-        "flow_ops.combine.zipping:zip",
+        "flow_ops.combine.zip:zip",
         summary="The items of several flows that have the same place.",
         backpressure=Backpressure.FULL,
         answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.interleave
 
 
 def exhaust(body: Body) -> Report:
-    return explore_all(body, modules=["flow_core.serial", "flow_ops.threads.processes", __name__])
+    return explore_all(
+        body, modules=["flow_core.serial", "flow_ops.threads.on_processes", __name__]
+    )
 
 
 class Played(Executor):

@@ -174,3 +174,12 @@ def test_a_subject_has_an_operator_or_a_source(subject: str) -> None:
 def test_what_is_registered_is_found_under_its_name() -> None:
     found = {name: record.load() for name, record in records().items()}
     assert [name for name, thing in found.items() if not callable(thing)] == []
+
+
+def test_an_operator_is_in_the_file_of_its_name_or_of_how_that_begins() -> None:
+    elsewhere = [
+        record.target
+        for record in itertools.chain(_plugin.flow_operators(), _plugin.flow_sources())
+        if not f"{record.name}_".startswith(f"{record.target.partition(':')[0].split('.')[-1]}_")
+    ]
+    assert elsewhere == []

@@ -440,5 +440,5 @@ def test_wrong_arguments_are_refused_at_once(make, error):
 
 def test_another_name(clock):
     source = cold("ab-c|", clock=clock).flow
-    assert throttle_last is sample
+    assert to_marbles(source.pipe(sample(2, clock=clock)), clock=clock) == "--b-|"
     assert to_marbles(source.pipe(throttle_last(2, clock=clock)), clock=clock) == "--b-|"

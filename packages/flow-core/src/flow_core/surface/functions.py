@@ -617,7 +617,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
 
     Executed by flow-ops: `flow_ops.timer`.
     """
-    return factory_of("flow_ops.time.interval:timer")(delay, clock=clock)
+    return factory_of("flow_ops.time.timer:timer")(delay, clock=clock)
 
 
 @overload
@@ -782,6 +782,6 @@ def zip(
 
     Executed by flow-ops: `flow_ops.zip`.
     """
-    return factory_of("flow_ops.combine.zipping:zip")(
+    return factory_of("flow_ops.combine.zip:zip")(
         *sources, combiner=combiner, prefetch=prefetch, delay_error=delay_error
     )

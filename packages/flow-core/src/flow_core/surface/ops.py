@@ -92,7 +92,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.and_then`.
         """
-        return self._plugged("flow_ops.sequence.concat:and_then", other)
+        return self._plugged("flow_ops.sequence.and_then:and_then", other)
 
     def buffer_boundary(
         self, boundary: Publisher[object], *, max_size: int = 65536, max_waiting: int = 128
@@ -776,7 +776,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.delay_until`.
         """
         return self._plugged(
-            "flow_ops.transform.when:delay_until",
+            "flow_ops.transform.delay_until:delay_until",
             mapper,
             prefetch=prefetch,
             delay_error=delay_error,
@@ -897,7 +897,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.filter_when`.
         """
         return self._plugged(
-            "flow_ops.transform.when:filter_when",
+            "flow_ops.transform.filter_when:filter_when",
             predicate,
             prefetch=prefetch,
             delay_error=delay_error,
@@ -1175,7 +1175,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.map_when`.
         """
         return self._plugged(
-            "flow_ops.transform.when:map_when", mapper, prefetch=prefetch, delay_error=delay_error
+            "flow_ops.transform.map_when:map_when",
+            mapper,
+            prefetch=prefetch,
+            delay_error=delay_error,
         )
 
     def merge(
@@ -1434,7 +1437,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.on_backpressure_error`.
         """
-        return self._plugged("flow_ops.demand.on_backpressure_drop:on_backpressure_error")
+        return self._plugged("flow_ops.demand.on_backpressure_error:on_backpressure_error")
 
     def on_backpressure_latest(self) -> Flow[T_co]:
         """Keep only the last of the items that come when there is no demand.
@@ -1479,7 +1482,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.on_backpressure_reduce`.
         """
         return self._plugged(
-            "flow_ops.demand.on_backpressure_latest:on_backpressure_reduce", reducer
+            "flow_ops.demand.on_backpressure_reduce:on_backpressure_reduce", reducer
         )
 
     def on_error_resume(
@@ -1568,7 +1571,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.on_processes`.
         """
         return self._plugged(
-            "flow_ops.threads.processes:on_processes",
+            "flow_ops.threads.on_processes:on_processes",
             pool,
             concurrency=concurrency,
             batch=batch,
@@ -1988,7 +1991,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.skip_last_with_time`.
         """
-        return self._plugged("flow_ops.time.limits:skip_last_with_time", duration, clock=clock)
+        return self._plugged("flow_ops.time.skip:skip_last_with_time", duration, clock=clock)
 
     def skip_until_other(self, other: Publisher[object]) -> Flow[T_co]:
         """Items from when `other` gives its first one; those before are dropped.
@@ -2012,7 +2015,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.skip_until_other`.
         """
-        return self._plugged("flow_ops.combine.until:skip_until_other", other)
+        return self._plugged("flow_ops.combine.skip_until_other:skip_until_other", other)
 
     def skip_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
@@ -2031,7 +2034,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.skip_until_with_time`.
         """
-        return self._plugged("flow_ops.time.limits:skip_until_with_time", time, clock=clock)
+        return self._plugged("flow_ops.time.skip:skip_until_with_time", time, clock=clock)
 
     def skip_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items after the first `duration`; those before are dropped.
@@ -2060,7 +2063,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.skip_with_time`.
         """
-        return self._plugged("flow_ops.time.limits:skip_with_time", duration, clock=clock)
+        return self._plugged("flow_ops.time.skip:skip_with_time", duration, clock=clock)
 
     def start_with_flows(self, *others: Publisher[D], delay_error: bool = False) -> Flow[T_co | D]:
         """The items of the others, then those of this flow.
@@ -2069,7 +2072,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just("b").start_with_flows(flow.range(2), flow.just("a")))
         [0, 1, 'a', 'b']
 
-        Everything else is as with `concat`. (`Flow.start_with` takes items instead of flows.)
+        Demand, thread, fusion and errors are those of `concat`. (`Flow.start_with` takes items.)
 
         Args:
             others: what comes first.
@@ -2081,7 +2084,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.start_with_flows`.
         """
         return self._plugged(
-            "flow_ops.sequence.concat:start_with_flows", *others, delay_error=delay_error
+            "flow_ops.sequence.start_with_flows:start_with_flows", *others, delay_error=delay_error
         )
 
     def subscribe_on(self, executor: Executor, *, request_on: bool = True) -> Flow[T_co]:
@@ -2157,14 +2160,16 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
         [0, 1, 2]
 
-        It is `switch_map` for flows that are there already: see there.
+        It is `switch_map` for flows that are there: demand, thread, fusion and errors are as with it.
 
         Args:
             delay_error: see `switch_map`.
 
         Executed by flow-ops: `flow_ops.switch_latest`.
         """
-        return self._plugged("flow_ops.transform.switch_map:switch_latest", delay_error=delay_error)
+        return self._plugged(
+            "flow_ops.transform.switch_latest:switch_latest", delay_error=delay_error
+        )
 
     def switch_map(
         self, mapper: Callable[[T_co], Flow[R]], *, delay_error: bool = False
@@ -2284,7 +2289,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.take_last_with_time`.
         """
         return self._plugged(
-            "flow_ops.time.limits:take_last_with_time", duration, max_items=max_items, clock=clock
+            "flow_ops.time.take:take_last_with_time", duration, max_items=max_items, clock=clock
         )
 
     def take_until_other(self, other: Publisher[object]) -> Flow[T_co]:
@@ -2310,7 +2315,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.take_until_other`.
         """
-        return self._plugged("flow_ops.combine.until:take_until_other", other)
+        return self._plugged("flow_ops.combine.take_until_other:take_until_other", other)
 
     def take_until_with_time(self, time: float, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items until the clock shows a time; then it completes. See `take_with_time`.
@@ -2329,7 +2334,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.take_until_with_time`.
         """
-        return self._plugged("flow_ops.time.limits:take_until_with_time", time, clock=clock)
+        return self._plugged("flow_ops.time.take:take_until_with_time", time, clock=clock)
 
     def take_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items of the first `duration`; then it completes.
@@ -2358,7 +2363,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.take_with_time`.
         """
-        return self._plugged("flow_ops.time.limits:take_with_time", duration, clock=clock)
+        return self._plugged("flow_ops.time.take:take_with_time", duration, clock=clock)
 
     def throttle_first(self, period: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
         """An item, and then none for a period; what comes meanwhile is left out.
@@ -2392,32 +2397,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> Flow[T_co]:
-        """The newest item each period, if there was one since the last time.
+        """The newest item of each period, if there was one: another name of `sample`.
 
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
-        >>> from flow_ops import interval
-        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
-        >>> interval(1, clock=clock).sample(3.2, clock=clock).subscribe(seen)
-        >>> clock.advance_by(10)
-        >>> seen.items
-        [2, 5, 8]
+        >>> import flow_core as flow
+        >>> list(flow.range(100).throttle_last(60, emit_last=True))
+        [99]
 
-        Another name of `sample`.
-
-        Demand: everything is requested of the upstream and of the sampler. A sample that comes when
-        there is no demand waits for it; the next one takes its place, and it goes to the dropped-items
-        hook. The flow completes when the sample that waits is given. Items between samples are no
-        samples, and go nowhere.
-        Thread: that of the clock or of the sampler; a sample that waited comes on the thread that
-        requests. Fusion: none.
-        Errors: those of the upstream and of the sampler, at once: they overtake a sample that waits.
+        Demand, thread, fusion and errors are those of `sample`.
 
         Args:
-            sampler: how long between samples, above 0; or a flow: each of its items takes a sample, and
-                its end is the end of the flow.
-            emit_last: whether the end takes a sample, too.
-            clock: tells the time, if `sampler` is a period; None for that of the loop that runs the
-                flow, or else of the process.
+            sampler: how long a period is, above 0; or a flow: each of its items ends one.
+            emit_last: whether the end of the flow ends one, too.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
             TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
@@ -2426,7 +2417,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.throttle_last`.
         """
         return self._plugged(
-            "flow_ops.time.sample:throttle_last", sampler, emit_last=emit_last, clock=clock
+            "flow_ops.time.throttle:throttle_last", sampler, emit_last=emit_last, clock=clock
         )
 
     def throttle_latest(
@@ -2483,7 +2474,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.time_interval`.
         """
-        return self._plugged("flow_ops.time.stamps:time_interval", clock=clock)
+        return self._plugged("flow_ops.time.time_interval:time_interval", clock=clock)
 
     def timeout(
         self,
@@ -2560,7 +2551,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-ops: `flow_ops.timestamp`.
         """
-        return self._plugged("flow_ops.time.stamps:timestamp", clock=clock)
+        return self._plugged("flow_ops.time.timestamp:timestamp", clock=clock)
 
     def window_boundary(
         self, boundary: Publisher[object], *, prefetch: int = 128, max_waiting: int = 128
@@ -3073,7 +3064,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.zip`.
         """
         return self._combined(
-            "flow_ops.combine.zipping:zip",
+            "flow_ops.combine.zip:zip",
             *others,
             combiner=combiner,
             prefetch=prefetch,

@@ -1104,7 +1104,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         emit_last: bool = False,
         clock: Clock | None = None,
     ) -> ParallelFlow[T_co]:
-        """The newest item each period, if there was one since the last time.
+        """The newest item of each period, if there was one: another name of `sample`.
 
         In each rail; see `Flow.throttle_last`.
         """

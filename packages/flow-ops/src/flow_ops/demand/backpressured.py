@@ -184,3 +184,12 @@ class UnboundedInput(Input[T]):
     def _end(self, error: BaseException | None) -> None:
         self.owner.release(self)
         self._backpressured.ended(error)
+
+
+class NothingWaits(Backpressured[T]):
+    """A request is a number that the next item looks at: it has nothing to set going."""
+
+    __slots__ = ()
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""

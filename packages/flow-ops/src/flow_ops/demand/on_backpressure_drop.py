@@ -1,20 +1,18 @@
-"""`on_backpressure_drop` and `on_backpressure_error`: nothing waits."""
+"""`on_backpressure_drop`: what nobody has requested is gone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar, final
 
-from flow_core import hooks
-from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
 from flow_core.stages.template import describe
 from flow_ops.coordination import coordinated
-from flow_ops.demand.backpressured import Backpressured
+from flow_ops.demand.backpressured import NothingWaits
 
-__all__ = ["on_backpressure_drop", "on_backpressure_error"]
+__all__ = ["on_backpressure_drop"]
 
 T = TypeVar("T")
 
@@ -50,31 +48,8 @@ def on_backpressure_drop(
     )
 
 
-def on_backpressure_error() -> Operator[T, Flow[T]]:
-    """Fail with MissingBackpressureError if an item comes when there is no demand.
-
-    >>> import flow_core as flow
-    >>> list(flow.range(3).on_backpressure_error())
-    [0, 1, 2]
-
-    Demand: everything is requested of the upstream, at once; items come as they are wanted.
-    Thread: that of the upstream. Fusion: none.
-    Errors: that one, which cancels the upstream. The item goes to the dropped-items hook.
-    """
-    return coordinated("on_backpressure_error", "", Failing)
-
-
-class _NothingWaits(Backpressured[T]):
-    """A request is a number that the next item looks at: it has nothing to set going."""
-
-    __slots__ = ()
-
-    def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
-
-
 @final
-class Dropping(_NothingWaits[T]):
+class Dropping(NothingWaits[T]):
     """See `on_backpressure_drop`."""
 
     __slots__ = ("_on_drop",)
@@ -92,20 +67,3 @@ class Dropping(_NothingWaits[T]):
     def surplus(self, item: T) -> None:
         """See `Backpressured.surplus`."""
         self.lose(item, self._on_drop)
-
-
-@final
-class Failing(_NothingWaits[T]):
-    """See `on_backpressure_error`."""
-
-    __slots__ = ()
-
-    def surplus(self, item: T) -> BaseException | None:
-        """See `Backpressured.surplus`."""
-        hooks.drop_item(item)
-        if self.over:
-            return None
-        return MissingBackpressureError(
-            f"{self.label}: an item came that was not requested; request more, or use another "
-            "back-pressure operator: buffer, drop, latest or reduce"
-        )

@@ -19,7 +19,7 @@ from flow_core.sources import defer, from_iterable
 from flow_ops.coordination import Mapper, itself
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
 from flow_ops.parallel.failures import filter_rail, map_rail
-from flow_ops.threads.processes import is_process_pool
+from flow_ops.threads.on_processes import is_process_pool
 from flow_ops.transform._flat import FlatMap
 from flow_ops.transform._mapping import Limits, mapped
 

@@ -16,15 +16,14 @@ from flow_ops.transform.concat_map import IterableConcatMap
 
 __all__ = [
     "FlowsSource",
-    "and_then",
     "concat",
     "concat_with",
+    "concatenated",
     "follow_one_another",
-    "start_with_flows",
+    "told",
 ]
 
 T = TypeVar("T")
-R = TypeVar("R")
 D = TypeVar("D")
 
 
@@ -54,7 +53,7 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
     Raises:
         TypeError: if one of `sources` is no publisher.
     """
-    return _concatenated(labelled("concat", _detail(sources, delay_error)), sources, delay_error)
+    return concatenated(labelled("concat", told(sources, delay_error)), sources, delay_error)
 
 
 # Two overloads: mypy finds the union of both types only by the second one, pyright only by the
@@ -87,92 +86,25 @@ def concat_with(*others: Publisher[Any], delay_error: bool = False) -> Operator[
     Raises:
         TypeError: if one of `others` is no publisher.
     """
-    detail = _detail(others, delay_error)
+    detail = told(others, delay_error)
     label = labelled("concat_with", detail)
     following = tuple(from_publisher(other) for other in others)
 
     def apply(flow: Flow[Any]) -> Flow[Any]:
-        return _concatenated(label, (flow, *following), delay_error)
+        return concatenated(label, (flow, *following), delay_error)
 
     return Operator("concat_with", apply, detail)
 
 
-@overload
-def start_with_flows(*others: Flow[T], delay_error: bool = ...) -> Operator[T, Flow[T]]: ...
-
-
-@overload
-def start_with_flows(
-    *others: Publisher[D], delay_error: bool = ...
-) -> Operator[T, Flow[T | D]]: ...
-
-
-def start_with_flows(
-    *others: Publisher[Any], delay_error: bool = False
-) -> Operator[Any, Flow[Any]]:
-    """The items of the others, then those of this flow.
-
-    >>> import flow_core as flow
-    >>> list(flow.just("b").start_with_flows(flow.range(2), flow.just("a")))
-    [0, 1, 'a', 'b']
-
-    Everything else is as with `concat`. (`Flow.start_with` takes items instead of flows.)
-
-    Args:
-        others: what comes first.
-        delay_error: see `concat`.
-
-    Raises:
-        TypeError: if one of `others` is no publisher.
-    """
-    detail = _detail(others, delay_error)
-    label = labelled("start_with_flows", detail)
-    before = tuple(from_publisher(other) for other in others)
-
-    def apply(flow: Flow[Any]) -> Flow[Any]:
-        return _concatenated(label, (*before, flow), delay_error)
-
-    return Operator("start_with_flows", apply, detail)
-
-
-def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees those items
-    """Only the items of `other`, when this flow has completed; its own are ignored.
-
-    >>> import flow_core as flow
-    >>> list(flow.range(2).do_on_next(print).and_then(flow.just("done")))
-    0
-    1
-    ['done']
-
-    This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
-
-    Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
-    Thread, fusion: as with `concat`.
-    Errors: if this flow fails, `other` is not started.
-    Source: checklist P25.
-
-    Args:
-        other: what follows.
-
-    Raises:
-        TypeError: if it is no publisher.
-    """
-    label = labelled("and_then", "")
-    following = from_publisher(other)
-
-    def apply(flow: Flow[Any]) -> Flow[R]:  # Any: see above
-        return _concatenated(label, (flow.ignore_elements(), following), delay_error=False)
-
-    return Operator("and_then", apply)
-
-
-def _detail(sources: tuple[Publisher[Any], ...], delay_error: bool) -> str:
+def told(sources: tuple[Publisher[Any], ...], delay_error: bool) -> str:
+    """What a label says of them."""
     # Not their repr: a long chain would be written out at each step.
     detail = f"{len(sources)} flows"
     return f"{detail}, delay_error=True" if delay_error else detail
 
 
-def _concatenated(label: str, sources: tuple[Publisher[T], ...], delay_error: bool) -> Flow[T]:
+def concatenated(label: str, sources: tuple[Publisher[T], ...], delay_error: bool) -> Flow[T]:
+    """The items of `sources`, one after the other; see `follow_one_another`."""
     flows = tuple(from_publisher(source) for source in sources)
     return follow_one_another(label, FlowsSource(flows, delay_error), delay_error=delay_error)
 

@@ -17,7 +17,7 @@ from flow_core.protocols import CoreSubscriber, Disposable, Publisher
 from flow_core.stages.template import describe
 from flow_ops.coordination import Coordinator, Input, Passing, coordinated, overflow
 from flow_ops.time._timed import SLACK_S, Timed, checked_clock, checked_delay, seconds
-from flow_ops.time.interval import timer
+from flow_ops.time.timer import timer
 from flow_ops.transform.concat_map import concat_map
 
 __all__ = ["delay", "delay_elements", "delay_subscription"]

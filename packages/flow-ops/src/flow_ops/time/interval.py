@@ -1,4 +1,4 @@
-"""`interval`, `interval_range` and `timer`: sources that count, or wait."""
+"""`interval` and `interval_range`: sources that count."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable
 from flow_ops.coordination import Coordinator, coordinated_source
-from flow_ops.time._timed import Timed, checked_clock, checked_delay, seconds
+from flow_ops.time._timed import checked_clock, checked_delay, seconds
 
-__all__ = ["IntervalOverflow", "interval", "interval_range", "timer"]
+__all__ = ["IntervalOverflow", "interval", "interval_range"]
 
 IntervalOverflow: TypeAlias = Literal["error", "drop", "buffer"]
 """What happens to a number that nobody has requested when its time comes."""
@@ -107,34 +107,6 @@ def interval_range(
     return ticks.take(count).map(lambda n: start + n)
 
 
-def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
-    """0, after a while.
-
-    >>> import flow_core as flow
-    >>> list(flow.timer(0.001))
-    [0]
-
-    Demand: exact; the item waits for it. Time runs from the subscription. Thread: the clock's, or
-    that of the late request. Fusion: none.
-    Errors: RejectedExecutionError if the clock takes no task.
-
-    Args:
-        delay: how long, at least 0; infinity is never.
-        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
-
-    Raises:
-        TypeError: if `delay` is no time, or `clock` no clock.
-        ValueError: if `delay` is less than 0, or NaN.
-    """
-    delay_s = checked_delay(delay, "the delay")
-    waiting = checked_clock(clock)
-    return coordinated_source(
-        "timer",
-        seconds(delay_s),
-        lambda downstream, label: Timer(downstream, label, waiting, delay_s),
-    )
-
-
 @final
 class Interval(Coordinator[int]):
     """See `interval`."""
@@ -198,39 +170,3 @@ class Interval(Coordinator[int]):
     def _tick(self) -> None:
         self._ticks += 1
         self.signal()
-
-
-@final
-class Timer(Timed[int]):
-    """See `timer`; if `absolute`, it waits until the clock shows a time."""
-
-    __slots__ = ("_absolute", "_passed", "_time_s")
-
-    def __init__(
-        self,
-        downstream: CoreSubscriber[int],
-        label: str,
-        clock: Clock | None,
-        time_s: float,
-        *,
-        absolute: bool = False,
-    ) -> None:
-        super().__init__(downstream, label, clock)
-        self._time_s = time_s
-        self._absolute = absolute
-        self._passed = False
-
-    def open(self) -> None:
-        """See `Coordinator.open`."""
-        self.post(self.wake_at if self._absolute else self.wake_in, self._time_s)
-
-    def wake(self) -> None:
-        """See `Timed.wake`."""
-        self._passed = True
-
-    def step(self) -> None:
-        """See `Coordinator.step`."""
-        if self._passed and self.demand:
-            self.emit(0)
-            if not self.over:
-                self.complete()

@@ -13,7 +13,7 @@ from flow_core.stages.template import describe
 from flow_ops.coordination import coordinated
 from flow_ops.time._timed import Newest, NewestInput, checked_clock, nothing, seconds
 
-__all__ = ["sample", "throttle_last"]
+__all__ = ["sample"]
 
 T = TypeVar("T")
 
@@ -74,9 +74,6 @@ def sample(
             flow, downstream, label, sampler=sampler, clock=telling, emit_last=emit_last
         ),
     )
-
-
-throttle_last = sample
 
 
 class _Sample(Newest[T, None]):

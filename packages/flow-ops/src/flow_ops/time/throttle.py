@@ -1,4 +1,4 @@
-"""`throttle_first` and `throttle_latest`: at most one item in a period."""
+"""`throttle_first`, `throttle_last` and `throttle_latest`: at most one item in a period."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.operators import stage
-from flow_core.protocols import EMPTY, CoreSubscriber, Empty
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher
 from flow_core.stages import Stage, Template
 from flow_ops.coordination import coordinated
 from flow_ops.time._timed import SLACK_S, Newest, checked_clock, nothing, seconds, time_of
+from flow_ops.time.sample import sample
 
-__all__ = ["throttle_first", "throttle_latest"]
+__all__ = ["throttle_first", "throttle_last", "throttle_latest"]
 
 T = TypeVar("T")
 
@@ -54,6 +55,32 @@ _THROTTLE_FIRST: Final = Template(
     """,
     ordered=True,
 )
+
+
+def throttle_last(
+    sampler: Seconds | Publisher[object],
+    *,
+    emit_last: bool = False,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[T]]:
+    """The newest item of each period, if there was one: another name of `sample`.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(100).throttle_last(60, emit_last=True))
+    [99]
+
+    Demand, thread, fusion and errors are those of `sample`.
+
+    Args:
+        sampler: how long a period is, above 0; or a flow: each of its items ends one.
+        emit_last: whether the end of the flow ends one, too.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+    Raises:
+        TypeError: if `sampler` is neither a time nor a flow, or `clock` no clock.
+        ValueError: if the period is not above 0 and finite.
+    """
+    return sample(sampler, emit_last=emit_last, clock=clock)
 
 
 def throttle_latest(

@@ -1,4 +1,4 @@
-"""`switch_map` and `switch_latest`: each new inner flow takes the place of the one before."""
+"""`switch_map`: each new inner flow takes the place of the one before."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.stages.template import describe
-from flow_ops.coordination import Coordinated, Coordinator, Listener, Mapper, itself
+from flow_ops.coordination import Coordinated, Coordinator, Listener, Mapper
 from flow_ops.transform._mapping import Limits, Mapping, Outer
 from flow_ops.transform._single import single
 
-__all__ = ["switch_latest", "switch_map"]
+__all__ = ["switch_map", "switching"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -67,27 +67,13 @@ def switch_map(
     """
     if not callable(mapper):
         raise TypeError(f"switch_map() takes a function from an item to a Flow, not {mapper!r}")
-    return _switching("switch_map", describe(mapper), mapper, delay_error)
+    return switching("switch_map", describe(mapper), mapper, delay_error)
 
 
-def switch_latest(*, delay_error: bool = False) -> Operator[Flow[T], Flow[T]]:
-    """The items of the last flow that has come: each one takes the place of the one before.
-
-    >>> import flow_core as flow
-    >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
-    [0, 1, 2]
-
-    It is `switch_map` for flows that are there already: see there.
-
-    Args:
-        delay_error: see `switch_map`.
-    """
-    return _switching("switch_latest", "", itself, delay_error)
-
-
-def _switching(
+def switching(
     name: str, detail: str, mapper: Callable[[T], Flow[R]], delay_error: bool
 ) -> Operator[T, Flow[R]]:
+    """See `switch_map`; under another name."""
     if delay_error:
         detail += ", delay_error=True" if detail else "delay_error=True"
     mapping = Mapper(mapper, labelled(name, detail))

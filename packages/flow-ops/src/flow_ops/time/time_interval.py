@@ -1,4 +1,4 @@
-"""`timestamp` and `time_interval`: items with the time at which they came."""
+"""`time_interval`: each item with the time since the one before it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from flow_core.clocks import Clock
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.operators import stage
-from flow_core.results import TimeInterval, Timestamped
+from flow_core.results import TimeInterval
 from flow_core.stages import Stage, Template
 from flow_ops.time._timed import time_of
 
-__all__ = ["time_interval", "timestamp"]
+__all__ = ["time_interval"]
 
 T = TypeVar("T")
-
 
 _TIME_INTERVAL: Final = Template(
     "time_interval",
@@ -31,34 +30,6 @@ _TIME_INTERVAL: Final = Template(
     helpers=(TimeInterval,),
     ordered=True,
 )
-
-
-def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]]:
-    """Each item with the time at which it came.
-
-    >>> import flow_core as flow
-    >>> from flow_core.testing import VirtualClock
-    >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
-    Timestamped(item='a', time_s=7.0)
-
-    It is `map`, in demand, threads and fusion, too. On a cluster, the time is that of the machine
-    which has the item.
-
-    Args:
-        clock: tells the time; that of the process if None.
-
-    Raises:
-        TypeError: if `clock` is none.
-    """
-    now = time_of(clock)
-
-    def stamped(item: T) -> Timestamped[T]:
-        return Timestamped(item, now())
-
-    def apply(flow: Flow[T]) -> Flow[Timestamped[T]]:
-        return flow.map(stamped)
-
-    return Operator("timestamp", apply)
 
 
 def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterval[T]]]:

@@ -1,0 +1,72 @@
+"""`skip_until_other`: items from when another flow says so."""
+
+from __future__ import annotations
+
+from typing import TypeVar, final
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.stages.template import describe
+from flow_ops.combine._sources import check_sources
+from flow_ops.combine._until import Until
+from flow_ops.coordination import Listener, coordinated
+
+__all__ = ["SkipUntil", "skip_until_other"]
+
+T = TypeVar("T")
+
+
+def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
+    """Items from when `other` gives its first one; those before are dropped.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(3).skip_until_other(flow.just("go")))
+    [0, 1, 2]
+
+    If `other` completes without an item, no item comes at all, only the end.
+
+    Demand: passed on; a dropped item is requested again. One item is requested of `other`, which is
+    subscribed first, and cancelled when it has come.
+    Thread: that of the upstream. Fusion: none.
+    Errors: those of both flows; each cancels the other.
+
+    Args:
+        other: opens the flow.
+
+    Raises:
+        TypeError: if `other` is no publisher.
+    """
+    check_sources("skip_until_other", (other,))
+    return coordinated(
+        "skip_until_other",
+        describe(other),
+        lambda flow, downstream, label: SkipUntil(flow, other, downstream, label),
+    )
+
+
+@final
+class SkipUntil(Until[T]):
+    """See `skip_until_other`."""
+
+    __slots__ = ("_is_open",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        other: Publisher[object],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(source, other, downstream, label)
+        self._main = Listener(self, self._on_item, self.end)
+        self._is_open = False
+
+    def _on_item(self, item: T) -> bool:
+        return self._is_open and self.emit(item)
+
+    def _on_other(self, _: object) -> None:
+        self._is_open = True
+        until, self._until = self._until, None
+        if until is not None:
+            self.disconnect(until)  # it has said all it has to say

@@ -1,0 +1,87 @@
+"""`on_backpressure_reduce`: what nobody has requested is made one item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, final
+
+from flow_core import hooks
+from flow_core.errors import NoneItemError
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber
+from flow_core.stages.template import describe
+from flow_ops.coordination import coordinated
+from flow_ops.demand.backpressured import Backpressured
+
+__all__ = ["on_backpressure_reduce"]
+
+T = TypeVar("T")
+
+
+def on_backpressure_reduce(reducer: Callable[[T, T], T]) -> Operator[T, Flow[T]]:
+    """Make one of the items that come when there is no demand.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(9).on_backpressure_reduce(lambda a, b: a + b).iterate(prefetch=2))
+    [0, 1, 35]
+
+    Demand: everything is requested of the upstream, at once; items come as they are wanted. The
+    item that waits when the upstream ends still comes, before the end.
+    Thread: that of the upstream, where the reducer runs; what has waited comes on the requester's.
+    Fusion: none.
+    Errors: the upstream's, after the item that waits; what the reducer raises, at once.
+
+    Args:
+        reducer: makes one item of the one that waits and the one that has come; not None. Not
+            called for an item that is wanted, nor for the first one that waits.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with NoneItemError if the reducer gives None.
+
+    Raises:
+        TypeError: if `reducer` cannot be called.
+    """
+    if not callable(reducer):
+        raise TypeError(f"on_backpressure_reduce() takes a function of two items, not {reducer!r}")
+    return coordinated(
+        "on_backpressure_reduce",
+        describe(reducer),
+        lambda flow, downstream, label: Reduced(flow, reducer, downstream, label),
+    )
+
+
+@final
+class Reduced(Backpressured[T]):
+    """See `on_backpressure_reduce`."""
+
+    __slots__ = ("_reducer",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        reducer: Callable[[T, T], T],
+        downstream: CoreSubscriber[T],
+        label: str,
+    ) -> None:
+        super().__init__(source, downstream, label)
+        self._reducer = reducer
+
+    def surplus(self, item: T) -> None:
+        """See `Backpressured.surplus`."""
+        if self.over:
+            hooks.drop_item(item)
+            return
+        waiting = self.waiting
+        try:
+            before: T = waiting.popleft()  # either delivered or reduced, whoever comes first
+        except IndexError:
+            pass
+        else:
+            item = self._reducer(before, item)
+            if item is None:
+                raise NoneItemError(
+                    f"{self.label}: the reducer gave None, which is not an item (§2.13)"
+                )
+        waiting.append(item)
+        self.signal()

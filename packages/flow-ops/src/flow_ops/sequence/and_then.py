@@ -1,0 +1,47 @@
+"""`and_then`: only the items of another flow, when this one has completed."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from flow_core.assembly import labelled
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import Publisher
+from flow_core.sources import from_publisher
+from flow_ops.sequence.concat import concatenated
+
+__all__ = ["and_then"]
+
+R = TypeVar("R")
+
+
+def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees those items
+    """Only the items of `other`, when this flow has completed; its own are ignored.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(2).do_on_next(print).and_then(flow.just("done")))
+    0
+    1
+    ['done']
+
+    This is what RxJava calls andThen and Reactor thenMany. To keep the items, use `concat`.
+
+    Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
+    Thread, fusion: as with `concat`.
+    Errors: if this flow fails, `other` is not started.
+    Source: checklist P25.
+
+    Args:
+        other: what follows.
+
+    Raises:
+        TypeError: if it is no publisher.
+    """
+    label = labelled("and_then", "")
+    following = from_publisher(other)
+
+    def apply(flow: Flow[Any]) -> Flow[R]:  # Any: see above
+        return concatenated(label, (flow.ignore_elements(), following), delay_error=False)
+
+    return Operator("and_then", apply)

@@ -1,0 +1,168 @@
+"""All items but those of a length of time, from the beginning or before the end."""
+
+from __future__ import annotations
+
+from typing import TypeVar, final
+
+from flow_core.clocks import Clock, Seconds
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber
+from flow_ops.combine.skip_until_other import SkipUntil
+from flow_ops.coordination import coordinated
+from flow_ops.time._last import Last
+from flow_ops.time._timed import SLACK_S, checked_clock, checked_delay, seconds
+from flow_ops.time.timer import timer, timer_at
+
+__all__ = [
+    "skip_last_with_time",
+    "skip_until_with_time",
+    "skip_with_time",
+]
+
+T = TypeVar("T")
+
+
+def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Items after the first `duration`; those before are dropped.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import interval
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(1, clock=clock).skip_with_time(2.5, clock=clock).subscribe(seen)
+    >>> clock.advance_by(4)
+    >>> seen.items
+    [2, 3]
+
+    It is `skip_until_other` with a `timer`.
+
+    Demand: passed on; a dropped item is requested again. Thread: that of the upstream. Fusion:
+    none.
+    Errors: those of the upstream. RejectedExecutionError if the clock takes no task.
+
+    Args:
+        duration: how long, from the subscription on, at least 0.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+    Raises:
+        TypeError: if `duration` is no time, or `clock` no clock.
+        ValueError: if `duration` is less than 0, or NaN.
+    """
+    duration_s = checked_delay(duration, "the duration")
+    start = timer(duration_s, clock=checked_clock(clock))
+    return coordinated(
+        "skip_with_time",
+        seconds(duration_s),
+        lambda flow, downstream, label: SkipUntil(flow, start, downstream, label),
+    )
+
+
+def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """Items from when the clock shows a time; those before are dropped. See `skip_with_time`.
+
+    >>> import flow_core as flow
+    >>> list(flow.range(3).skip_until_with_time(flow.system_clock().now() + 60))
+    []
+
+    Args:
+        time: seconds of the clock, as its `now` gives them. What has passed already is at once.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+    Raises:
+        TypeError: if `time` is no number, or `clock` no clock.
+        ValueError: if `time` is less than 0, or NaN.
+    """
+    start_s = checked_delay(time, "the time")
+    start = timer_at(start_s, checked_clock(clock))
+    return coordinated(
+        "skip_until_with_time",
+        seconds(start_s),
+        lambda flow, downstream, label: SkipUntil(flow, start, downstream, label),
+    )
+
+
+def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
+    """All items but those of the last `duration` before the end.
+
+    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_ops import interval
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> interval(1, clock=clock).take(5).skip_last_with_time(1.5, clock=clock).subscribe(seen)
+    >>> clock.advance_by(5)
+    >>> seen.items
+    [0, 1, 2]
+
+    An item is given when another one, a request or the end comes `duration` after it.
+
+    Demand: passed on; while there is demand, an item that has to wait is requested again. So items
+    of the last `duration` wait here, and those that were requested. Thread: that of the upstream,
+    or that which requests. Fusion: none.
+    Errors: those of the upstream, at once; items that wait are dropped.
+
+    Args:
+        duration: how long before the completion of the upstream, at least 0.
+        clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+    Raises:
+        TypeError: if `duration` is no time, or `clock` no clock.
+        ValueError: if `duration` is less than 0, or NaN.
+    """
+    duration_s = checked_delay(duration, "the duration")
+    telling = checked_clock(clock)
+    return coordinated(
+        "skip_last_with_time",
+        seconds(duration_s),
+        lambda flow, downstream, label: SkipLast(
+            flow, downstream, label, duration_s=duration_s, clock=telling
+        ),
+    )
+
+
+@final
+class SkipLast(Last[T]):
+    """See `skip_last_with_time`."""
+
+    __slots__ = ("_youngest_s",)
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        duration_s: float,
+        clock: Clock | None,
+    ) -> None:
+        super().__init__(source, downstream, label, duration_s=duration_s, clock=clock, demand=0)
+        self._youngest_s = float("-inf")
+        """What came up to this time is old enough."""
+
+    def requested(self, n: int) -> None:
+        """See `Coordinator.requested`."""
+        main = self._main
+        if main is not None:
+            main.request(n)
+        self.signal()
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        waiting = self._waiting
+        if waiting and self.demand and not self._completed:
+            self._youngest_s = self._clock.now() - self._duration_s + SLACK_S
+        while waiting and self.demand and not self.over and waiting[0][0] <= self._youngest_s:
+            self.emit(waiting.popleft()[1])
+        if self._completed and not (waiting or self.over):
+            self.complete()
+
+    def _on_item(self, item: T) -> bool:
+        self._waiting.append((self._clock.now(), item))
+        before = self._emitted
+        self.step()
+        # While there is demand, as much as that has to be on its way from the source.
+        return self._emitted > before or not self.demand
+
+    def _on_completed(self, time_s: float) -> None:
+        self._youngest_s = time_s - self._duration_s + SLACK_S
+        waiting = self._waiting
+        while waiting and waiting[-1][0] > self._youngest_s:
+            waiting.pop()

@@ -1,0 +1,29 @@
+"""`switch_latest`: each flow that comes takes the place of the one before."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_ops.coordination import itself
+from flow_ops.transform.switch_map import switching
+
+__all__ = ["switch_latest"]
+
+T = TypeVar("T")
+
+
+def switch_latest(*, delay_error: bool = False) -> Operator[Flow[T], Flow[T]]:
+    """The items of the last flow that has come: each one takes the place of the one before.
+
+    >>> import flow_core as flow
+    >>> list(flow.just(flow.never(), flow.range(3)).switch_latest())
+    [0, 1, 2]
+
+    It is `switch_map` for flows that are there: demand, thread, fusion and errors are as with it.
+
+    Args:
+        delay_error: see `switch_map`.
+    """
+    return switching("switch_latest", "", itself, delay_error)
