@@ -319,6 +319,5 @@ def test_what_is_registered_is_what_has_to_speak_of_demand_threads_and_fusion() 
         name for name, found in HOST.operators.items() if found.spec.kind is Kind.BOUNDARY
     }
     asked = {thing.node.name for thing in check.operators_and_sources(LIBRARY)}
-    aliases = {"throttle_last"}  # of sample
-    assert boundaries - asked == aliases
+    assert boundaries - asked == set()
     assert set(HOST.sources) - plain - asked == {"stream_source"}  # gives a DataFrame

@@ -417,22 +417,6 @@ def test_links_that_form_a_ring_are_walked_once() -> None:
     assert operators(Ring()) == ["ring"]
 
 
-def test_a_record_of_a_processor_is_understood() -> None:
-    class Records:
-        buffered, capacity, demand, terminated = 3, 16, 2, False
-
-    class Processor:
-        def statistics(self) -> Records:
-            return Records()
-
-        def __repr__(self) -> str:
-            return "Processor()"
-
-    assert list(links(Processor())) == [
-        Statistics(operator="Processor()", requested=2, buffered=3, capacity=16)
-    ]
-
-
 # -- the report
 
 

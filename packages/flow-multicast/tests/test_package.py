@@ -18,7 +18,7 @@ from flow_core.plugins import PluginHost
 from flow_core.protocols import Processor
 from flow_multicast.processors._hot import HotProcessor
 
-NAMED_IN_THE_CORE = {"Connectable", "ConnectableStatistics"}  # so that every package can name them
+NAMED_IN_THE_CORE = {"Connectable"}  # so that every package can name them
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:

@@ -6,12 +6,12 @@ from typing import assert_type
 
 import flow_core as flow
 from flow_core import Flow, Operator
-from flow_core.protocols import Disposable, Subscriber
+from flow_core.introspection import Statistics
+from flow_core.protocols import Disposable
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
     Connectable,
-    ConnectableStatistics,
     DirectProcessor,
     EmitResult,
     MulticastProcessor,
@@ -33,8 +33,8 @@ assert_type(numbers.pipe(publish(prefetch=4)).flow, Flow[int])
 assert_type(numbers.pipe(publish()).ref_count(2, grace=1.5), Flow[int])
 assert_type(numbers.pipe(publish()).auto_connect(2), Flow[int])
 assert_type(numbers.pipe(publish()).connect(), Disposable)
-assert_type(numbers.pipe(publish()).statistics(), ConnectableStatistics[int])
-assert_type(numbers.pipe(publish()).statistics().waiting, tuple[Subscriber[int], ...])
+assert_type(numbers.pipe(publish()).statistics(), Statistics)
+assert_type(numbers.pipe(publish()).statistics().waiting, tuple[object, ...])
 assert_type(numbers.pipe(publish()).auto_connect(2, lambda c: c.dispose()), Flow[int])
 assert_type(numbers.pipe(replay(size=3)), Connectable[int])
 assert_type(numbers.pipe(publish_value(1)), Connectable[int])

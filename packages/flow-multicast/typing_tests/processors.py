@@ -6,6 +6,7 @@ from typing import assert_type
 
 import flow_core as flow
 from flow_core import Empty, Flow, Processor, Publisher, QueueSubscription, Subscriber
+from flow_core.introspection import Statistics
 from flow_core.subscribers import CallbackSubscriber
 from flow_multicast import (
     AsyncProcessor,
@@ -13,13 +14,10 @@ from flow_multicast import (
     DirectProcessor,
     EmitResult,
     MulticastProcessor,
-    MulticastStatistics,
-    ProcessorStatistics,
     ReplayProcessor,
     SerializedProcessor,
     Sink,
     UnicastProcessor,
-    UnicastStatistics,
     serialized,
 )
 
@@ -73,10 +71,10 @@ def by_hand(processor: MulticastProcessor[Animal]) -> None:
 
 def statistics(processor: MulticastProcessor[int]) -> None:
     seen = processor.statistics()
-    assert_type(seen, MulticastStatistics[int])
-    assert_type(seen.demand, int)
-    assert_type(seen.held_back_by, tuple[Subscriber[int], ...])
-    seen.demand = 1  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    assert_type(seen, Statistics)
+    assert_type(seen.requested, int | None)
+    assert_type(seen.held_back_by, tuple[object, ...])
+    seen.requested = 1  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     MulticastProcessor[int]("128")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     MulticastProcessor[int](128, True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
@@ -95,7 +93,7 @@ def unicast(processor: UnicastProcessor[Cat]) -> None:
     assert_type(processor.flow.map(lambda cat: cat.lives), Flow[int])
     assert_type(processor.offer(Cat()), bool)
     assert_type(processor.poll(), Cat | Empty)
-    assert_type(processor.statistics(), UnicastStatistics)
+    assert_type(processor.statistics(), Statistics)
     assert_type(flow.just(Cat()).subscribe(processor), None)
     processor.offer("cat")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     processor.on_next(Animal())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -115,7 +113,7 @@ def hot(level: BehaviorProcessor[int]) -> None:
     assert_type(level.value, int | None)
     assert_type(level.flow, Flow[int])
     assert_type(level.offer(1), bool)
-    assert_type(level.statistics(), ProcessorStatistics[int])
+    assert_type(level.statistics(), Statistics)
     level.on_next("high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     takes_processor(DirectProcessor[str]())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ReplayProcessor[int](ttl="1 s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -4,48 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, final
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from flow_core.clocks import Clock, Seconds
 from flow_core.flow import Flow
-from flow_core.protocols import Disposable, Publisher, Subscriber
+from flow_core.introspection import Statistics
+from flow_core.protocols import Disposable, Publisher
 
-__all__ = ["Connectable", "ConnectableStatistics"]
+__all__ = ["Connectable"]
 
 T = TypeVar("T")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ConnectableStatistics(Generic[T]):
-    """A look at a connectable at one moment.
-
-    Args:
-        connected: whether it runs.
-        waiting: the subscribers that wait for the next connection.
-        served: how many subscribers the connection has.
-        held_back_by: those of them that have no demand: who the others, or the source, wait for.
-        buffered: items that the processor keeps.
-        capacity: how many it can keep; 0 if it does not say.
-        demand: the smallest demand among those who are served.
-        terminated: whether the source of the last run has ended, and that run is still there for
-            newcomers, as that of `replay` is.
-        processor: what serves the subscribers, whose own ``statistics()`` tells more; None if
-            nothing runs.
-        upstream: the link to the source, for `flow_core.introspection.links`.
-    """
-
-    connected: bool
-    waiting: tuple[Subscriber[T], ...]
-    served: int
-    held_back_by: tuple[Subscriber[T], ...]
-    buffered: int
-    capacity: int
-    demand: int
-    terminated: bool
-    processor: object | None
-    upstream: object | None
 
 
 class Connectable(Publisher[T], Generic[T]):
@@ -100,7 +68,7 @@ class Connectable(Publisher[T], Generic[T]):
         """Forget how the last run has ended, so that who subscribes now waits for the next one."""
 
     @abstractmethod
-    def statistics(self) -> ConnectableStatistics[T]:
+    def statistics(self) -> Statistics:
         """Who waits, who is served, and who holds the others back. Any thread."""
 
     @property

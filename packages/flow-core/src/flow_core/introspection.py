@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, final, runtime_checkable
 
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import Fusion
@@ -20,7 +20,7 @@ from flow_core.protocols import Fusion
 if TYPE_CHECKING:
     from flow_core.stages.template import Stage
 
-__all__ = ["BufferStatistics", "Scannable", "Statistics", "labels", "links", "report"]
+__all__ = ["Scannable", "Statistics", "labels", "links", "report"]
 
 
 @final
@@ -45,7 +45,13 @@ class Statistics:
         name: what `Flow.name` has called it; the last one of a loop.
         tags: what `Flow.tag` has added, each as key and value.
         upstream: the link above, or None: this is the first, or it was let go at the end.
-        inners: links of inner flows that run right now.
+        inners: links of inner flows that run right now; of a connectable, its processor.
+        subscribers: of a processor or a connectable, how many it serves. What they have requested
+            is then the smallest demand among them, and 0 without subscribers.
+        held_back_by: those of them without demand, who hold the others or the source back.
+        waiting: the subscribers that wait for the next connection.
+        connected: whether a connectable runs; of a processor for one subscriber, whether that has
+            come, be it gone again or not. None of all others.
     """
 
     operator: str
@@ -60,30 +66,10 @@ class Statistics:
     tags: tuple[tuple[str, str], ...] = ()
     upstream: object | None = None
     inners: tuple[object, ...] = ()
-
-
-class BufferStatistics(Protocol):
-    """What the records of processors have in common, whatever else they tell."""
-
-    @property
-    def buffered(self) -> int:
-        """Items that wait."""
-        ...
-
-    @property
-    def capacity(self) -> int:
-        """Items that may wait."""
-        ...
-
-    @property
-    def demand(self) -> int:
-        """Items that may still be sent."""
-        ...
-
-    @property
-    def terminated(self) -> bool:
-        """Whether it has ended."""
-        ...
+    subscribers: int = 0
+    held_back_by: tuple[object, ...] = ()
+    waiting: tuple[object, ...] = ()
+    connected: bool | None = None
 
 
 @runtime_checkable
@@ -94,7 +80,7 @@ class Scannable(Protocol):
     so that it disturbs nothing; while other threads work, the figures are a moment apart.
     """
 
-    def statistics(self) -> Statistics | BufferStatistics:
+    def statistics(self) -> Statistics:
         """A look at this moment."""
         ...
 
@@ -171,19 +157,7 @@ def labels(stages: Iterable[Stage[Any, Any]]) -> tuple[str | None, tuple[tuple[s
 def _look(at: object) -> Statistics:
     if not isinstance(at, Scannable):
         return Statistics(operator=type(at).__name__)
-    found = at.statistics()
-    if isinstance(found, Statistics):
-        return found
-    fusion: object = getattr(found, "fusion", Fusion.NONE)
-    return Statistics(
-        operator=repr(at),
-        requested=found.demand,
-        buffered=found.buffered,
-        capacity=found.capacity,
-        terminated=found.terminated,
-        fusion=fusion if isinstance(fusion, Fusion) else Fusion.NONE,
-        upstream=cast("object", getattr(found, "upstream", None)),
-    )
+    return at.statistics()
 
 
 _LONGEST: Final = 60

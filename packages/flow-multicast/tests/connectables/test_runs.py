@@ -474,18 +474,18 @@ def test_it_tells_who_waits_who_is_served_and_who_holds_the_others_back() -> Non
     numbers.subscribe(eager)
     numbers.subscribe(slow)
     now = numbers.statistics()
-    assert (now.connected, now.waiting, now.served) == (False, (eager, slow), 0)
+    assert (now.connected, now.waiting, now.subscribers) == (False, (eager, slow), 0)
     numbers.connect()
     source.next(1)
     source.next(2)
     now = numbers.statistics()
-    assert (now.connected, now.waiting, now.served) == (True, (), 2)
-    assert (now.buffered, now.capacity, now.demand) == (1, 8, 0)
+    assert (now.connected, now.waiting, now.subscribers) == (True, (), 2)
+    assert (now.buffered, now.capacity, now.requested) == (1, 8, 0)
     assert len(now.held_back_by) == 1
     source.complete()
     slow.request(1)
     now = numbers.statistics()
-    assert (now.connected, now.served, now.demand) == (False, 0, 0)
+    assert (now.connected, now.subscribers, now.requested) == (False, 0, 0)
 
 
 @pytest.mark.parametrize(

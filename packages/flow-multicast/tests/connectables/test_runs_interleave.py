@@ -69,7 +69,7 @@ def test_who_leaves_while_items_come_holds_nobody_back(kind: str) -> None:
             staying.assert_result(1, 2)
             leaving.assert_rules_kept()
             assert leaving.items in ([], [1])
-            assert numbers.statistics().served == 0
+            assert numbers.statistics().subscribers == 0
 
         if kind == "replay, 1 item":  # such a source sends nothing without demand
 

@@ -119,7 +119,7 @@ def test_the_smallest_demand_of_many_decides() -> None:
     flow.range(100).hide().subscribe(processor)
     for subscriber in subscribers:
         subscriber.assert_items(0, 1, 2)
-    assert processor.statistics().demand == 0
+    assert processor.statistics().requested == 0
     assert processor.statistics().held_back_by == (subscribers[1], subscribers[3])
     subscribers[1].request(50)
     subscribers[0].assert_items(0, 1, 2)
@@ -298,19 +298,19 @@ def test_demand_is_what_was_requested_and_not_yet_sent() -> None:
     processor = MulticastProcessor[int]()
     seen: list[int] = []
     subscriber = TestSubscriber[int](
-        3, on_item=lambda _, __: seen.append(processor.statistics().demand)
+        3, on_item=lambda _, __: seen.append(processor.statistics().requested)
     )
     processor.subscribe(subscriber)
     feed(processor, 1, 2)
     assert seen == [2, 1]
     subscriber.request(4)
-    assert processor.statistics().demand == 5
+    assert processor.statistics().requested == 5
     (other,) = subscribed(processor, 2)
-    assert processor.statistics().demand == 2
+    assert processor.statistics().requested == 2
     feed(processor, 3)
-    assert processor.statistics().demand == 1
+    assert processor.statistics().requested == 1
     other.cancel()
-    assert processor.statistics().demand == 4
+    assert processor.statistics().requested == 4
 
 
 @pytest.mark.checklist("M13")
@@ -318,13 +318,13 @@ def test_demand_is_capped_and_unbounded_demand_never_runs_out() -> None:
     processor = MulticastProcessor[int]()
     (subscriber,) = subscribed(processor, UNBOUNDED - 1)
     feed(processor, 1)
-    assert processor.statistics().demand == UNBOUNDED - 2
+    assert processor.statistics().requested == UNBOUNDED - 2
     subscriber.request(UNBOUNDED - 1)
-    assert processor.statistics().demand == UNBOUNDED
+    assert processor.statistics().requested == UNBOUNDED
     feed(processor, 2)
-    assert processor.statistics().demand == UNBOUNDED
+    assert processor.statistics().requested == UNBOUNDED
     subscriber.request(1)
-    assert processor.statistics().demand == UNBOUNDED
+    assert processor.statistics().requested == UNBOUNDED
     subscriber.assert_items(1, 2)
 
 

@@ -469,21 +469,21 @@ def test_a_fatal_error_passes_through_and_leaves_no_permit_taken(
 def test_statistics_name_who_holds_the_others_back() -> None:
     processor = MulticastProcessor[int](4)
     assert processor.statistics().subscribers == 0
-    assert processor.statistics().demand == 0
+    assert processor.statistics().requested == 0
     assert processor.statistics().capacity == 4
     quick, slow = TestSubscriber[int](3), TestSubscriber[int](1)
     processor.subscribe(quick)
     processor.subscribe(slow)
     assert processor.statistics().held_back_by == ()
-    assert processor.statistics().demand == 1
+    assert processor.statistics().requested == 1
     processor.on_next(1)
     processor.on_next(2)
     seen = processor.statistics()
-    assert (seen.subscribers, seen.buffered, seen.demand) == (2, 1, 0)
+    assert (seen.subscribers, seen.buffered, seen.requested) == (2, 1, 0)
     assert seen.held_back_by == (slow,)
     assert not seen.terminated
     with pytest.raises(AttributeError):
-        seen.demand = 1
+        seen.requested = 1
     slow.cancel()
     assert processor.statistics().held_back_by == ()
     processor.on_complete()

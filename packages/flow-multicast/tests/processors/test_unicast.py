@@ -901,13 +901,13 @@ def test_the_subscriber_is_let_go_of(mode: Fusion, end: str) -> None:
 def test_statistics_say_what_waits() -> None:
     processor = filled(1, 2, 3, capacity=4)
     before = processor.statistics()
-    assert (before.subscribed, before.buffered, before.capacity) == (False, 3, 4)
+    assert (before.connected, before.buffered, before.capacity) == (False, 3, 4)
     processor.subscribe(subscriber := TestSubscriber[int](1))
     subscriber.request(1)
     now = processor.statistics()
-    assert (now.subscribed, now.buffered, now.demand, now.terminated) == (True, 1, 0, False)
+    assert (now.connected, now.buffered, now.requested, now.terminated) == (True, 1, 0, False)
     subscriber.request(UNBOUNDED)
-    assert processor.statistics().demand == UNBOUNDED
+    assert processor.statistics().requested == UNBOUNDED
     processor.on_complete()
     assert processor.statistics().terminated
 

@@ -169,7 +169,7 @@ def test_what_their_own_connect_brings_comes_too() -> None:
 def test_statistics_tell_how_far_it_is() -> None:
     numbers = from_rx_connectable(Subject[int]().pipe(ops.publish()))
     numbers.subscribe(TestSubscriber[int]())
-    assert (numbers.statistics().connected, numbers.statistics().served) == (False, 1)
+    assert (numbers.statistics().connected, numbers.statistics().subscribers) == (False, 1)
     connection = numbers.connect()
     assert numbers.statistics().connected
     connection.dispose()

@@ -1,6 +1,6 @@
 """Flows whose subscribers gather first, and which run once for all of them."""
 
-from flow_core.connectable import Connectable, ConnectableStatistics
+from flow_core.connectable import Connectable
 from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.publishing import (
@@ -15,7 +15,6 @@ from flow_multicast.connectables.publishing import (
 __all__ = [
     "Connectable",
     "ConnectableBase",
-    "ConnectableStatistics",
     "DisconnectedError",
     "cache",
     "multicast",

@@ -8,8 +8,8 @@ from threading import Lock
 from typing import TypeVar, final
 
 from flow_core import Flow
-from flow_core.connectable import ConnectableStatistics
 from flow_core.errors import throw_if_fatal
+from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, Disposable, Publisher, Subscriber
 from flow_core.subscribers import core_subscriber
 from flow_multicast.connectables.connectable import ConnectableBase
@@ -128,7 +128,7 @@ class AutoConnected(Publisher[T]):
             self._connection = connection
             self._spare.clear()
 
-    def statistics(self) -> ConnectableStatistics[T]:
+    def statistics(self) -> Statistics:
         """See `Connectable.statistics`."""
         return self._connectable.statistics()
 

@@ -6,6 +6,7 @@ import enum
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
@@ -127,15 +128,7 @@ class Connection(Disposable, Generic[T, R]):
         owner = self._owner()
         if owner is None:
             return Statistics(operator="connection", terminated=True)
-        found = owner.statistics_of(self)
-        return Statistics(
-            operator=owner.name,
-            requested=found.demand,
-            buffered=found.buffered,
-            capacity=found.capacity,
-            terminated=found.terminated,
-            upstream=found.upstream,
-        )
+        return replace(owner.statistics_of(self), operator=owner.name, inners=())
 
     def __enter__(self) -> Connection[T, R]:
         return self

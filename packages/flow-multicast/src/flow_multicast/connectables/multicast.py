@@ -8,9 +8,8 @@ from functools import partial
 from threading import Lock
 from typing import Final, Generic, TypeVar, cast, final
 
-from flow_core.connectable import ConnectableStatistics
 from flow_core.errors import is_fatal
-from flow_core.introspection import Scannable
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
     Disposable,
@@ -305,55 +304,50 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
                 gone = self._replace(self._current)
         _let_go(gone)
 
-    def statistics(self) -> ConnectableStatistics[R]:
+    def statistics(self) -> Statistics:
         """See `Connectable.statistics`."""
         return self.statistics_of(self._current)
 
-    def statistics_of(self, connection: Connection[T, R]) -> ConnectableStatistics[R]:
+    def statistics_of(self, connection: Connection[T, R]) -> Statistics:
         """See `Connectable.statistics`; of one connection."""
         state, processor, feeder = connection.state, connection.processor, connection.feeder
         seats = connection.seats.copy()
         waiting = [seat.subscriber for seat in seats]
-        found: object = processor.statistics() if isinstance(processor, Scannable) else None
-        # Processors of others need not tell anything: whatever they do not have is left out.
-        held_back: tuple[Subscriber[R], ...] = getattr(
-            found, "held_back_by", getattr(found, "held_back", ())
-        )
-        return ConnectableStatistics(
-            connected=state is State.RUNNING,
-            waiting=tuple(one for one in waiting if one is not None),
-            served=_number(found, "subscribers") or _number(found, "subscribed"),
-            held_back_by=tuple(_who(one) for one in held_back),
-            buffered=_number(found, "buffered"),
-            capacity=_number(found, "capacity"),
-            demand=_number(found, "demand"),
+        found = processor.statistics() if isinstance(processor, Scannable) else None
+        # Processors of others need not tell anything.
+        told = found or Statistics(operator="")
+        return Statistics(
+            operator=repr(self),
+            requested=told.requested or 0,
+            buffered=told.buffered,
+            capacity=told.capacity,
             terminated=state is State.OVER,
-            processor=processor,
             upstream=None if feeder is None else feeder.upstream,
+            inners=() if processor is None else (processor,),
+            subscribers=told.subscribers,
+            held_back_by=tuple(_who(one) for one in told.held_back_by),
+            waiting=tuple(one for one in waiting if one is not None),
+            connected=state is State.RUNNING,
         )
 
     def __repr__(self) -> str:
         return self._label
 
 
-def _number(found: object, name: str) -> int:
-    value: object = getattr(found, name, 0)
-    return int(value) if isinstance(value, int) else 0
-
-
-def _who(subscriber: Subscriber[R]) -> Subscriber[R]:
+def _who(subscriber: object) -> object:
     """Who has subscribed, also if that was before there was a processor."""
     if isinstance(subscriber, Seat):
-        return subscriber.subscriber or subscriber
+        seat = cast("Seat[object]", subscriber)  # of whatever items
+        return seat.subscriber or seat
     return subscriber
 
 
 def _waits(processor: object) -> bool:
     """Whether items wait in a processor for subscribers to get them (C06)."""
-    found: object = processor.statistics() if isinstance(processor, Scannable) else None
-    if _number(found, "buffered") == 0:
+    found = processor.statistics() if isinstance(processor, Scannable) else None
+    if found is None or not found.buffered:
         return False
-    return not getattr(found, "terminated", True) or not getattr(found, "subscribed", True)
+    return not found.terminated or found.connected is False
 
 
 def _nothing() -> None:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.clocks import AsyncioClock, Clock, Seconds, check_delay, home_clock
-from flow_core.connectable import ConnectableStatistics
 from flow_core.demand import check_prefetch
 from flow_core.errors import throw_if_fatal
 from flow_core.homes import Home
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -306,7 +306,7 @@ class RefCounted(Publisher[T]):
         """The operator, for statistics."""
         return f"ref_count({self._min_subscribers})"
 
-    def statistics(self) -> ConnectableStatistics[T]:
+    def statistics(self) -> Statistics:
         """See `Connectable.statistics`."""
         return self._connectable.statistics()
 

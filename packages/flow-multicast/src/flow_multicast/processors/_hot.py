@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
 from types import TracebackType
@@ -29,36 +28,12 @@ from flow_core.serial import SerialDrain
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
 
-__all__ = ["NEVER", "HotProcessor", "Line", "ProcessorStatistics", "nobody"]
+__all__ = ["NEVER", "HotProcessor", "Line", "nobody"]
 
 T = TypeVar("T")
 
 NEVER: Final = 3 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ProcessorStatistics(Generic[T]):
-    """A look at a processor at one moment.
-
-    Args:
-        subscribers: how many it serves now.
-        buffered: items that it keeps.
-        capacity: items that it keeps at most; `flow_core.UNBOUNDED` for as many as come.
-        demand: the smallest demand among the subscribers, and 0 without subscribers.
-        held_back: the subscribers without demand.
-        terminated: whether it has ended, and tells every subscriber so.
-        upstream: the link to what feeds it, for `flow_core.introspection.links`.
-    """
-
-    subscribers: int
-    buffered: int
-    capacity: int
-    demand: int
-    held_back: tuple[Subscriber[T], ...]
-    terminated: bool
-    upstream: object | None = None
 
 
 def _ignore(item: object) -> None:
@@ -546,7 +521,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         line.live = False
         self.common = -1  # when the next item comes, nothing of it is kept any more
 
-    def statistics(self) -> ProcessorStatistics[T]:
+    def statistics(self) -> Statistics:
         """Who is served, and what waits. Any thread."""
         demand, held_back = UNBOUNDED, list[Subscriber[T]]()
         lines = self.lines()
@@ -555,14 +530,15 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             demand = min(demand, left)
             if not left and subscriber is not None:
                 held_back.append(subscriber)
-        return ProcessorStatistics(
-            subscribers=len(lines),
+        return Statistics(
+            operator=repr(self),
+            requested=demand if lines else 0,
             buffered=self.buffered,
             capacity=self.capacity,
-            demand=demand if lines else 0,
-            held_back=tuple(held_back),
             terminated=self._done,
             upstream=self._upstream,
+            subscribers=len(lines),
+            held_back_by=tuple(held_back),
         )
 
     @property

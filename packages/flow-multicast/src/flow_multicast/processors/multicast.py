@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from operator import length_hint
 from threading import Lock
 from types import TracebackType
@@ -44,40 +43,12 @@ from flow_core.serial import SerialDrain
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
 
-__all__ = ["MulticastProcessor", "MulticastStatistics"]
+__all__ = ["MulticastProcessor"]
 
 T = TypeVar("T")
 
 _NEVER: Final = 2 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class MulticastStatistics(Generic[T]):
-    """A look at a `MulticastProcessor` at one moment.
-
-    Args:
-        subscribers: how many it serves now.
-        buffered: items that wait in it.
-        capacity: items that may wait in it; `flow_core.UNBOUNDED` after ``start_unbounded()``.
-        demand: items that may be sent before somebody has to request again: the smallest demand
-            among the subscribers, and 0 without subscribers.
-        held_back_by: the subscribers without demand. Nothing is sent to anybody until each of
-            them has requested, or left.
-        terminated: whether it has ended, and tells every subscriber so.
-        cancelled: whether it has ended because its last subscriber has left (`ref_count`).
-        upstream: the link to what feeds it, for `flow_core.introspection.links`.
-    """
-
-    subscribers: int
-    buffered: int
-    capacity: int
-    demand: int
-    held_back_by: tuple[Subscriber[T], ...]
-    terminated: bool
-    cancelled: bool
-    upstream: object | None = None
 
 
 def _ignore(item: object) -> None:
@@ -413,7 +384,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """Whether it was told of the end, and accepts nothing more; what waits comes before it."""
         return self._done
 
-    def statistics(self) -> MulticastStatistics[T]:
+    def statistics(self) -> Statistics:
         """Who is served, what waits, and who holds the others back.
 
         Thread: any; while another thread serves the subscribers, the figures are a moment apart.
@@ -423,7 +394,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         >>> quick, slow = CallbackSubscriber[int](), CallbackSubscriber[int](prefetch=1)
         >>> for subscriber in (quick, slow):
         ...     numbers.subscribe(subscriber)
-        >>> numbers.statistics().demand
+        >>> numbers.statistics().requested
         1
         """
         sent = self._sent
@@ -441,15 +412,16 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             demand = min(demand, left)
             if left == 0:
                 holders.append(subscriber)
-        return MulticastStatistics(
-            subscribers=count,
+        return Statistics(
+            operator=repr(self),
+            requested=demand if count else 0,
             buffered=len(self._queue),
             capacity=self._capacity,
-            demand=demand if count else 0,
-            held_back_by=tuple(holders),
-            terminated=self._terminated,
             cancelled=self._abandoned,
+            terminated=self._terminated,
             upstream=None if self._upstream is _STANDALONE else self._upstream,
+            subscribers=count,
+            held_back_by=tuple(holders),
         )
 
     # -- by hand

@@ -10,11 +10,12 @@ from typing import Final, Generic, TypeVar, final
 from flow_core import Flow, hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import MissingBackpressureError, none_given
+from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Processor, Subscriber, Subscription
 from flow_core.serial import SerialDrain
-from flow_multicast.processors._hot import HotProcessor, ProcessorStatistics
-from flow_multicast.processors.multicast import MulticastProcessor, MulticastStatistics
-from flow_multicast.processors.unicast import UnicastProcessor, UnicastStatistics
+from flow_multicast.processors._hot import HotProcessor
+from flow_multicast.processors.multicast import MulticastProcessor
+from flow_multicast.processors.unicast import UnicastProcessor
 
 __all__ = ["SerializedProcessor", "serialized"]
 
@@ -108,10 +109,10 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         """How many items wait for the thread that delivers."""
         return len(self._queue)
 
-    def statistics(self) -> ProcessorStatistics[T] | MulticastStatistics[T] | UnicastStatistics:
+    def statistics(self) -> Statistics:
         """What the processor tells, with the items that wait here. Any thread."""
         found = self._processor.statistics()
-        return replace(found, buffered=found.buffered + len(self._queue))
+        return replace(found, operator=repr(self), buffered=found.buffered + len(self._queue))
 
     # -- from any threads
 

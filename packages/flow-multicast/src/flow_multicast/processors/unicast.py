@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar, final
 
@@ -24,6 +23,7 @@ from flow_core.errors import (
     none_given,
     throw_if_fatal,
 )
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -39,37 +39,11 @@ from flow_core.serial import SerialDrain
 from flow_core.sources.idle import fail
 from flow_core.subscribers import core_subscriber
 
-__all__ = ["UnicastProcessor", "UnicastStatistics"]
+__all__ = ["UnicastProcessor"]
 
 T = TypeVar("T")
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class UnicastStatistics:
-    """A look at a `UnicastProcessor` at one moment.
-
-    Args:
-        subscribed: whether its one subscriber has come, be it gone again or not.
-        buffered: items that wait in it.
-        capacity: items that may wait in it.
-        demand: items that the subscriber may still get; 0 if it polls, and takes what it likes.
-        fusion: how the subscriber takes items: NONE if they are pushed, otherwise it polls.
-        terminated: whether it accepts no more: it was completed, failed or cancelled.
-        cancelled: whether its subscriber has cancelled.
-        upstream: the link to what feeds it, for `flow_core.introspection.links`.
-    """
-
-    subscribed: bool
-    buffered: int
-    capacity: int
-    demand: int
-    fusion: Fusion
-    terminated: bool
-    cancelled: bool
-    upstream: object | None = None
 
 
 @final
@@ -257,7 +231,7 @@ class UnicastProcessor(
         self._finish(None, failed=True)
         self.signal()
 
-    def statistics(self) -> UnicastStatistics:
+    def statistics(self) -> Statistics:
         """How many items wait, and for what.
 
         Thread: any; while other threads signal, the figures are a moment apart.
@@ -265,20 +239,25 @@ class UnicastProcessor(
         >>> numbers = UnicastProcessor[int](4)
         >>> numbers.offer(1)
         True
-        >>> numbers.statistics().buffered, numbers.statistics().subscribed
-        (1, False)
+        >>> numbers.statistics().buffered, numbers.statistics().subscribers
+        (1, 0)
         """
-        unbounded = self._requested == UNBOUNDED
-        pushed = self._mode is Fusion.NONE
-        return UnicastStatistics(
-            subscribed=self._subscribed,
+        requested = self._requested
+        if requested != UNBOUNDED:
+            requested -= self._emitted
+        pushed, downstream = self._mode is Fusion.NONE, self._downstream
+        return Statistics(
+            operator=repr(self),
+            requested=requested if pushed else 0,
             buffered=len(self._queue),
             capacity=self._capacity,
-            demand=(UNBOUNDED if unbounded else self._requested - self._emitted) if pushed else 0,
-            fusion=self._mode,
-            terminated=self._done,
             cancelled=self._cancelled,
+            terminated=self._done,
+            fusion=self._mode,
             upstream=self._upstream,
+            subscribers=int(downstream is not None),
+            held_back_by=() if downstream is None or requested or not pushed else (downstream,),
+            connected=self._subscribed,
         )
 
     # -- by hand

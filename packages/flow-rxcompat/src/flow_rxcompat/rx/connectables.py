@@ -14,10 +14,11 @@ from reactivex.subject import Subject
 
 from flow_core import error
 from flow_core.demand import UNBOUNDED
+from flow_core.introspection import Statistics
 from flow_core.protocols import Disposable as FlowDisposable
 from flow_core.protocols import Subscriber
 from flow_core.sources.emitter import Overflow
-from flow_multicast import Connectable, ConnectableBase, ConnectableStatistics, DisconnectedError
+from flow_multicast import Connectable, ConnectableBase, DisconnectedError
 from flow_rxcompat.rx.flows import to_rx
 from flow_rxcompat.rx.observables import ObservableSource, check_strategy
 from flow_rxcompat.rx.trampoline import run_trampolined
@@ -183,21 +184,17 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
             connection.dispose()
             raise
 
-    def statistics(self) -> ConnectableStatistics[T]:
+    def statistics(self) -> Statistics:
         """See `Connectable.statistics`. What the subject does not tell is left out."""
         connection = self._current
         observers: object = getattr(self._connectable.subject, "observers", ())
-        return ConnectableStatistics(
-            connected=connection.begun and not connection.disposed,
-            waiting=(),
-            served=len(observers) if isinstance(observers, Sized) else 0,
-            held_back_by=(),
-            buffered=0,
-            capacity=0,
-            demand=UNBOUNDED,
+        return Statistics(
+            operator=repr(self),
+            requested=UNBOUNDED,
             terminated=connection.ended,
-            processor=self._connectable.subject,
-            upstream=None,
+            inners=(self._connectable.subject,),
+            subscribers=len(observers) if isinstance(observers, Sized) else 0,
+            connected=connection.begun and not connection.disposed,
         )
 
     def __repr__(self) -> str:
