@@ -189,7 +189,7 @@ def items() -> None:
         ),
         Curve(
             "zip of hidden flows",
-            pushed(lambda size: zip(upward(size).hide(), upward(size).hide(), combiner=second)),
+            pushed(lambda size: zip(upward(size).hide(), upward(size).hide()).starmap(second)),
             LINEAR,
         ),
         Curve("concat", pushed(lambda size: concat(*halves(size))), LINEAR),
@@ -378,7 +378,7 @@ def zipped(sources: int) -> int:
         for n in together:
             total(n)
 
-    zip(*parts(sources), combiner=lambda *together: together).subscribe(on_next)
+    zip(*parts(sources)).starmap(lambda *together: together).subscribe(on_next)
     return total.total
 
 

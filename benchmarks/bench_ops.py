@@ -383,7 +383,7 @@ def zip_flows(items: int, *, hidden: bool) -> int:
     one, two = flow.range(items), flow.range(items)
     if hidden:
         one, two = one.hide(), two.hide()
-    return summed(zip(one, two, combiner=added))
+    return summed(zip(one, two).starmap(added))
 
 
 def zip_by_reactivex(items: int) -> int:

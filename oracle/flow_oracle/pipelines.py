@@ -157,11 +157,11 @@ SOURCES: Final[dict[str, Callable[..., Items]]] = {
         *self.flows(pipes, given), concurrency=concurrency, prefetch=prefetch
     ),
     "zip": lambda self, given, f, prefetch, *pipes: ops.zip(
-        *self.flows(pipes, given), combiner=combiner(f), prefetch=prefetch
-    ),
+        *self.flows(pipes, given), prefetch=prefetch
+    ).starmap(combiner(f)),
     "combine_latest": lambda self, given, f, prefetch, *pipes: ops.combine_latest(
-        *self.flows(pipes, given), combiner=combiner(f), prefetch=prefetch
-    ),
+        *self.flows(pipes, given), prefetch=prefetch
+    ).starmap(combiner(f)),
     "amb": lambda self, given, *pipes: ops.amb(*self.flows(pipes, given)),
     "sequence_equal": lambda self, given, prefetch, a, b: ops.sequence_equal(
         self.flow(a, given), self.flow(b, given), prefetch=prefetch
@@ -247,11 +247,11 @@ OPERATORS: Final[dict[str, Callable[..., Items]]] = {
         ops.merge_with(self.flow(pipe, given), prefetch=prefetch)
     ),
     "zip_with": lambda self, up, given, f, prefetch, pipe: up.pipe(
-        ops.zip_with(self.flow(pipe, given), combiner(f), prefetch=prefetch)
-    ),
+        ops.zip_with(self.flow(pipe, given), prefetch=prefetch)
+    ).starmap(combiner(f)),
     "with_latest_from": lambda self, up, given, f, pipe: up.pipe(
-        ops.with_latest_from(self.flow(pipe, given), combiner=combiner(f))
-    ),
+        ops.with_latest_from(self.flow(pipe, given))
+    ).starmap(combiner(f)),
     "amb_with": lambda self, up, given, pipe: up.pipe(ops.amb_with(self.flow(pipe, given))),
     "switch_if_empty": lambda self, up, given, pipe: up.pipe(
         ops.switch_if_empty(self.flow(pipe, given))

@@ -57,6 +57,7 @@ def transforming(ints: Flow[int], words: Flow[str]) -> None:
     assert_type(ints.scan(lambda total, n: total + n / 2, 0.0), Flow[float])
     assert_type(ints.pairwise(), Flow[tuple[int, int]])
     assert_type(ints.pairwise().map(lambda pair: pair[1] - pair[0]), Flow[int])
+    assert_type(ints.pairwise().starmap(lambda before, after: after - before), Flow[int])
     assert_type(ints.buffer_with_count(2), Flow[list[int]])
     assert_type(ints.buffer_with_count(3, 1), Flow[list[int]])
     assert_type(words.buffer_until(lambda word: word.endswith(".")), Flow[list[str]])

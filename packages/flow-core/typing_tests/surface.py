@@ -68,13 +68,13 @@ def several() -> None:
     assert_type(numbers.sequence_equal(words, equals=lambda n, s: n == len(s)), Flow[bool])
     assert_type(numbers.zip(words), Flow[tuple[int, str]])
     assert_type(numbers.zip(words, halves), Flow[tuple[int, str, float]])
-    assert_type(numbers.zip(words, combiner=lambda n, s: s * n), Flow[str])
+    assert_type(numbers.zip(words).starmap(lambda n, s: s * n), Flow[str])
     assert_type(numbers.zip(words).map(lambda both: both[1].upper()), Flow[str])
     assert_type(numbers.combine_latest(words), Flow[tuple[int, str]])
-    assert_type(numbers.combine_latest(halves, combiner=lambda n, h: n * h), Flow[float])
+    assert_type(numbers.combine_latest(halves).starmap(lambda n, h: n * h), Flow[float])
     assert_type(numbers.fork_join(words, halves), Flow[tuple[int, str, float]])
     assert_type(numbers.with_latest_from(words), Flow[tuple[int, str]])
-    assert_type(numbers.with_latest_from(words, combiner=lambda n, s: s * n), Flow[str])
+    assert_type(numbers.with_latest_from(words).starmap(lambda n, s: s * n), Flow[str])
     assert_type(numbers.take_until_other(words), Flow[int])
     assert_type(numbers.skip_until_other(words), Flow[int])
 
@@ -90,9 +90,9 @@ def functions() -> None:
     assert_type(flow.sequence_equal(numbers, words, equals=lambda n, s: n == len(s)), Flow[bool])
     assert_type(flow.zip(numbers, words), Flow[tuple[int, str]])
     assert_type(flow.zip(numbers, words, halves), Flow[tuple[int, str, float]])
-    assert_type(flow.zip(numbers, words, combiner=lambda n, s: s * n), Flow[str])
+    assert_type(flow.zip(numbers, words).starmap(lambda n, s: s * n), Flow[str])
     assert_type(flow.combine_latest(numbers, words), Flow[tuple[int, str]])
-    assert_type(flow.combine_latest(numbers, halves, combiner=lambda n, h: n * h), Flow[float])
+    assert_type(flow.combine_latest(numbers, halves).starmap(lambda n, h: n * h), Flow[float])
     assert_type(flow.fork_join(numbers, words), Flow[tuple[int, str]])
     assert_type(flow.interval(0.5, overflow="drop").map(str), Flow[str])
     assert_type(flow.interval_range(1, 3, timedelta(seconds=1)), Flow[int])
@@ -203,7 +203,7 @@ def mistakes(executor: Executor) -> None:
     numbers.merge_all()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     numbers.switch_latest()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     numbers.merge(4)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    numbers.zip(words, combiner=lambda n: n)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownLambdaType]
+    numbers.zip(words).starmap(lambda n: n)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
     numbers.combine_latest([1])  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
     numbers.ordered_merge(words, key=lambda a: object())  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType, reportCallIssue]
     flow.just(object()).ordered_merge(numbers)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
@@ -233,7 +233,7 @@ def mistakes(executor: Executor) -> None:
     words.parallel(2).sum()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     numbers.parallel(2).merge_all()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     numbers.parallel(2).flat_map(lambda n: n)  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]
-    flow.zip(numbers, words, combiner=lambda n: n)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownLambdaType]
+    flow.zip(numbers, words).starmap(lambda n: n)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
     flow.merge(numbers, 4)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType]
     flow.interval("1 s")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     flow.interval(1, overflow="oldest")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

@@ -50,38 +50,38 @@ assert_type(zip_flows(numbers, numbers, numbers, numbers, numbers, numbers), Flo
 assert_type(zip_flows(*[numbers, numbers]), Flow[tuple[int, ...]])
 assert_type(combine_latest(*[words]), Flow[tuple[str, ...]])
 assert_type(fork_join(*[words]), Flow[tuple[str, ...]])
-assert_type(zip_flows(*[numbers], combiner=lambda *row: len(row)), Flow[int])
+assert_type(zip_flows(*[numbers]).starmap(lambda *row: len(row)), Flow[int])
 
 # Lambdas are inferred.
-assert_type(zip_flows(numbers, words, combiner=lambda n, word: word.upper() * n), Flow[str])
+assert_type(zip_flows(numbers, words).starmap(lambda n, word: word.upper() * n), Flow[str])
 assert_type(
-    zip_flows(numbers, words, halves, combiner=lambda n, word, half: (word, n * half)),
+    zip_flows(numbers, words, halves).starmap(lambda n, word, half: (word, n * half)),
     Flow[tuple[str, float]],
 )
 assert_type(
-    zip_flows(numbers, words, halves, flags, combiner=lambda n, w, h, flag: n if flag else len(w)),
+    zip_flows(numbers, words, halves, flags).starmap(lambda n, w, h, flag: n if flag else len(w)),
     Flow[int],
 )
 assert_type(
-    zip_flows(numbers, words, halves, flags, data, combiner=lambda n, w, h, f, d: d.hex() + w),
+    zip_flows(numbers, words, halves, flags, data).starmap(lambda n, w, h, f, d: d.hex() + w),
     Flow[str],
 )
-assert_type(combine_latest(numbers, words, combiner=lambda n, word: word.upper() * n), Flow[str])
+assert_type(combine_latest(numbers, words).starmap(lambda n, word: word.upper() * n), Flow[str])
 assert_type(
-    combine_latest(numbers, words, halves, combiner=lambda n, w, h: n * h).map(lambda x: x.hex()),
+    combine_latest(numbers, words, halves).starmap(lambda n, w, h: n * h).map(lambda x: x.hex()),
     Flow[str],
 )
 
 # Operators.
 assert_type(numbers.pipe(zip_with(words)), Flow[tuple[int, str]])
-assert_type(numbers.pipe(zip_with(words, lambda n, word: word.upper() * n)), Flow[str])
+assert_type(numbers.pipe(zip_with(words)).starmap(lambda n, word: word.upper() * n), Flow[str])
 assert_type(numbers.pipe(with_latest_from(words)), Flow[tuple[int, str]])
 assert_type(numbers.pipe(with_latest_from(words, halves)), Flow[tuple[int, str, float]])
 assert_type(
-    numbers.pipe(with_latest_from(words, combiner=lambda n, word: word.upper() * n)), Flow[str]
+    numbers.pipe(with_latest_from(words)).starmap(lambda n, word: word.upper() * n), Flow[str]
 )
 assert_type(
-    numbers.pipe(with_latest_from(words, halves, combiner=lambda n, word, half: n * half)),
+    numbers.pipe(with_latest_from(words, halves)).starmap(lambda n, word, half: n * half),
     Flow[float],
 )
 assert_type(numbers.pipe(amb_with(words)), Flow[int | str])
@@ -108,8 +108,8 @@ assert_type(ordered_merge(words, executor=lambda task: task()), Flow[str])
 
 # Mistakes.
 zip_flows(numbers, [1])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-zip_flows(numbers, words, combiner=lambda n, word: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType]
-zip_with(words, 3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+zip_flows(numbers, words).starmap(lambda n, word: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType]
+zip_with(words, 3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 ordered_merge(flow.just(object()))  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
 ordered_merge(words, executor=3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 amb(numbers, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

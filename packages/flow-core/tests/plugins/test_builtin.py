@@ -75,6 +75,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "last_or_default": (0,),
     "lift": ("passing", lambda downstream: Passing(downstream)),
     "map_indexed": (lambda n, index: n,),
+    "starmap": (lambda a, b: a,),
     "map_optional": (lambda n: n,),
     "name": ("ints",),
     "of_type": (int,),

@@ -587,7 +587,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item with the one of another flow that has the same place.",
         backpressure=Backpressure.FULL,
         asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
-        answers=Fusion.SYNC,
+        answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
         placement=Placement.REFUSED,
     )
 

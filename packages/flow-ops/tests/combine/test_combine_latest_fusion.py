@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import get_ident
 from typing import Any
 
 import pytest
 
 import flow_core as flow
-from flow_core import EMPTY, Flow, Fusion, NoneItemError, QueueSubscription
+from flow_core import EMPTY, Flow, Fusion, QueueSubscription
 from flow_core.errors import MissingBackpressureError, ProtocolViolationError
 from flow_core.introspection import links
 from flow_core.protocols import CoreSubscriber, Subscription
@@ -79,12 +78,9 @@ def polled(request: int = flow.UNBOUNDED, **more: Any) -> Two:
 
 @pytest.mark.checklist("F23", "F39")
 @pytest.mark.parametrize("mode", MODES, ids=str)
-def test_it_grants_async_and_across_threads_only_without_a_combiner(mode: Fusion) -> None:
+def test_it_grants_async_and_across_threads(mode: Fusion) -> None:
     _, _, subscriber = played(Woken(mode))
     assert subscriber.granted is mode & Fusion.ASYNC
-    _, _, subscriber = played(Woken(mode), combiner=lambda a, b: a + b)
-    across = bool(mode & Fusion.THREAD_BOUNDARY)
-    assert subscriber.granted is (Fusion.NONE if across else mode & Fusion.ASYNC)
 
 
 @pytest.mark.checklist("F24", "F47")
@@ -130,14 +126,15 @@ def test_every_way_to_take_the_items_gives_the_same() -> None:
         [(2, 10), (2, 11), (2, 12)],
     )
     assert_result(
-        lambda: combine_latest(
-            flow.just(1, 2), flow.range(5), flow.just(3), combiner=lambda a, b, c: a * b + c
+        lambda: combine_latest(flow.just(1, 2), flow.range(5), flow.just(3)).starmap(
+            lambda a, b, c: a * b + c
         ),
         [11],
     )
     assert_result(
         lambda: (
-            combine_latest(flow.just(0), flow.range(9), combiner=lambda _, n: n, prefetch=4)
+            combine_latest(flow.just(0), flow.range(9), prefetch=4)
+            .starmap(lambda _, n: n)
             .filter(lambda n: n % 2)
             .map(str)
         ),
@@ -146,35 +143,18 @@ def test_every_way_to_take_the_items_gives_the_same() -> None:
 
 
 @pytest.mark.checklist("F26")
-def test_what_it_signals_is_that_there_is_something_and_the_combiner_is_called_by_poll() -> None:
-    called: list[tuple[int, int]] = []
-
-    def combiner(a: int, b: int) -> int:
-        called.append((a, b))
-        return a + b
-
-    a, b, woken = played(combiner=combiner)
+def test_what_it_signals_is_that_there_is_something() -> None:
+    a, b, woken = played()
     a.next(1)
     assert woken.signals == []
     assert woken.queue.is_empty()
     b.next(10, 20)
     assert woken.signals == [EMPTY, EMPTY]
-    assert called == []
     assert not woken.queue.is_empty()
-    assert woken.queue.poll() == 11
-    assert called == [(1, 10)]
+    assert woken.queue.poll() == (1, 10)
     a.next(2)
-    assert [woken.queue.poll() for _ in range(3)] == [21, 22, EMPTY]
+    assert [woken.queue.poll() for _ in range(3)] == [(1, 20), (2, 20), EMPTY]
     assert woken.queue.is_empty()
-
-
-@pytest.mark.checklist("F49")
-def test_the_combiner_runs_on_the_thread_that_polls() -> None:
-    a, b, woken = played(combiner=lambda *_: get_ident())
-    a.next(1)
-    b.next(2)
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(woken.queue.poll).result() == pool.submit(get_ident).result()
 
 
 def test_it_needs_no_demand_to_be_polled() -> None:
@@ -268,79 +248,6 @@ def test_delayed_errors_come_with_the_last_poll() -> None:
     subscriber.assert_failure(error, (1, 2), (1, 3))
 
 
-def test_what_the_combiner_raises_comes_out_of_the_poll(dropped: Any) -> None:
-    error = ZeroDivisionError()
-
-    def combiner(a: int, b: int) -> int:
-        if b > 1:
-            raise error
-        return b
-
-    a, b, woken = played(combiner=combiner)
-    a.next(0)
-    b.next(1, 2, 3)
-    assert woken.queue.poll() == 1
-    with pytest.raises(ZeroDivisionError) as raised:
-        woken.queue.poll()
-    assert raised.value is error
-    assert any("in combine_latest(2 flows, combiner)" in note for note in error.__notes__)
-    a.assert_cancelled()
-    b.assert_cancelled()
-    assert woken.signals == [EMPTY, EMPTY, EMPTY]
-    assert woken.queue.poll() is EMPTY
-    assert dropped.items == [(0, 3)]
-
-
-@pytest.mark.checklist("F46")
-def test_what_the_combiner_raises_is_the_error_of_a_flow_that_polls() -> None:
-    def combiner(a: int, b: int) -> int:
-        return a // b
-
-    for behind in (
-        lambda made: made,
-        lambda made: made.map(str),
-        lambda made: made.pipe(concat_map(flow.just)),
-    ):
-        a, b = TestPublisher[int](), TestPublisher[int]()
-        made = combine_latest(Flow(a), Flow(b), combiner=combiner)
-        subscriber = observe(behind(made), fusion=Fusion.ANY)
-        a.next(1)
-        b.next(0)
-        subscriber.assert_failure(ZeroDivisionError)
-        a.assert_cancelled()
-        b.assert_cancelled()
-
-
-@pytest.mark.parametrize(("stops", "expected"), [(False, NoneItemError), (True, RuntimeError)])
-def test_none_and_stop_iteration_are_errors_of_the_poll(
-    stops: bool, expected: type[BaseException]
-) -> None:
-    def combiner(*_: object) -> object:
-        if stops:
-            raise StopIteration
-        return None
-
-    a, b, subscriber = polled(combiner=combiner)
-    a.next(1)
-    b.next(2)
-    subscriber.assert_failure(expected)
-    a.assert_cancelled()
-
-
-@pytest.mark.parametrize("fatal", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_a_fatal_error_of_the_combiner_is_no_signal(fatal: type[BaseException]) -> None:
-    def combiner(*_: object) -> object:
-        raise fatal
-
-    a, b, subscriber = polled(combiner=combiner)
-    a.next(1)
-    with pytest.raises(fatal):
-        b.next(2)
-    assert not subscriber.terminated
-    a.assert_cancelled()
-    b.assert_cancelled()
-
-
 def test_a_downstream_that_raises_when_it_is_woken_ends_it(dropped: Any) -> None:
     class Raising(Woken):
         def on_next(self, item: Any, /) -> None:
@@ -397,19 +304,6 @@ def test_a_cancel_is_heeded_at_once_though_the_operator_is_at_work(dropped: Any)
     assert dropped.items == [(1, 2)]
 
 
-def test_a_cancel_by_the_combiner_is_heeded(dropped: Any) -> None:
-    def combiner(_: int, b: int) -> int:
-        woken.queue.cancel()
-        return b
-
-    a, b, woken = played(combiner=combiner)
-    a.next(0)
-    b.next(1, 2)
-    assert woken.queue.poll() == 1
-    assert woken.queue.poll() is EMPTY
-    assert dropped.items == [(0, 2)]
-
-
 def test_clear_drops_what_waits(dropped: Any) -> None:
     a, b, woken = played()
     a.next(1)
@@ -438,18 +332,9 @@ def test_statistics_tell_of_it() -> None:
 
 @pytest.mark.checklist("F39", "F43")
 @pytest.mark.parametrize("prefetch", [1, 3, 128])
-@pytest.mark.parametrize("combines", [False, True])
-def test_observe_on_polls_it_unless_a_combiner_would_move(prefetch: int, combines: bool) -> None:
-    callers: set[int] = set()
-
-    def combiner(*row: int) -> tuple[int, ...]:
-        callers.add(get_ident())
-        return row
-
+def test_observe_on_polls_it(prefetch: int) -> None:
     a, b = TestPublisher[int](), TestPublisher[int]()
-    made = combine_latest(
-        Flow(a), Flow(b), combiner=combiner if combines else None, prefetch=prefetch
-    )
+    made = combine_latest(Flow(a), Flow(b), prefetch=prefetch)
     with ThreadPoolExecutor(1, thread_name_prefix="worker") as pool:
         subscriber = observe(made.pipe(observe_on(pool, prefetch=prefetch)))
         polled_, *_ = [
@@ -457,7 +342,7 @@ def test_observe_on_polls_it_unless_a_combiner_would_move(prefetch: int, combine
             for each in links(subscriber.subscription)
             if each.operator.startswith("combine_latest")
         ]
-        assert polled_ is (Fusion.NONE if combines else Fusion.ASYNC)
+        assert polled_ is Fusion.ASYNC
         b.next(0)
         for n in range(20):
             a.next(n)
@@ -466,7 +351,6 @@ def test_observe_on_polls_it_unless_a_combiner_would_move(prefetch: int, combine
         b.complete()
         subscriber.await_terminal()
     subscriber.assert_result(*[(n, 0) for n in range(20)]).assert_on_thread("worker")
-    assert callers == ({get_ident()} if combines else set())
 
 
 @pytest.mark.parametrize("prefetch", [1, 4, 128])
@@ -515,7 +399,7 @@ def test_those_that_poll_on_other_threads_poll_it() -> None:
 def test_what_a_stage_behind_it_drops_is_made_up_for() -> None:
     a, b = TestPublisher[int](), TestPublisher[int]()
     subscriber = TestSubscriber[Any](3, fusion=Fusion.ASYNC)
-    combine_latest(Flow(a), Flow(b), combiner=lambda _, n: n, prefetch=4).filter(
+    combine_latest(Flow(a), Flow(b), prefetch=4).starmap(lambda _, n: n).filter(
         lambda n: n % 3 == 0
     ).subscribe(subscriber)
     assert subscriber.fused is Fusion.ASYNC
@@ -537,18 +421,8 @@ def test_it_lets_go_of_everything(pushed: bool, ending: str) -> None:
         return payloads.pushed() if pushed else flow.from_iterable(payloads)
 
     for make in (
-        lambda p: combine_latest(flow.just(0), source(p), combiner=lambda _, b: b, prefetch=2),
+        lambda p: combine_latest(flow.just(0), source(p), prefetch=2),
         lambda p: combine_latest(flow.range(2), source(p), delay_error=True),
         lambda p: combine_latest(flow.just(0), source(p)).pipe(observe_on(lambda task: task())),
     ):
         assert_released(make, only=lambda name: name == ending)
-
-
-def test_it_lets_go_of_what_the_combiner_raises() -> None:
-    def make(payloads: Payloads) -> Flow[Any]:
-        def combiner(a: Any, b: Any) -> Any:
-            raise payloads.error()
-
-        return combine_latest(payloads.pushed(), flow.just(1), combiner=combiner)
-
-    assert_released(make, only=lambda name: "fused" in name and "cancelled" not in name)

@@ -63,11 +63,7 @@ class Polling(CoreSubscriber[Any]):
         self.running -= 1
 
     def poll(self) -> None:
-        try:
-            item = self.queue.poll()
-        except ZeroDivisionError as error:
-            self.items.append(error)
-            return
+        item = self.queue.poll()
         if item is not EMPTY:
             self.items.append(item)
 
@@ -290,72 +286,6 @@ def test_an_error_against_a_poll_loses_no_combination(delay_error: bool, dropped
 
 
 # -- failures
-
-
-def fails(a: int, b: int) -> float:
-    step()
-    return a / b
-
-
-def test_a_poll_that_fails_against_an_item_lets_go_of_all(dropped: Any) -> None:
-    def body() -> Scenario:
-        a, b, polling = played(combiner=fails)
-        a.next(1)
-        b.next(0)
-        dropped.items.clear()
-
-        def check() -> None:
-            assert [type(item) for item in polling.items] == [ZeroDivisionError]
-            assert polling.ends == []
-            a.assert_cancelled()
-            b.assert_cancelled()
-            over(polling.queue)
-            assert len(dropped.items) <= 1
-
-        return Scenario(unless_cancelled(a, lambda: a.next(2)), polling.poll, check=check)
-
-    exhaust(body)
-
-
-def test_a_poll_that_fails_against_an_error_is_one_failure_or_both(dropped: Any) -> None:
-    error = ValueError("a")
-
-    def body() -> Scenario:
-        a, b, polling = played(combiner=fails)
-        a.next(1)
-        b.next(0)
-        dropped.errors.clear()
-
-        def outcome() -> Hashable:
-            over(polling.queue)
-            b.assert_cancelled()
-            signalled, raised = len(polling.ends), len(polling.items)
-            assert signalled + len(dropped.errors) == a.terminated
-            assert signalled + raised
-            return signalled, raised
-
-        return Scenario(unless_cancelled(a, lambda: a.error(error)), polling.poll, outcome=outcome)
-
-    exhaust(body, {(1, 0), (0, 1), (1, 1)})
-
-
-def test_a_poll_that_fails_against_a_wake_up_ends_a_subscriber_once(dropped: Any) -> None:
-    def body() -> Scenario:
-        a, b, subscriber = serially(0, combiner=fails)
-        a.next(1)
-        b.next(0)
-
-        def check() -> None:
-            # A wake-up may be on its way when the poll fails, so that the rules are not looked at.
-            assert isinstance(subscriber.error, ZeroDivisionError)
-            assert not subscriber.items
-            over(subscriber.subscription)
-
-        return Scenario(
-            unless_cancelled(a, lambda: a.next(2)), lambda: subscriber.request(1), check=check
-        )
-
-    exhaust(body)
 
 
 def test_a_wrong_request_never_overlaps_a_wake_up(dropped: Any) -> None:

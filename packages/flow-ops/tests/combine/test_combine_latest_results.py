@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core import Fusion
-from flow_core.errors import MissingBackpressureError, NoneItemError
+from flow_core.errors import MissingBackpressureError
 from flow_core.testing import (
     TestPublisher,
     TestSubscriber,
@@ -32,7 +32,7 @@ def test_synchronous_flows_are_run_one_after_the_other():
         lambda: combine_latest(flow.range(3), flow.range(10, 13)), [(2, 10), (2, 11), (2, 12)]
     )
     assert_result(
-        lambda: combine_latest(flow.range(3), flow.range(10, 13), combiner=lambda a, b: a * b),
+        lambda: combine_latest(flow.range(3), flow.range(10, 13)).starmap(lambda a, b: a * b),
         [20, 22, 24],
     )
 
@@ -44,7 +44,7 @@ def test_any_number_of_flows(count):
 
     assert_result(lambda: combine_latest(*sources()), [tuple(range(count))])
     assert_result(
-        lambda: combine_latest(*sources(), combiner=lambda *row: sum(row)), [sum(range(count))]
+        lambda: combine_latest(*sources()).starmap(lambda *row: sum(row)), [sum(range(count))]
     )
 
 
@@ -150,38 +150,29 @@ def test_an_item_that_nobody_waits_for_is_requested_again():
     subscriber.assert_items((4, "x"))
 
 
-def test_combinations_wait_for_demand_and_the_combiner_with_them():
-    called = []
-
-    def combiner(a, b):
-        called.append((a, b))
-        return a + b
-
-    a, b, subscriber = played(request=0, combiner=combiner)
+def test_combinations_wait_for_demand():
+    a, b, subscriber = played(request=0)
     a.next(1)
     b.next(10, 20)
     a.next(2)
     a.complete()
     b.complete()
-    assert called == []
     subscriber.request(2)
-    subscriber.assert_items(11, 21)
-    assert called == [(1, 10), (1, 20)]
-    subscriber.assert_not_terminated()
+    subscriber.assert_items((1, 10), (1, 20)).assert_not_terminated()
     subscriber.request(1)
-    subscriber.assert_result(11, 21, 22)
+    subscriber.assert_result((1, 10), (1, 20), (2, 20))
 
 
 def test_a_conditional_downstream_gets_the_next_item_at_once():
     seen = []
-    combine_latest(flow.just(0), flow.range(10), combiner=lambda _, b: b).filter(
+    combine_latest(flow.just(0), flow.range(10)).starmap(lambda _, b: b).filter(
         lambda n: n % 3 == 0
     ).subscribe(seen.append, prefetch=2)
     assert seen == [0, 3, 6, 9]
 
 
 def test_many_flows_and_items_take_no_deep_stack():
-    assert list(combine_latest(*[flow.just(1)] * 2_000, combiner=lambda *row: sum(row))) == [2_000]
+    assert list(combine_latest(*[flow.just(1)] * 2_000).starmap(lambda *row: sum(row))) == [2_000]
     subscriber = TestSubscriber(1, on_item=lambda subscriber, _: subscriber.request(1))
     combine_latest(flow.just(0), flow.range(20_000).hide()).subscribe(subscriber)
     assert len(subscriber.items) == 20_000
@@ -221,44 +212,6 @@ def test_a_delayed_error_of_a_flow_without_an_item_does_not_wait():
     b.assert_cancelled()
 
 
-def test_what_the_combiner_raises_says_where():
-    error = ZeroDivisionError()
-
-    def combiner(a, b):
-        raise error
-
-    assert_result(lambda: combine_latest(flow.just(1), flow.just(2), combiner=combiner), [], error)
-    assert any("in combine_latest(2 flows, combiner)" in note for note in error.__notes__)
-
-
-def test_a_combiner_must_not_give_none():
-    assert_result(
-        lambda: combine_latest(flow.just(1), flow.just(2), combiner=lambda *_: None),
-        [],
-        NoneItemError,
-    )
-
-
-def test_a_stop_iteration_of_the_combiner_is_no_end():
-    def combiner(a, b):
-        raise StopIteration
-
-    assert_result(
-        lambda: combine_latest(flow.just(1), flow.just(2), combiner=combiner), [], RuntimeError
-    )
-
-
-@pytest.mark.parametrize("fatal", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_a_fatal_error_of_the_combiner_is_no_signal(fatal):
-    def combiner(a, b):
-        raise fatal
-
-    subscriber = TestSubscriber()
-    with pytest.raises(fatal):
-        combine_latest(flow.just(1), flow.just(2), combiner=combiner).subscribe(subscriber)
-    assert not subscriber.terminated
-
-
 def test_a_flow_that_sends_too_much_fails_it():
     a, b = TestPublisher(violations=Violation.OVERFLOW), TestPublisher()
     subscriber = TestSubscriber(0)
@@ -275,8 +228,6 @@ def test_a_flow_that_sends_too_much_fails_it():
 def test_arguments_are_checked_when_it_is_assembled():
     with pytest.raises(TypeError, match="takes flows"):
         combine_latest(flow.range(3), [1])
-    with pytest.raises(TypeError, match="'combiner'"):
-        combine_latest(flow.range(3), combiner=3)
     with pytest.raises(ValueError, match="prefetch"):
         combine_latest(flow.range(3), prefetch=0)
 

@@ -31,7 +31,7 @@ def inline(task: Any) -> None:
 OPERATORS: dict[str, Any] = {
     "zip": lambda source: zip_flows(source, flow.range(99)),
     "zip of two": lambda source: zip_flows(source, source.take(3), prefetch=2),
-    "zip, combiner": lambda source: zip_flows(flow.range(99), source, combiner=lambda _, b: b),
+    "zip, starmap": lambda source: zip_flows(flow.range(99), source).starmap(lambda _, b: b),
     "zip with a flow that waits": lambda source: zip_flows(source, flow.never()).pipe(
         amb_with(source)
     ),

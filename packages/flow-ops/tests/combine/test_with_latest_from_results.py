@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.errors import NoneItemError
 from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import with_latest_from
 
@@ -27,8 +26,10 @@ def test_each_item_comes_with_the_latest_ones():
         [(0, "b"), (1, "b"), (2, "b")],
     )
     assert_result(
-        lambda: flow.range(3).pipe(
-            with_latest_from(flow.just(10), flow.just(100), combiner=lambda a, b, c: a + b + c)
+        lambda: (
+            flow.range(3)
+            .pipe(with_latest_from(flow.just(10), flow.just(100)))
+            .starmap(lambda a, b, c: a + b + c)
         ),
         [110, 111, 112],
     )
@@ -111,28 +112,9 @@ def test_errors_of_all_flows_end_it():
             assert publisher.cancelled == (n != failing)
 
 
-def test_what_the_combiner_raises_says_where():
-    error = ZeroDivisionError()
-
-    def combiner(a, b):
-        raise error
-
-    assert_result(
-        lambda: flow.just(1).pipe(with_latest_from(flow.just(2), combiner=combiner)), [], error
-    )
-    assert any("in with_latest_from(1 flows, combiner)" in note for note in error.__notes__)
-    assert_result(
-        lambda: flow.just(1).pipe(with_latest_from(flow.just(2), combiner=lambda *_: None)),
-        [],
-        NoneItemError,
-    )
-
-
 def test_arguments_are_checked_when_it_is_assembled():
     with pytest.raises(TypeError, match="takes flows"):
         with_latest_from([1])
-    with pytest.raises(TypeError, match="'combiner'"):
-        with_latest_from(flow.range(3), combiner=3)
     with pytest.raises(ValueError, match="at least one"):
         with_latest_from()
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.protocols import Fusion, IterableSource
+from flow_core.protocols import IterableSource
 from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import concat_map, zip_with
 from flow_ops import zip as zip_flows
@@ -26,14 +26,14 @@ FORMS = {
         concat_map(lambda n: flow.range(n, min(n + 2, 5)))
     ),
     "effects": lambda: flow.range(5).finally_action(lambda: None),
-    "zipped": lambda: zip_flows(flow.range(5), flow.range(5), combiner=lambda a, b: (a + b) // 2),
+    "zipped": lambda: zip_flows(flow.range(5), flow.range(5)).starmap(lambda a, b: (a + b) // 2),
 }
 
 
 @pytest.mark.parametrize("right", FORMS)
 @pytest.mark.parametrize("left", FORMS)
 def test_flows_of_every_kind_are_zipped(left, right):
-    made = zip_flows(FORMS[left](), FORMS[right](), combiner=lambda a, b: (a, b))
+    made = zip_flows(FORMS[left](), FORMS[right]()).starmap(lambda a, b: (a, b))
     subscriber = TestSubscriber()
     made.subscribe(subscriber)
     subscriber.assert_result(*builtins.zip(range(5), range(5), strict=True))
@@ -43,7 +43,7 @@ def test_flows_of_every_kind_are_zipped(left, right):
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_the_same_in_every_form(form):
     assert_result(
-        lambda: zip_flows(FORMS[form](), flow.range(10, 20), combiner=lambda a, b: a + b),
+        lambda: zip_flows(FORMS[form](), flow.range(10, 20)).starmap(lambda a, b: a + b),
         [10, 12, 14, 16, 18],
     )
 
@@ -58,7 +58,7 @@ def test_any_number_of_flows(count, hide):
     rows = [tuple(range(n, n + count)) for n in range(3)]
     assert_result(lambda: zip_flows(*sources()), rows)
     assert_result(
-        lambda: zip_flows(*sources(), combiner=lambda *row: sum(row)), [sum(row) for row in rows]
+        lambda: zip_flows(*sources()).starmap(lambda *row: sum(row)), [sum(row) for row in rows]
     )
 
 
@@ -82,14 +82,15 @@ def test_zip_with_is_an_operator():
         [(0, "a"), (1, "b"), (2, "c")],
     )
     assert_result(
-        lambda: flow.range(9).hide().pipe(zip_with(flow.range(1, 4), lambda a, b: a * b)), [0, 2, 6]
+        lambda: flow.range(9).hide().pipe(zip_with(flow.range(1, 4))), [(0, 1), (1, 2), (2, 3)]
     )
 
 
 def test_stages_follow_in_the_same_loop():
     assert_result(
         lambda: (
-            zip_flows(flow.range(9), flow.range(9), combiner=lambda a, b: a * b)
+            zip_flows(flow.range(9), flow.range(9))
+            .starmap(lambda a, b: a * b)
             .filter(lambda n: n % 2 == 0)
             .map(str)
             .take(3)
@@ -114,20 +115,6 @@ def test_synchronous_flows_are_one_iterable():
     assert not isinstance(hidden.source, IterableSource)
 
 
-@pytest.mark.checklist("F39")
-def test_a_combiner_stays_on_its_thread():
-    asked = Fusion.ANY | Fusion.THREAD_BOUNDARY
-    for made, granted in [
-        (zip_flows(flow.range(3), flow.range(3)), Fusion.SYNC),
-        (zip_flows(flow.range(3), flow.range(3), combiner=max), Fusion.NONE),
-        (zip_flows(flow.range(3).map(str), flow.range(3)), Fusion.NONE),
-        (zip_flows(flow.range(3).hide(), flow.range(3)), Fusion.NONE),
-    ]:
-        subscriber = TestSubscriber(fusion=asked)
-        made.subscribe(subscriber)
-        subscriber.assert_fusion(granted)
-
-
 def test_a_row_comes_when_the_last_item_of_it_does():
     left, right = TestPublisher(), TestPublisher()
     subscriber = TestSubscriber()
@@ -144,13 +131,13 @@ def test_a_row_comes_when_the_last_item_of_it_does():
 
 
 def test_many_flows_and_many_items_take_no_deep_stack():
-    assert sum(zip_flows(*[flow.range(3).hide()] * 2_000, combiner=lambda *row: len(row))) == 6_000
+    assert sum(zip_flows(*[flow.range(3).hide()] * 2_000).starmap(lambda *row: len(row))) == 6_000
     subscriber = TestSubscriber(1, on_item=lambda subscriber, _: subscriber.request(1))
     zip_flows(flow.range(20_000).hide(), flow.range(20_000)).subscribe(subscriber)
     assert len(subscriber.items) == 20_000
     nested = flow.range(3)
     for _ in range(50):
-        nested = zip_flows(nested, flow.range(3), combiner=lambda a, _: a)
+        nested = zip_flows(nested, flow.range(3)).starmap(lambda a, _: a)
     assert list(nested) == [0, 1, 2]
 
 

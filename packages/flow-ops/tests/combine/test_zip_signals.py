@@ -60,46 +60,6 @@ def _raise(error):
 
 
 @BOTH
-def test_what_the_combiner_raises_says_where(hide):
-    error = ZeroDivisionError()
-
-    def made():
-        return zip_flows(
-            hidden(flow.range(3), hide),
-            flow.range(3),
-            combiner=lambda a, _: _raise(error) if a else a,
-        )
-
-    assert_result(made, [0], error)
-    assert any("in zip(2 flows, <lambda" in note and __file__ in note for note in error.__notes__)
-    assert len(error.__notes__) == len(set(error.__notes__))
-
-
-@BOTH
-@pytest.mark.parametrize("count", [2, 3])
-def test_a_combiner_must_not_give_none(hide, count):
-    sources = [flow.range(3) for _ in range(count - 1)]
-    assert_result(
-        lambda: zip_flows(hidden(flow.range(3), hide), *sources, combiner=lambda *_: None),
-        [],
-        NoneItemError,
-    )
-
-
-@BOTH
-@pytest.mark.parametrize("count", [2, 3])
-def test_a_stop_iteration_of_the_combiner_is_no_end(hide, count):
-    sources = [flow.range(3) for _ in range(count - 1)]
-    assert_result(
-        lambda: zip_flows(
-            hidden(flow.range(3), hide), *sources, combiner=lambda *_: _raise(StopIteration())
-        ),
-        [],
-        RuntimeError,
-    )
-
-
-@BOTH
 @pytest.mark.usefixtures("dropped")
 def test_none_in_a_flow_is_an_error(hide):
     def made():
@@ -107,19 +67,6 @@ def test_none_in_a_flow_is_an_error(hide):
         return zip_flows(source, flow.range(9), delay_error=hide)
 
     assert_result(made, [(1, 0)], NoneItemError)
-
-
-@BOTH
-@pytest.mark.parametrize("fatal", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_a_fatal_error_of_the_combiner_is_no_signal(hide, fatal):
-    made = zip_flows(
-        hidden(flow.range(3), hide), flow.range(3), combiner=lambda *_: _raise(fatal())
-    )
-    subscriber = TestSubscriber(0)
-    made.subscribe(subscriber)
-    with pytest.raises(fatal):
-        subscriber.request(1)
-    assert not subscriber.terminated
 
 
 def test_an_error_overtakes_what_waits():
@@ -184,10 +131,6 @@ def test_arguments_are_checked_when_it_is_assembled():
             zip_flows(flow.range(3), wrong)
         with pytest.raises(TypeError, match="takes flows"):
             zip_with(wrong)
-    with pytest.raises(TypeError, match="'combiner'"):
-        zip_flows(flow.range(3), flow.range(3), combiner=3)
-    with pytest.raises(TypeError, match="'combiner'"):
-        zip_with(flow.range(3), 3)
     with pytest.raises(TypeError):
         zip_flows(flow.range(3), prefetch="3")
     for make in (lambda: zip_flows(prefetch=0), lambda: zip_with(flow.range(3), prefetch=0)):
@@ -214,7 +157,7 @@ def test_it_requests_the_prefetch_and_then_three_quarters_of_it(prefetch):
 def test_without_demand_nothing_is_taken(hide):
     taken = []
     source = flow.range(5).do_on_next(taken.append)
-    made = zip_flows(hidden(source, hide), flow.range(5), prefetch=1, combiner=lambda a, b: a + b)
+    made = zip_flows(hidden(source, hide), flow.range(5), prefetch=1).starmap(lambda a, b: a + b)
     subscriber = TestSubscriber(0)
     made.subscribe(subscriber)
     assert len(taken) <= 1  # what pushes is asked for the prefetch
@@ -290,8 +233,7 @@ def test_flows_on_other_threads(pool):
     made = zip_flows(
         flow.range(500).pipe(observe_on(pool)),
         flow.range(500).map(str),
-        combiner=lambda a, b: (a, b),
-    )
+    ).starmap(lambda a, b: (a, b))
     subscriber = TestSubscriber()
     made.subscribe(subscriber)
     subscriber.await_terminal().assert_result(*[(n, str(n)) for n in range(500)])
@@ -299,7 +241,7 @@ def test_flows_on_other_threads(pool):
 
 def test_a_conditional_downstream_gets_the_next_row_at_once():
     seen = []
-    zip_flows(flow.range(10).hide(), flow.range(10), combiner=lambda a, _: a).filter(
+    zip_flows(flow.range(10).hide(), flow.range(10)).starmap(lambda a, _: a).filter(
         lambda n: n % 3 == 0
     ).subscribe(seen.append, prefetch=2)
     assert seen == [0, 3, 6, 9]

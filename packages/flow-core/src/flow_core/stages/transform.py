@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
 
 from flow_core.stages.fluent import Fluent, comparing, count_of
 from flow_core.stages.sink import SingleSink
@@ -17,12 +25,23 @@ __all__ = ["Transforming"]
 T_co = TypeVar("T_co", covariant=True)
 A = TypeVar("A")
 R = TypeVar("R")
+Parts = TypeVarTuple("Parts")
 
 MAP: Final = Template(
     "map",
     params=("mapper",),
     on_item="""
     x = mapper(x)
+    NOT_NONE
+    EMIT
+    """,
+)
+
+STARMAP: Final = Template(
+    "starmap",
+    params=("function",),
+    on_item="""
+    x = function(*x)
     NOT_NONE
     EMIT
     """,
@@ -278,6 +297,18 @@ class Transforming(Fluent[T_co], Generic[T_co]):
             mapper: must not return None.
         """
         return self._add(MAP, mapper)
+
+    def starmap(self: Transforming[tuple[*Parts]], function: Callable[[*Parts], R]) -> Flow[R]:
+        """Each item, which is a tuple, replaced by ``function(*item)``.
+
+        >>> import flow_core as flow
+        >>> list(flow.just((2, 5), (3, 2)).starmap(pow))
+        [32, 9]
+
+        Args:
+            function: takes as many arguments as a tuple has parts; must not return None.
+        """
+        return self._add(STARMAP, function)
 
     def map_optional(self, mapper: Callable[[T_co], R | None]) -> Flow[R]:
         """Each item replaced by ``mapper(item)``, or left out if that is None.

@@ -37,7 +37,6 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
-R = TypeVar("R")
 S = TypeVar("S", bound="Comparable")
 T = TypeVar("T")
 U = TypeVar("U")
@@ -69,24 +68,8 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
 
 @overload
 def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    /,
-    *,
-    combiner: None = None,
-    prefetch: int = 128,
-    delay_error: bool = False,
+    a: Publisher[A], b: Publisher[B], /, *, prefetch: int = 128, delay_error: bool = False
 ) -> Flow[tuple[A, B]]: ...
-@overload
-def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    /,
-    *,
-    combiner: Callable[[A, B], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
 @overload
 def combine_latest(
     a: Publisher[A],
@@ -94,7 +77,6 @@ def combine_latest(
     c: Publisher[C],
     /,
     *,
-    combiner: None = None,
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C]]: ...
@@ -103,21 +85,9 @@ def combine_latest(
     a: Publisher[A],
     b: Publisher[B],
     c: Publisher[C],
-    /,
-    *,
-    combiner: Callable[[A, B, C], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
     d: Publisher[D],
     /,
     *,
-    combiner: None = None,
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C, D]]: ...
@@ -127,70 +97,18 @@ def combine_latest(
     b: Publisher[B],
     c: Publisher[C],
     d: Publisher[D],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
     e: Publisher[E],
     /,
     *,
-    combiner: None = None,
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
 @overload
 def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
-    e: Publisher[E],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D, E], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def combine_latest(
-    *sources: Publisher[T], combiner: None = None, prefetch: int = 128, delay_error: bool = False
+    *sources: Publisher[T], prefetch: int = 128, delay_error: bool = False
 ) -> Flow[tuple[T, ...]]: ...
-@overload
 def combine_latest(
-    a: Publisher[A],
-    /,
-    *,
-    combiner: Callable[[A], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def combine_latest(
-    a: Publisher[Any],
-    b: Publisher[Any],
-    c: Publisher[Any],
-    d: Publisher[Any],
-    e: Publisher[Any],
-    f: Publisher[Any],
-    /,
-    *sources: Publisher[Any],
-    combiner: Callable[..., R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-def combine_latest(
-    *sources: Publisher[Any],
-    combiner: Callable[..., Any] | None = None,
-    prefetch: int = 128,
-    delay_error: bool = False,
+    *sources: Publisher[Any], prefetch: int = 128, delay_error: bool = False
 ) -> Flow[Any]:
     """Whenever one of the flows has an item: it, with the latest ones of all others.
 
@@ -203,17 +121,15 @@ def combine_latest(
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
     many of it were delivered. Combinations that nobody has requested yet wait, in the order in
-    which they came about; the combiner is called when one is delivered.
+    which they came about.
     Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
-    Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
-    combiner is called by that, so that it is not granted across threads if there is one. The
-    end comes as soon as the last combination was polled. Of the sources no fusion is asked.
-    Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
-    comes out of the poll, if the downstream polls.
+    Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
+    them. The end comes as soon as the last combination was polled. Of the sources no fusion is
+    asked.
+    Errors: the first one cancels the others, and overtakes what waits.
 
     Args:
         sources: what to combine. They are subscribed in this order.
-        combiner: makes an item of one of each, not None; without it a tuple.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
 
@@ -222,14 +138,13 @@ def combine_latest(
         and there is no room.
 
     Raises:
-        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
-            int.
+        TypeError: if a source is no publisher, or `prefetch` is no int.
         ValueError: if `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.combine_latest`.
     """
     return factory_of("flow_ops.combine.combine_latest:combine_latest")(
-        *sources, combiner=combiner, prefetch=prefetch, delay_error=delay_error
+        *sources, prefetch=prefetch, delay_error=delay_error
     )
 
 
@@ -622,24 +537,8 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
 
 @overload
 def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    /,
-    *,
-    combiner: None = None,
-    prefetch: int = 128,
-    delay_error: bool = False,
+    a: Publisher[A], b: Publisher[B], /, *, prefetch: int = 128, delay_error: bool = False
 ) -> Flow[tuple[A, B]]: ...
-@overload
-def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    /,
-    *,
-    combiner: Callable[[A, B], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
 @overload
 def zip(
     a: Publisher[A],
@@ -647,7 +546,6 @@ def zip(
     c: Publisher[C],
     /,
     *,
-    combiner: None = None,
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C]]: ...
@@ -656,21 +554,9 @@ def zip(
     a: Publisher[A],
     b: Publisher[B],
     c: Publisher[C],
-    /,
-    *,
-    combiner: Callable[[A, B, C], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
     d: Publisher[D],
     /,
     *,
-    combiner: None = None,
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C, D]]: ...
@@ -680,77 +566,23 @@ def zip(
     b: Publisher[B],
     c: Publisher[C],
     d: Publisher[D],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
     e: Publisher[E],
     /,
     *,
-    combiner: None = None,
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
 @overload
 def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
-    e: Publisher[E],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D, E], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def zip(
-    *sources: Publisher[T], combiner: None = None, prefetch: int = 128, delay_error: bool = False
+    *sources: Publisher[T], prefetch: int = 128, delay_error: bool = False
 ) -> Flow[tuple[T, ...]]: ...
-@overload
-def zip(
-    a: Publisher[A],
-    /,
-    *,
-    combiner: Callable[[A], R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-@overload
-def zip(
-    a: Publisher[Any],
-    b: Publisher[Any],
-    c: Publisher[Any],
-    d: Publisher[Any],
-    e: Publisher[Any],
-    f: Publisher[Any],
-    /,
-    *sources: Publisher[Any],
-    combiner: Callable[..., R],
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[R]: ...
-def zip(
-    *sources: Publisher[Any],
-    combiner: Callable[..., Any] | None = None,
-    prefetch: int = 128,
-    delay_error: bool = False,
-) -> Flow[Any]:
+def zip(*sources: Publisher[Any], prefetch: int = 128, delay_error: bool = False) -> Flow[Any]:
     """The first items of all flows together, then the second ones, and so on.
 
     >>> import flow_core as flow
     >>> list(flow.zip(flow.range(3), flow.just("a", "b", "c")))
     [(0, 'a'), (1, 'b'), (2, 'c')]
-    >>> list(flow.zip(flow.range(9), flow.just("a", "b"), combiner=lambda n, letter: letter * n))
+    >>> list(flow.zip(flow.range(9), flow.just("a", "b")).starmap(lambda n, letter: letter * n))
     ['', 'b']
 
     It completes as soon as one of the flows has ended and its last item is used up; the others are
@@ -770,18 +602,16 @@ def zip(
 
     Args:
         sources: what to take items from. They are subscribed in this order.
-        combiner: makes an item of one of each, not None; without it a tuple.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether the error of a flow comes after its items; several as an
             ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
-            int.
+        TypeError: if a source is no publisher, or `prefetch` is no int.
         ValueError: if `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.zip`.
     """
     return factory_of("flow_ops.combine.zip:zip")(
-        *sources, combiner=combiner, prefetch=prefetch, delay_error=delay_error
+        *sources, prefetch=prefetch, delay_error=delay_error
     )

@@ -331,46 +331,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
     @overload
     def combine_latest(
-        self,
-        b: Publisher[B],
-        /,
-        *,
-        combiner: None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, b: Publisher[B], /, *, prefetch: int = 128, delay_error: bool = False
     ) -> Flow[tuple[T_co, B]]: ...
     @overload
     def combine_latest(
-        self,
-        b: Publisher[B],
-        /,
-        *,
-        combiner: Callable[[T_co, B], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    @overload
-    def combine_latest(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        /,
-        *,
-        combiner: None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, b: Publisher[B], c: Publisher[C], /, *, prefetch: int = 128, delay_error: bool = False
     ) -> Flow[tuple[T_co, B, C]]: ...
-    @overload
-    def combine_latest(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        /,
-        *,
-        combiner: Callable[[T_co, B, C], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
     @overload
     def combine_latest(
         self,
@@ -379,7 +345,6 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         d: Publisher[D],
         /,
         *,
-        combiner: None = None,
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[tuple[T_co, B, C, D]]: ...
@@ -389,66 +354,18 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         b: Publisher[B],
         c: Publisher[C],
         d: Publisher[D],
-        /,
-        *,
-        combiner: Callable[[T_co, B, C, D], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    @overload
-    def combine_latest(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
         e: Publisher[E],
         /,
         *,
-        combiner: None = None,
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[tuple[T_co, B, C, D, E]]: ...
     @overload
     def combine_latest(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
-        e: Publisher[E],
-        /,
-        *,
-        combiner: Callable[[T_co, B, C, D, E], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    @overload
-    def combine_latest(
-        self,
-        *others: Publisher[D],
-        combiner: None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, *others: Publisher[D], prefetch: int = 128, delay_error: bool = False
     ) -> Flow[tuple[T_co | D, ...]]: ...
-    @overload
     def combine_latest(
-        self,
-        b: Publisher[Any],
-        c: Publisher[Any],
-        d: Publisher[Any],
-        e: Publisher[Any],
-        f: Publisher[Any],
-        /,
-        *others: Publisher[Any],
-        combiner: Callable[..., R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    def combine_latest(
-        self,
-        *others: Publisher[Any],
-        combiner: Callable[..., Any] | None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, *others: Publisher[Any], prefetch: int = 128, delay_error: bool = False
     ) -> Flow[Any]:
         """Whenever one of the flows has an item: it, with the latest ones of all others.
 
@@ -461,17 +378,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
         many of it were delivered. Combinations that nobody has requested yet wait, in the order in
-        which they came about; the combiner is called when one is delivered.
+        which they came about.
         Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
-        Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
-        combiner is called by that, so that it is not granted across threads if there is one. The
-        end comes as soon as the last combination was polled. Of the sources no fusion is asked.
-        Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
-        comes out of the poll, if the downstream polls.
+        Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
+        them. The end comes as soon as the last combination was polled. Of the sources no fusion is
+        asked.
+        Errors: the first one cancels the others, and overtakes what waits.
 
         Args:
             others: what to combine. They are subscribed in this order.
-            combiner: makes an item of one of each, not None; without it a tuple.
             prefetch: items to request of each ahead, and the most of each that wait.
             delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
 
@@ -480,8 +395,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             and there is no room.
 
         Raises:
-            TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
-                int.
+            TypeError: if a source is no publisher, or `prefetch` is no int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.combine_latest`.
@@ -489,7 +403,6 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._combined(
             "flow_ops.combine.combine_latest:combine_latest",
             *others,
-            combiner=combiner,
             prefetch=prefetch,
             delay_error=delay_error,
         )
@@ -2807,76 +2720,20 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     @overload
-    def with_latest_from(
-        self, a: Publisher[A], /, *, combiner: None = None
-    ) -> Flow[tuple[T_co, A]]: ...
+    def with_latest_from(self, a: Publisher[A], /) -> Flow[tuple[T_co, A]]: ...
+    @overload
+    def with_latest_from(self, a: Publisher[A], b: Publisher[B], /) -> Flow[tuple[T_co, A, B]]: ...
     @overload
     def with_latest_from(
-        self, a: Publisher[A], /, *, combiner: Callable[[T_co, A], R]
-    ) -> Flow[R]: ...
-    @overload
-    def with_latest_from(
-        self, a: Publisher[A], b: Publisher[B], /, *, combiner: None = None
-    ) -> Flow[tuple[T_co, A, B]]: ...
-    @overload
-    def with_latest_from(
-        self, a: Publisher[A], b: Publisher[B], /, *, combiner: Callable[[T_co, A, B], R]
-    ) -> Flow[R]: ...
-    @overload
-    def with_latest_from(
-        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: None = None
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], /
     ) -> Flow[tuple[T_co, A, B, C]]: ...
     @overload
     def with_latest_from(
-        self,
-        a: Publisher[A],
-        b: Publisher[B],
-        c: Publisher[C],
-        /,
-        *,
-        combiner: Callable[[T_co, A, B, C], R],
-    ) -> Flow[R]: ...
-    @overload
-    def with_latest_from(
-        self,
-        a: Publisher[A],
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
-        /,
-        *,
-        combiner: None = None,
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
     ) -> Flow[tuple[T_co, A, B, C, D]]: ...
     @overload
-    def with_latest_from(
-        self,
-        a: Publisher[A],
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
-        /,
-        *,
-        combiner: Callable[[T_co, A, B, C, D], R],
-    ) -> Flow[R]: ...
-    @overload
-    def with_latest_from(
-        self, *others: Publisher[A], combiner: None = None
-    ) -> Flow[tuple[T_co | A, ...]]: ...
-    @overload
-    def with_latest_from(
-        self,
-        a: Publisher[Any],
-        b: Publisher[Any],
-        c: Publisher[Any],
-        d: Publisher[Any],
-        e: Publisher[Any],
-        /,
-        *others: Publisher[Any],
-        combiner: Callable[..., R],
-    ) -> Flow[R]: ...
-    def with_latest_from(
-        self, *others: Publisher[Any], combiner: Callable[..., Any] | None = None
-    ) -> Flow[Any]:
+    def with_latest_from(self, *others: Publisher[A]) -> Flow[tuple[T_co | A, ...]]: ...
+    def with_latest_from(self, *others: Publisher[Any]) -> Flow[Any]:
         """Each item together with the latest ones of other flows, which give nothing by themselves.
 
         >>> import flow_core as flow
@@ -2893,60 +2750,23 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             others: whose latest items are used.
-            combiner: makes an item of one of each, the upstream's first, not None; without it a tuple.
 
         Raises:
-            TypeError: if one of the others is no publisher, or `combiner` cannot be called.
+            TypeError: if one of the others is no publisher.
             ValueError: if there are no others.
 
         Executed by flow-ops: `flow_ops.with_latest_from`.
         """
-        return self._plugged(
-            "flow_ops.combine.with_latest_from:with_latest_from", *others, combiner=combiner
-        )
+        return self._plugged("flow_ops.combine.with_latest_from:with_latest_from", *others)
 
     @overload
     def zip(
-        self,
-        b: Publisher[B],
-        /,
-        *,
-        combiner: None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, b: Publisher[B], /, *, prefetch: int = 128, delay_error: bool = False
     ) -> Flow[tuple[T_co, B]]: ...
     @overload
     def zip(
-        self,
-        b: Publisher[B],
-        /,
-        *,
-        combiner: Callable[[T_co, B], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    @overload
-    def zip(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        /,
-        *,
-        combiner: None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, b: Publisher[B], c: Publisher[C], /, *, prefetch: int = 128, delay_error: bool = False
     ) -> Flow[tuple[T_co, B, C]]: ...
-    @overload
-    def zip(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        /,
-        *,
-        combiner: Callable[[T_co, B, C], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
     @overload
     def zip(
         self,
@@ -2955,7 +2775,6 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         d: Publisher[D],
         /,
         *,
-        combiner: None = None,
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[tuple[T_co, B, C, D]]: ...
@@ -2965,73 +2784,25 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         b: Publisher[B],
         c: Publisher[C],
         d: Publisher[D],
-        /,
-        *,
-        combiner: Callable[[T_co, B, C, D], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    @overload
-    def zip(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
         e: Publisher[E],
         /,
         *,
-        combiner: None = None,
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[tuple[T_co, B, C, D, E]]: ...
     @overload
     def zip(
-        self,
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
-        e: Publisher[E],
-        /,
-        *,
-        combiner: Callable[[T_co, B, C, D, E], R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    @overload
-    def zip(
-        self,
-        *others: Publisher[D],
-        combiner: None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, *others: Publisher[D], prefetch: int = 128, delay_error: bool = False
     ) -> Flow[tuple[T_co | D, ...]]: ...
-    @overload
     def zip(
-        self,
-        b: Publisher[Any],
-        c: Publisher[Any],
-        d: Publisher[Any],
-        e: Publisher[Any],
-        f: Publisher[Any],
-        /,
-        *others: Publisher[Any],
-        combiner: Callable[..., R],
-        prefetch: int = 128,
-        delay_error: bool = False,
-    ) -> Flow[R]: ...
-    def zip(
-        self,
-        *others: Publisher[Any],
-        combiner: Callable[..., Any] | None = None,
-        prefetch: int = 128,
-        delay_error: bool = False,
+        self, *others: Publisher[Any], prefetch: int = 128, delay_error: bool = False
     ) -> Flow[Any]:
         """The first items of all flows together, then the second ones, and so on.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).zip(flow.just("a", "b", "c")))
         [(0, 'a'), (1, 'b'), (2, 'c')]
-        >>> list(flow.range(9).zip(flow.just("a", "b"), combiner=lambda n, letter: letter * n))
+        >>> list(flow.range(9).zip(flow.just("a", "b")).starmap(lambda n, letter: letter * n))
         ['', 'b']
 
         It completes as soon as one of the flows has ended and its last item is used up; the others are
@@ -3051,22 +2822,16 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Args:
             others: what to take items from. They are subscribed in this order.
-            combiner: makes an item of one of each, not None; without it a tuple.
             prefetch: items to request of each ahead, and the most of each that wait.
             delay_error: whether the error of a flow comes after its items; several as an
                 ExceptionGroup.
 
         Raises:
-            TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
-                int.
+            TypeError: if a source is no publisher, or `prefetch` is no int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.zip`.
         """
         return self._combined(
-            "flow_ops.combine.zip:zip",
-            *others,
-            combiner=combiner,
-            prefetch=prefetch,
-            delay_error=delay_error,
+            "flow_ops.combine.zip:zip", *others, prefetch=prefetch, delay_error=delay_error
         )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from flow_core.stages.aggregate import Addable, Comparable
     from flow_core.stages.recovery import ErrorFilter
     from flow_core.stages.sink import SingleSink
+    from flow_core.stages.transform import Parts
 
 __all__ = ["RailMethods"]
 
@@ -969,6 +970,15 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("sort", key, reverse=reverse)
 
+    def starmap(
+        self: RailMethods[tuple[*Parts,]], function: Callable[[*Parts], R]
+    ) -> ParallelFlow[R]:
+        """Each item, which is a tuple, replaced by ``function(*item)``.
+
+        In each rail; see `Flow.starmap`.
+        """
+        return self._each("starmap", function)
+
     def start_with(self, *items: D) -> ParallelFlow[T_co | D]:
         """`items`, then those of this flow.
 
@@ -1288,78 +1298,24 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         )
 
     @overload
-    def with_latest_from(
-        self, a: Publisher[A], /, *, combiner: None = None
-    ) -> ParallelFlow[tuple[T_co, A]]: ...
+    def with_latest_from(self, a: Publisher[A], /) -> ParallelFlow[tuple[T_co, A]]: ...
     @overload
     def with_latest_from(
-        self, a: Publisher[A], /, *, combiner: Callable[[T_co, A], R]
-    ) -> ParallelFlow[R]: ...
-    @overload
-    def with_latest_from(
-        self, a: Publisher[A], b: Publisher[B], /, *, combiner: None = None
+        self, a: Publisher[A], b: Publisher[B], /
     ) -> ParallelFlow[tuple[T_co, A, B]]: ...
     @overload
     def with_latest_from(
-        self, a: Publisher[A], b: Publisher[B], /, *, combiner: Callable[[T_co, A, B], R]
-    ) -> ParallelFlow[R]: ...
-    @overload
-    def with_latest_from(
-        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: None = None
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], /
     ) -> ParallelFlow[tuple[T_co, A, B, C]]: ...
     @overload
     def with_latest_from(
-        self,
-        a: Publisher[A],
-        b: Publisher[B],
-        c: Publisher[C],
-        /,
-        *,
-        combiner: Callable[[T_co, A, B, C], R],
-    ) -> ParallelFlow[R]: ...
-    @overload
-    def with_latest_from(
-        self,
-        a: Publisher[A],
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
-        /,
-        *,
-        combiner: None = None,
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
     ) -> ParallelFlow[tuple[T_co, A, B, C, D]]: ...
     @overload
-    def with_latest_from(
-        self,
-        a: Publisher[A],
-        b: Publisher[B],
-        c: Publisher[C],
-        d: Publisher[D],
-        /,
-        *,
-        combiner: Callable[[T_co, A, B, C, D], R],
-    ) -> ParallelFlow[R]: ...
-    @overload
-    def with_latest_from(
-        self, *others: Publisher[A], combiner: None = None
-    ) -> ParallelFlow[tuple[T_co | A, ...]]: ...
-    @overload
-    def with_latest_from(
-        self,
-        a: Publisher[Any],
-        b: Publisher[Any],
-        c: Publisher[Any],
-        d: Publisher[Any],
-        e: Publisher[Any],
-        /,
-        *others: Publisher[Any],
-        combiner: Callable[..., R],
-    ) -> ParallelFlow[R]: ...
-    def with_latest_from(
-        self, *others: Publisher[Any], combiner: Callable[..., Any] | None = None
-    ) -> ParallelFlow[Any]:
+    def with_latest_from(self, *others: Publisher[A]) -> ParallelFlow[tuple[T_co | A, ...]]: ...
+    def with_latest_from(self, *others: Publisher[Any]) -> ParallelFlow[Any]:
         """Each item together with the latest ones of other flows, which give nothing by themselves.
 
         In each rail; see `Flow.with_latest_from`.
         """
-        return self._each("with_latest_from", *others, combiner=combiner)
+        return self._each("with_latest_from", *others)

@@ -327,6 +327,11 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
         lambda s: [n + 1 for n in s if n % 3],
     ),
     StageCase(
+        "starmap",
+        lambda f: f.map(lambda n: (n, 3)).starmap(lambda a, b: a * b),
+        lambda s: [3 * n for n in s],
+    ),
+    StageCase(
         "map_indexed",
         lambda f: f.map_indexed(lambda n, i: n * i),
         lambda s: [n * i for i, n in enumerate(s)],

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar, final, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
-from flow_core.errors import NoneItemError, late_fusion
+from flow_core.errors import late_fusion
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
@@ -23,7 +22,7 @@ from flow_core.protocols import (
     QueueSubscription,
 )
 from flow_core.sources import empty
-from flow_ops.combine._sources import check_function, check_sources, described
+from flow_ops.combine._sources import check_sources, described
 from flow_ops.coordination import Coordinator, Listener, combined, coordinated_source, overflow
 
 __all__ = ["combine_latest"]
@@ -34,7 +33,6 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
-R = TypeVar("R")
 
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
@@ -46,7 +44,6 @@ def combine_latest(
     b: Publisher[B],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B]]: ...
@@ -56,22 +53,9 @@ def combine_latest(
 def combine_latest(
     a: Publisher[A],
     b: Publisher[B],
-    /,
-    *,
-    combiner: Callable[[A, B], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
     c: Publisher[C],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C]]: ...
@@ -82,23 +66,9 @@ def combine_latest(
     a: Publisher[A],
     b: Publisher[B],
     c: Publisher[C],
-    /,
-    *,
-    combiner: Callable[[A, B, C], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
     d: Publisher[D],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C, D]]: ...
@@ -110,24 +80,9 @@ def combine_latest(
     b: Publisher[B],
     c: Publisher[C],
     d: Publisher[D],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
     e: Publisher[E],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
@@ -135,55 +90,12 @@ def combine_latest(
 
 @overload
 def combine_latest(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
-    e: Publisher[E],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D, E], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def combine_latest(
-    *sources: Publisher[T], combiner: None = None, prefetch: int = ..., delay_error: bool = ...
+    *sources: Publisher[T], prefetch: int = ..., delay_error: bool = ...
 ) -> Flow[tuple[T, ...]]: ...
-
-
-@overload
-def combine_latest(
-    a: Publisher[A],
-    /,
-    *,
-    combiner: Callable[[A], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def combine_latest(
-    a: Publisher[Any],  # Any: of many types; six at least, or lambdas of fewer are not inferred
-    b: Publisher[Any],
-    c: Publisher[Any],
-    d: Publisher[Any],
-    e: Publisher[Any],
-    f: Publisher[Any],
-    /,
-    *sources: Publisher[Any],
-    combiner: Callable[..., R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
 
 
 def combine_latest(
     *sources: Publisher[Any],  # Any, here and below: the flows are of many types
-    combiner: Callable[..., Any] | None = None,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
@@ -198,18 +110,16 @@ def combine_latest(
 
     Demand: exact; `prefetch` items are requested of each source, and 75 % of that again whenever as
     many of it were delivered. Combinations that nobody has requested yet wait, in the order in
-    which they came about; the combiner is called when one is delivered.
+    which they came about.
     Thread: that of the source whose item it is; what had to wait, on whichever thread is at work.
-    Fusion: grants ASYNC. Then all combinations wait until the downstream polls them, and the
-    combiner is called by that, so that it is not granted across threads if there is one. The
-    end comes as soon as the last combination was polled. Of the sources no fusion is asked.
-    Errors: the first one cancels the others, and overtakes what waits. What the combiner raises
-    comes out of the poll, if the downstream polls.
+    Fusion: grants ASYNC, across threads, too. Then all combinations wait until the downstream polls
+    them. The end comes as soon as the last combination was polled. Of the sources no fusion is
+    asked.
+    Errors: the first one cancels the others, and overtakes what waits.
     Source: checklist F50.
 
     Args:
         sources: what to combine. They are subscribed in this order.
-        combiner: makes an item of one of each, not None; without it a tuple.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether errors come when all flows have ended; several as an ExceptionGroup.
 
@@ -218,20 +128,18 @@ def combine_latest(
         and there is no room.
 
     Raises:
-        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
-            int.
+        TypeError: if a source is no publisher, or `prefetch` is no int.
         ValueError: if `prefetch` is less than 1.
     """
     check_sources("combine_latest", sources)
-    check_function("combine_latest", "combiner", combiner)
     check_prefetch(prefetch)
     if not sources:
         return empty()
     return coordinated_source(
         "combine_latest",
-        described(len(sources), combiner),
+        described(len(sources), None),
         lambda downstream, label: CombineLatest(
-            sources, combiner, downstream, label, prefetch=prefetch, delay_error=delay_error
+            sources, downstream, label, prefetch=prefetch, delay_error=delay_error
         ),
         prefetch,
     )
@@ -248,7 +156,7 @@ class _Latest:
 
     __slots__ = ("_limit", "_taken", "began", "item", "left", "listener", "prefetch")
 
-    def __init__(self, owner: CombineLatest[Any], prefetch: int) -> None:
+    def __init__(self, owner: CombineLatest, prefetch: int) -> None:
         self.item: Any | Empty = EMPTY
         self.prefetch = prefetch
         self._limit = replenish_limit(prefetch)
@@ -278,16 +186,14 @@ class _Latest:
 
 
 @final
-class CombineLatest(Coordinator[R], QueueSubscription[R]):
+class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, ...]]):
     """See `combine_latest`.
 
-    A combination is an item's place in the queue and the row of all that were the latest then. It
-    is made into an item when it leaves: on its way to the downstream, with the permit; or by
-    `poll`, without it, if the downstream polls. In both cases the end comes when none waits.
+    A combination is an item's place in the queue and the row of all that were the latest then. The
+    end comes when none waits.
     """
 
     __slots__ = (
-        "_combiner",
         "_delay_error",
         "_errors",
         "_flows",
@@ -302,8 +208,7 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
     def __init__(
         self,
         flows: tuple[Publisher[Any], ...],
-        combiner: Callable[..., R] | None,
-        downstream: CoreSubscriber[R],
+        downstream: CoreSubscriber[tuple[Any, ...]],
         label: str,
         *,
         prefetch: int,
@@ -311,7 +216,6 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
     ) -> None:
         super().__init__(downstream, label)
         self._flows = flows
-        self._combiner = combiner
         self._delay_error = delay_error
         self._errors: list[BaseException] = []
         self._left = self._missing = len(flows)
@@ -342,7 +246,7 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
         while waiting and not self._shared and self.demand and not self.over:
             latest, row = waiting.popleft()
             latest.left += 1
-            self.emit(self._made(row))
+            self.emit(row)
             latest.taken()
         if not (self._left or waiting or self.over):
             self._end()
@@ -371,7 +275,7 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
             return False
         row = tuple(each.item for each in self._latest)
         if self.demand and not (self._waiting or self._shared):
-            self.emit(self._made(row))
+            self.emit(row)
             latest.taken()
         elif latest.began - latest.left < latest.prefetch:
             latest.began += 1
@@ -394,11 +298,6 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
             self._end()
         # If it was the last one, `step` comes next.
 
-    def _made(self, row: Any) -> R:  # Any: without a combiner R is a tuple, by the overloads
-        combiner = self._combiner
-        item: R = row if combiner is None else combiner(*row)
-        return item
-
     def _end(self) -> None:
         errors, self._errors = self._errors, []
         if errors:
@@ -419,17 +318,15 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
     # -- towards a downstream that polls
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC, across threads if there is no combiner."""
+        """See `QueueSubscription.request_fusion`: ASYNC, across threads, too."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
-        if mode & Fusion.THREAD_BOUNDARY and self._combiner is not None:
-            return Fusion.NONE
         granted = mode & Fusion.ASYNC
         self._shared = bool(granted)
         return granted
 
-    def poll(self) -> R | Empty:
+    def poll(self) -> tuple[Any, ...] | Empty:
         """See `QueueSubscription.poll`. Requests more of a source when enough was polled."""
         waiting = self._waiting
         if not waiting or self.over:
@@ -439,19 +336,10 @@ class CombineLatest(Coordinator[R], QueueSubscription[R]):
         except IndexError:  # emptied by a cancel or an error meanwhile
             return EMPTY
         latest.left += 1
-        try:
-            latest.taken()
-            item = self._made(row)
-            if item is None:
-                raise NoneItemError(
-                    f"{self.label}: the combiner gave None, which is not an item (§2.13)"
-                )
-        except BaseException as error:
-            self.cancel()
-            raise self.blame(error)  # noqa: B904 - the same error, with a note
+        latest.taken()
         if not (self._left or waiting):
             self.signal()  # the end waits for this: who ends last looks at `_waiting` after `_left`
-        return item
+        return row
 
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`."""

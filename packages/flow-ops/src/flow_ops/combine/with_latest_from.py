@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
-from typing import Any, TypeVar, cast, final, overload
+from typing import Any, TypeVar, final, overload
 
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
-from flow_ops.combine._sources import LatestInput, check_function, check_sources, described
+from flow_ops.combine._sources import LatestInput, check_sources, described
 from flow_ops.coordination import Coordinator, Listener, coordinated
 
 __all__ = ["with_latest_from"]
@@ -19,85 +18,34 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
-R = TypeVar("R")
+
+
+@overload
+def with_latest_from(a: Publisher[A], /) -> Operator[T, Flow[tuple[T, A]]]: ...
+
+
+@overload
+def with_latest_from(a: Publisher[A], b: Publisher[B], /) -> Operator[T, Flow[tuple[T, A, B]]]: ...
 
 
 @overload
 def with_latest_from(
-    a: Publisher[A], /, *, combiner: None = None
-) -> Operator[T, Flow[tuple[T, A]]]: ...
-
-
-@overload
-def with_latest_from(
-    a: Publisher[A], /, *, combiner: Callable[[T, A], R]
-) -> Operator[T, Flow[R]]: ...
-
-
-@overload
-def with_latest_from(
-    a: Publisher[A], b: Publisher[B], /, *, combiner: None = None
-) -> Operator[T, Flow[tuple[T, A, B]]]: ...
-
-
-@overload
-def with_latest_from(
-    a: Publisher[A], b: Publisher[B], /, *, combiner: Callable[[T, A, B], R]
-) -> Operator[T, Flow[R]]: ...
-
-
-@overload
-def with_latest_from(
-    a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: None = None
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], /
 ) -> Operator[T, Flow[tuple[T, A, B, C]]]: ...
 
 
 @overload
 def with_latest_from(
-    a: Publisher[A], b: Publisher[B], c: Publisher[C], /, *, combiner: Callable[[T, A, B, C], R]
-) -> Operator[T, Flow[R]]: ...
-
-
-@overload
-def with_latest_from(
-    a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /, *, combiner: None = None
+    a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
 ) -> Operator[T, Flow[tuple[T, A, B, C, D]]]: ...
 
 
 @overload
-def with_latest_from(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
-    /,
-    *,
-    combiner: Callable[[T, A, B, C, D], R],
-) -> Operator[T, Flow[R]]: ...
-
-
-@overload
-def with_latest_from(
-    *others: Publisher[A], combiner: None = None
-) -> Operator[T, Flow[tuple[T | A, ...]]]: ...
-
-
-@overload
-def with_latest_from(
-    a: Publisher[Any],  # Any: of many types; five at least, or lambdas of fewer are not inferred
-    b: Publisher[Any],
-    c: Publisher[Any],
-    d: Publisher[Any],
-    e: Publisher[Any],
-    /,
-    *others: Publisher[Any],
-    combiner: Callable[..., R],
-) -> Operator[Any, Flow[R]]: ...
+def with_latest_from(*others: Publisher[A]) -> Operator[T, Flow[tuple[T | A, ...]]]: ...
 
 
 def with_latest_from(
     *others: Publisher[Any],  # Any, here and below: the flows are of many types
-    combiner: Callable[..., Any] | None = None,
 ) -> Operator[Any, Flow[Any]]:
     """Each item together with the latest ones of other flows, which give nothing by themselves.
 
@@ -115,41 +63,37 @@ def with_latest_from(
 
     Args:
         others: whose latest items are used.
-        combiner: makes an item of one of each, the upstream's first, not None; without it a tuple.
 
     Raises:
-        TypeError: if one of the others is no publisher, or `combiner` cannot be called.
+        TypeError: if one of the others is no publisher.
         ValueError: if there are no others.
     """
     check_sources("with_latest_from", others)
-    check_function("with_latest_from", "combiner", combiner)
     if not others:
         raise ValueError("with_latest_from() takes at least one flow; for none use map()")
     return coordinated(
         "with_latest_from",
-        described(len(others), combiner),
-        lambda flow, downstream, label: WithLatestFrom(flow, others, combiner, downstream, label),
+        described(len(others), None),
+        lambda flow, downstream, label: WithLatestFrom(flow, others, downstream, label),
     )
 
 
 @final
-class WithLatestFrom(Coordinator[R]):
+class WithLatestFrom(Coordinator[tuple[Any, ...]]):
     """See `with_latest_from`."""
 
-    __slots__ = ("_combiner", "_flows", "_main", "_others", "_ready", "_source")
+    __slots__ = ("_flows", "_main", "_others", "_ready", "_source")
 
     def __init__(
         self,
         source: Flow[Any],
         flows: tuple[Publisher[Any], ...],
-        combiner: Callable[..., R] | None,
-        downstream: CoreSubscriber[R],
+        downstream: CoreSubscriber[tuple[Any, ...]],
         label: str,
     ) -> None:
         super().__init__(downstream, label)
         self._source = source
         self._flows = flows
-        self._combiner = combiner
         self._main: Listener[Any] | None = Listener(self, self._on_item, self.end)
         self._others = tuple(LatestInput[Any](self, self._on_other_end) for _ in flows)
         self._ready = False
@@ -184,9 +128,7 @@ class WithLatestFrom(Coordinator[R]):
                 if value is EMPTY:
                     return False
             self._ready = True
-        combiner = self._combiner
-        # Without a combiner R is a tuple, by the overloads.
-        return self.emit(cast("R", tuple(row)) if combiner is None else combiner(*row))
+        return self.emit(tuple(row))
 
     def _on_other_end(self, one: LatestInput[Any], error: BaseException | None) -> None:
         if error is not None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import builtins
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar, cast, final, overload
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar, final, overload
 
 from flow_core import hooks
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
-from flow_core.errors import NoneItemError
 from flow_core.flow import Flow, check_order
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
 from flow_core.sources import empty
 from flow_core.stages import Program
 from flow_core.stages.compiler import close_iterator, exhausted
-from flow_ops.combine._sources import check_function, check_sources, described, take_errors
-from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, blamed, combined
+from flow_ops.combine._sources import check_sources, described, take_errors
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, combined
 from flow_ops.transform._inner import inline_source
 
 __all__ = ["zip", "zip_with"]
@@ -29,7 +28,6 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
-R = TypeVar("R")
 
 _AnyFlow = Flow[Any]  # Any, here and below: the flows are of many types
 
@@ -40,7 +38,6 @@ def zip(
     b: Publisher[B],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B]]: ...
@@ -50,22 +47,9 @@ def zip(
 def zip(
     a: Publisher[A],
     b: Publisher[B],
-    /,
-    *,
-    combiner: Callable[[A, B], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def zip(
-    a: Publisher[A],
-    b: Publisher[B],
     c: Publisher[C],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C]]: ...
@@ -76,23 +60,9 @@ def zip(
     a: Publisher[A],
     b: Publisher[B],
     c: Publisher[C],
-    /,
-    *,
-    combiner: Callable[[A, B, C], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
     d: Publisher[D],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C, D]]: ...
@@ -104,24 +74,9 @@ def zip(
     b: Publisher[B],
     c: Publisher[C],
     d: Publisher[D],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
     e: Publisher[E],
     /,
     *,
-    combiner: None = None,
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
@@ -129,55 +84,12 @@ def zip(
 
 @overload
 def zip(
-    a: Publisher[A],
-    b: Publisher[B],
-    c: Publisher[C],
-    d: Publisher[D],
-    e: Publisher[E],
-    /,
-    *,
-    combiner: Callable[[A, B, C, D, E], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def zip(
-    *sources: Publisher[T], combiner: None = None, prefetch: int = ..., delay_error: bool = ...
+    *sources: Publisher[T], prefetch: int = ..., delay_error: bool = ...
 ) -> Flow[tuple[T, ...]]: ...
 
 
-@overload
-def zip(
-    a: Publisher[A],
-    /,
-    *,
-    combiner: Callable[[A], R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
-@overload
-def zip(
-    a: Publisher[Any],  # Any: of many types; six at least, or lambdas of fewer are not inferred
-    b: Publisher[Any],
-    c: Publisher[Any],
-    d: Publisher[Any],
-    e: Publisher[Any],
-    f: Publisher[Any],
-    /,
-    *sources: Publisher[Any],
-    combiner: Callable[..., R],
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Flow[R]: ...
-
-
 def zip(
     *sources: Publisher[Any],
-    combiner: Callable[..., Any] | None = None,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,
 ) -> Flow[Any]:
@@ -186,7 +98,7 @@ def zip(
     >>> import flow_core as flow
     >>> list(flow.zip(flow.range(3), flow.just("a", "b", "c")))
     [(0, 'a'), (1, 'b'), (2, 'c')]
-    >>> list(flow.zip(flow.range(9), flow.just("a", "b"), combiner=lambda n, letter: letter * n))
+    >>> list(flow.zip(flow.range(9), flow.just("a", "b")).starmap(lambda n, letter: letter * n))
     ['', 'b']
 
     It completes as soon as one of the flows has ended and its last item is used up; the others are
@@ -206,48 +118,26 @@ def zip(
 
     Args:
         sources: what to take items from. They are subscribed in this order.
-        combiner: makes an item of one of each, not None; without it a tuple.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether the error of a flow comes after its items; several as an
             ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, `combiner` cannot be called, or `prefetch` is no
-            int.
+        TypeError: if a source is no publisher, or `prefetch` is no int.
         ValueError: if `prefetch` is less than 1.
     """
     for source in sources:
         check_order(source, "zip()")
-    return _zipped("zip", sources, combiner, prefetch, delay_error)
-
-
-@overload
-def zip_with(
-    other: Publisher[B],
-    combiner: None = None,
-    *,
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Operator[A, Flow[tuple[A, B]]]: ...
-
-
-@overload
-def zip_with(
-    other: Publisher[B],
-    combiner: Callable[[A, B], R],
-    *,
-    prefetch: int = ...,
-    delay_error: bool = ...,
-) -> Operator[A, Flow[R]]: ...
+    _check("zip", sources, prefetch)
+    if not sources:
+        return empty()
+    label = labelled("zip", described(len(sources), None))
+    return _assembled(sources, prefetch, delay_error, label)
 
 
 def zip_with(
-    other: Publisher[Any],
-    combiner: Callable[[Any, Any], Any] | None = None,
-    *,
-    prefetch: int = DEFAULT_PREFETCH,
-    delay_error: bool = False,
-) -> Operator[Any, Flow[Any]]:
+    other: Publisher[B], *, prefetch: int = DEFAULT_PREFETCH, delay_error: bool = False
+) -> Operator[A, Flow[tuple[A, B]]]:
     """Each item together with the one of `other` that has the same place; see `zip`.
 
     >>> import flow_core as flow
@@ -256,60 +146,40 @@ def zip_with(
 
     Args:
         other: subscribed second.
-        combiner: makes an item of both, not None; without it a tuple.
         prefetch: items to request of each ahead, and the most of each that wait.
         delay_error: whether the error of a flow comes after its items.
 
     Raises:
-        TypeError: if `other` is no publisher, `combiner` cannot be called, or `prefetch` is no int.
+        TypeError: if `other` is no publisher, or `prefetch` is no int.
         ValueError: if `prefetch` is less than 1.
     """
-    _check("zip_with", (other,), combiner, prefetch)
+    _check("zip_with", (other,), prefetch)
     check_order(other, "zip_with()")
-    label = labelled("zip_with", described(2, combiner))
+    detail = described(2, None)
+    label = labelled("zip_with", detail)
 
-    def apply(flow: Flow[Any]) -> Flow[Any]:
-        return _assembled((flow, other), combiner, prefetch, delay_error, label)
+    def apply(flow: Flow[A]) -> Flow[tuple[A, B]]:
+        made: Flow[Any] = _assembled((flow, other), prefetch, delay_error, label)
+        return made
 
-    return Operator("zip_with", apply, described(2, combiner))
+    return Operator("zip_with", apply, detail)
 
 
-def _check(
-    name: str, sources: tuple[Publisher[Any], ...], combiner: Callable[..., R] | None, prefetch: int
-) -> None:
+def _check(name: str, sources: tuple[Publisher[Any], ...], prefetch: int) -> None:
     check_sources(name, sources)
-    check_function(name, "combiner", combiner)
     check_prefetch(prefetch)
 
 
-def _zipped(
-    name: str,
-    sources: tuple[Publisher[Any], ...],
-    combiner: Callable[..., Any] | None,
-    prefetch: int,
-    delay_error: bool,
-) -> Flow[Any]:
-    _check(name, sources, combiner, prefetch)
-    if not sources:
-        return empty()
-    label = labelled(name, described(len(sources), combiner))
-    return _assembled(sources, combiner, prefetch, delay_error, label)
-
-
 def _assembled(
-    sources: tuple[Publisher[Any], ...],
-    combiner: Callable[..., R] | None,
-    prefetch: int,
-    delay_error: bool,
-    label: str,
-) -> Flow[R]:
-    def make(downstream: CoreSubscriber[R], label: str) -> Zip[R]:
-        return Zip(sources, combiner, downstream, label, prefetch=prefetch, delay_error=delay_error)
+    sources: tuple[Publisher[Any], ...], prefetch: int, delay_error: bool, label: str
+) -> Flow[tuple[Any, ...]]:
+    def make(downstream: CoreSubscriber[tuple[Any, ...]], label: str) -> Zip:
+        return Zip(sources, downstream, label, prefetch=prefetch, delay_error=delay_error)
 
     flows = tuple(source for source in sources if isinstance(source, Flow))
     if len(flows) < len(sources) or not all(map(_iterated, flows)):
         return Flow(Coordinated(make, label, prefetch))
-    return Flow(IterableZip(flows, combiner, label))
+    return Flow(IterableZip(flows, label))
 
 
 def _iterated(flow: _AnyFlow) -> bool:
@@ -321,28 +191,24 @@ def _iterated(flow: _AnyFlow) -> bool:
 
 
 @final
-class IterableZip(IterableSource[R]):
+class IterableZip(IterableSource[tuple[Any, ...]]):
     """Flows that are iterated over side by side.
 
     Args:
         flows: have iterables as their sources.
-        combiner: makes an item of one of each; None for tuples.
         label: the operator and its place, for messages.
     """
 
-    __slots__ = ("_combiner", "_flows", "_label", "calls_user_code")
+    __slots__ = ("_flows", "_label", "calls_user_code")
 
     none_free = True
 
-    def __init__(
-        self, flows: tuple[_AnyFlow, ...], combiner: Callable[..., R] | None, label: str
-    ) -> None:
+    def __init__(self, flows: tuple[_AnyFlow, ...], label: str) -> None:
         self._flows = flows
-        self._combiner = combiner
         self._label = label
-        self.calls_user_code = combiner is not None or any(map(_calls_user_code, flows))
+        self.calls_user_code = any(map(_calls_user_code, flows))
 
-    def iterate(self) -> Iterator[R]:
+    def iterate(self) -> Iterator[tuple[Any, ...]]:
         """See `IterableSource.iterate`."""
         iterators: list[Iterator[Any]] = []
         try:
@@ -354,13 +220,7 @@ class IterableZip(IterableSource[R]):
         if any(map(exhausted, iterators)):  # known without an item, thus without demand
             _close_all(iterators)
             return iter(())
-        combiner = self._combiner
-        if combiner is None:
-            rows = _tuples(iterators)
-        elif len(iterators) == 2:
-            rows = _pairs(iterators, combiner, self._label)
-        else:
-            rows = _rows(iterators, combiner, self._label)
+        rows = _tuples(iterators)
         next(rows)  # it has begun: from now on, closing it closes the iterators
         return rows
 
@@ -375,53 +235,13 @@ def _calls_user_code(flow: _AnyFlow) -> bool:
     )
 
 
-# Each yields something first that is no item, so that it has begun.
-
-
 def _tuples(iterators: list[Iterator[Any]]) -> Iterator[Any]:
+    """Yields something first that is no item, so that it has begun."""
     try:
         yield EMPTY
         yield from builtins.zip(*iterators)  # noqa: B905 - ends with the shortest
     finally:
         _close_all(iterators)
-
-
-def _pairs(
-    iterators: list[Iterator[Any]], combiner: Callable[..., Any], label: str
-) -> Iterator[Any]:
-    try:
-        yield EMPTY
-        for left, right in builtins.zip(*iterators):  # noqa: B905 - ends with the shorter
-            try:
-                item = combiner(left, right)
-            except BaseException as error:
-                raise blamed(error, label)  # noqa: B904 - the same error, with a note
-            if item is None:
-                raise _none_made(label)
-            yield item
-    finally:
-        _close_all(iterators)
-
-
-def _rows(
-    iterators: list[Iterator[Any]], combiner: Callable[..., Any], label: str
-) -> Iterator[Any]:
-    try:
-        yield EMPTY
-        for row in builtins.zip(*iterators):  # noqa: B905 - ends with the shortest
-            try:
-                item = combiner(*row)
-            except BaseException as error:
-                raise blamed(error, label)  # noqa: B904 - the same error, with a note
-            if item is None:
-                raise _none_made(label)
-            yield item
-    finally:
-        _close_all(iterators)
-
-
-def _none_made(label: str) -> NoneItemError:
-    return NoneItemError(f"{label}: the combiner gave None, which is not an item (§2.13)")
 
 
 def _close_all(iterators: list[Iterator[Any]]) -> None:
@@ -442,7 +262,7 @@ def _close_all(iterators: list[Iterator[Any]]) -> None:
 
 
 @final
-class Zip(Coordinator[R]):
+class Zip(Coordinator[tuple[Any, ...]]):
     """See `zip`.
 
     Whatever comes costs no more than the sources that become ready by it, however many there are.
@@ -450,7 +270,6 @@ class Zip(Coordinator[R]):
 
     __slots__ = (
         "_all",
-        "_combiner",
         "_delay_error",
         "_ending",
         "_ends",
@@ -465,8 +284,7 @@ class Zip(Coordinator[R]):
     def __init__(
         self,
         flows: tuple[Publisher[Any], ...],
-        combiner: Callable[..., R] | None,
-        downstream: CoreSubscriber[R],
+        downstream: CoreSubscriber[tuple[Any, ...]],
         label: str,
         *,
         prefetch: int,
@@ -474,7 +292,6 @@ class Zip(Coordinator[R]):
     ) -> None:
         super().__init__(downstream, label)
         self._flows = flows
-        self._combiner = combiner
         self._delay_error = delay_error
         self._sources: tuple[BufferedInput[Any], ...] = tuple(
             BufferedInput[Any](self, prefetch) for _ in flows
@@ -506,7 +323,7 @@ class Zip(Coordinator[R]):
 
     def step(self) -> None:
         """See `Coordinator.step`."""
-        ends, row, combiner = self._ends, self._row, self._combiner
+        ends, row = self._ends, self._row
         while ends:
             place = self._places[ends.popleft()]
             if self._is_last(place, overtakes=not self._delay_error):
@@ -518,8 +335,7 @@ class Zip(Coordinator[R]):
             items = tuple(row)
             row[:] = self._nothing
             self._open = self._all[:]
-            # Without a combiner R is a tuple, by the overloads.
-            self.emit(cast("R", items) if combiner is None else combiner(*items))
+            self.emit(items)
             sent = True
         if sent and not self.over and any(map(self._is_last, self._ending)):
             self._end()
