@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from flow_spark.channel.backlog import Backlog
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.jobs import job as jobs
 from flow_spark.jobs import run as runs
@@ -21,6 +22,8 @@ TIMEOUT_S = 10.0
 class Cluster:
     """Ends a job at once, or when it is cancelled."""
 
+    sees_others = False
+
     def __init__(self, *, waits: bool = False) -> None:
         self.entered = threading.Event()
         self.cancelled = threading.Event()
@@ -31,6 +34,9 @@ class Cluster:
 
     def speculates(self) -> bool:
         return False
+
+    def backlog(self) -> Backlog:
+        return Backlog()
 
     def handed_on(self) -> Callable[[], None]:
         return lambda: None

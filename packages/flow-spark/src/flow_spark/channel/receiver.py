@@ -1,21 +1,25 @@
 """The driver's end of the channel: batches of all partitions, read only when asked for.
 
-Nothing here has a thread of its own. `BatchReceiver.next_batch` does all the reading, in the
-thread of its caller, and what it does not read stays in the sockets, where it blocks the tasks.
+Nothing here has a thread of its own. `BatchReceiver.next_batch` reads in the thread of its caller,
+and what it does not read stays in the sockets, where it blocks the tasks. While it is not called,
+another thread may `BatchReceiver.take_in` what tasks send, so that these can end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Final, final
 
+from flow_spark.channel.backlog import Backlog, Batch
 from flow_spark.channel.reception import Guest, Reception
+from flow_spark.channel.turn import Turn
 from flow_spark.channel.wire import (
     COUNTS,
     FEWER,
@@ -31,25 +35,6 @@ from flow_spark.errors import ChannelError, PartitionChangedError
 __all__ = ["Batch", "BatchReceiver", "Failure", "PartitionResult", "Statistics"]
 
 _log: Final = logging.getLogger("flow.spark")
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Some items of one partition, still encoded.
-
-    Attributes:
-        partition: which partition they belong to; within it, batches come in order.
-        rows: how many items there are.
-        kind: how `payload` is encoded.
-        payload: the encoded items.
-        schema: the encoded Arrow schema, if `kind` is ARROW.
-    """
-
-    partition: int
-    rows: int
-    kind: Kind
-    payload: bytearray
-    schema: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +63,9 @@ class Statistics:
     Attributes:
         connections: tasks that are connected and known.
         partial: batches of which some bytes have been read; never more than the capacity.
-        batches: batches that `next_batch` has returned.
+        batches: batches that have been read.
         rows: items in these.
+        waiting: bytes of batches that were read and that nobody has asked for yet.
         fenced: attempts that a later one has replaced, or that came too late.
         rejected: connections that could not prove that they belong to the query.
     """
@@ -88,6 +74,7 @@ class Statistics:
     partial: int
     batches: int
     rows: int
+    waiting: int
     fenced: int
     rejected: int
 
@@ -200,7 +187,8 @@ class BatchReceiver:
     whose items nobody takes. It then waits until the connection of the earlier one has ended, and
     resumes if anything is left.
 
-    One thread at a time may be in `next_batch`; every other method may be called from any thread.
+    One thread at a time may be in `next_batch`, and another one in `take_in`; every other method
+    may be called from any thread.
 
     Args:
         host: the address to listen on.
@@ -208,22 +196,25 @@ class BatchReceiver:
         capacity: at most so many batches are being read at a time; further tasks wait unread.
         of: the target that this one is derived from, and by which label; None makes new secrets.
         speculation: whether Spark speculates.
+        backlog: holds what `take_in` reads; None for one with the usual limits.
     """
 
     __slots__ = (
+        "_backlog",
         "_batches",
         "_capacity",
         "_closed",
         "_connections",
         "_fenced",
         "_outcome",
+        "_over",
         "_partial",
         "_partitions",
-        "_reading",
         "_ready",
         "_reception",
         "_rows",
         "_speculation",
+        "_turn",
         "_waiting",
         "target",
     )
@@ -236,6 +227,7 @@ class BatchReceiver:
         capacity: int = 8,
         of: tuple[Target, bytes] | None = None,
         speculation: bool = False,
+        backlog: Backlog | None = None,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1 batch, not {capacity}")
@@ -247,9 +239,11 @@ class BatchReceiver:
             Target(advertised or host, port) if of is None else of[0].derived(port, of[1])
         )
         self._reception.target = self.target
-        self._reading: Final = threading.Lock()
+        self._turn: Final = Turn(self._reception.wake)
+        self._backlog: Final = Backlog() if backlog is None else backlog
         self._closed = False
         self._outcome: _Outcome | None = None
+        self._over: Final[SimpleQueue[None]] = SimpleQueue()
         self._connections: Final[set[_Connection]] = set()
         self._partitions: Final[dict[int, _Partition]] = {}
         self._ready: Final[deque[_Connection]] = deque()
@@ -274,17 +268,79 @@ class BatchReceiver:
             ChannelError: if what arrived is not what the job reports.
             BaseException: what `fail` was given.
         """
-        if not self._reading.acquire(blocking=False):
-            if self._closed:
-                return None  # it is `cancel` that holds the lock
+        if not self._turn.ask():
             raise ChannelError("two threads are in next_batch at once; it has one reader at a time")
         try:
             return self._next(timeout_s)
         finally:
-            self._reading.release()
-            # `cancel` may have found the lock taken a moment ago; then it is up to this thread.
+            self._turn.leave()
+            # `cancel` may have found this thread reading a moment ago; then it is up to it.
             if self._closed:
                 self._try_close()
+
+    def take_in(self, timeout_s: float) -> bool:
+        """Read what tasks send, and keep it, while nobody is in `next_batch`.
+
+        Args:
+            timeout_s: how long to read, in seconds.
+
+        Returns:
+            Whether to go on: nobody has asked for a batch, there is room for more, and the job has
+            not ended.
+        """
+        if not self._turn.take():
+            return False
+        deadline = time.monotonic() + timeout_s
+        try:
+            while not (self.is_over() or self._turn.is_asked() or self._backlog.is_full()):
+                batch = self._ready_batch()
+                if batch is not None:
+                    self._backlog.put(batch)
+                elif time.monotonic() >= deadline:
+                    return True
+                else:
+                    self._select(max(0.0, deadline - time.monotonic()))
+            return False
+        finally:
+            self._turn.give()
+            if self._closed:
+                self._try_close()
+
+    def is_over(self) -> bool:
+        """Whether the job has ended, or is not wanted any more."""
+        return self._closed or self._outcome is not None
+
+    def wait_until_over(self, timeout_s: float) -> bool:
+        """Wait until `is_over`, or for `timeout_s` seconds; give whether it is."""
+        if not self.is_over():
+            with contextlib.suppress(Empty):
+                self._over.get(timeout=timeout_s)
+        return self.is_over()
+
+    def is_full(self) -> bool:
+        """Whether `take_in` has no room."""
+        return self._backlog.is_full()
+
+    def silence_s(self) -> float:
+        """For how many seconds nobody has been in `next_batch`."""
+        return self._turn.silence_s()
+
+    def abandon(self, error: BaseException) -> bool:
+        """Let go of all tasks; `next_batch` gives what was taken in, and raises `error` then.
+
+        Returns:
+            False if somebody reads, or the job has ended: then nothing was done.
+        """
+        if not self._turn.take():
+            return False
+        try:
+            if self.is_over():
+                return False
+            self._outcome = _Outcome(error=error)
+            self._leave()
+            return True
+        finally:
+            self._turn.give()
 
     def finish(self, results: Sequence[PartitionResult]) -> None:
         """The Spark job has succeeded, and these are its rows."""
@@ -297,6 +353,7 @@ class BatchReceiver:
     def cancel(self) -> None:
         """Stop reading and refuse all tasks. Idempotent."""
         self._closed = True
+        self._over.put(None)
         self._reception.wake()
         self._try_close()
 
@@ -321,32 +378,51 @@ class BatchReceiver:
             partial=self._partial,
             batches=self._batches,
             rows=self._rows,
+            waiting=self._backlog.size,
             fenced=self._fenced,
             rejected=self._reception.rejected,
         )
 
     def _next(self, timeout_s: float | None) -> Batch | None:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while True:
-            if self._closed:
-                return None
-            while self._ready:
-                connection = self._ready.popleft()
-                connection.queued = False
-                batch = self._read(connection)
-                if batch is not None:
-                    return batch
+        while not self._closed:
+            batch = self._backlog.take()
+            if batch is None and self._turn.take():
+                try:
+                    # What was taken in just before comes first.
+                    batch = self._backlog.take()
+                    return self._read_next(deadline) if batch is None else batch
+                finally:
+                    self._turn.give(tell=False)
+            if batch is not None:
+                return batch
+            self._turn.wait(_left(deadline))
+        return None
+
+    def _read_next(self, deadline: float | None) -> Batch | None:
+        while not self._closed:
+            batch = self._ready_batch()
+            if batch is not None:
+                return batch
             outcome = self._outcome
             if outcome is not None:
                 self._closed = True
                 if outcome.error is not None:
                     raise outcome.error
                 self._verify(outcome.results)
-                return None
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left < 0:
-                raise TimeoutError(f"no batch within {timeout_s} s")
-            self._select(left)
+                break
+            self._select(_left(deadline))
+        return None
+
+    def _ready_batch(self) -> Batch | None:
+        """A batch that is complete, without waiting; None if there is none yet."""
+        while self._ready:
+            connection = self._ready.popleft()
+            connection.queued = False
+            batch = self._read(connection)
+            if batch is not None:
+                return batch
+        return None
 
     def _select(self, timeout_s: float | None) -> None:
         for connection in self._reception.wait(timeout_s):
@@ -541,18 +617,34 @@ class BatchReceiver:
     def _end(self, outcome: _Outcome) -> None:
         if self._outcome is None:
             self._outcome = outcome
+        self._over.put(None)
         self._reception.wake()
 
     def _try_close(self) -> None:
-        """Close everything, unless a thread is in `next_batch`: then it does so on its way out."""
-        if not self._reading.acquire(blocking=False):
+        """Close everything, unless a thread reads: then it does so on its way out."""
+        if not self._turn.take():
             return
         try:
-            for connection in tuple(self._connections):
-                self._drop(connection)
-            self._reception.close()
+            self._backlog.clear()
+            self._leave()
         finally:
-            self._reading.release()
+            self._turn.give()
+
+    def _leave(self) -> None:
+        """Let go of all tasks, and let none in."""
+        for connection in tuple(self._connections):
+            self._drop(connection)
+        self._reception.close()
+
+
+def _left(deadline: float | None) -> float | None:
+    """How many seconds are left until `deadline`."""
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left < 0:
+        raise TimeoutError("no batch has come in time")
+    return left
 
 
 def _other_rows(partition: _Partition) -> PartitionChangedError:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
 
 from flow_core.errors import FlowError
 from flow_spark._status import JobStatus, followed
+from flow_spark.channel.backlog import Backlog
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
 from flow_spark.pickling.failures import text_of
@@ -20,11 +22,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.shell.progress import StageInfo
 
-__all__ = ["Cluster", "cluster_of"]
+__all__ = ["BACKLOG_LIMIT", "Cluster", "cluster_of"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _HOST: Final = "spark.flow.driver.host"
 """The setting that says by which name or address tasks reach this process."""
+
+BACKLOG_LIMIT: Final = "spark.flow.backlog.limit"
+"""The setting that says how much of a job may wait here, as Spark writes sizes: ``512m``."""
+
+_UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 _ANY_PORT: Final = 15002
 _DESCRIPTION: Final = "spark.job.description"
@@ -34,6 +41,9 @@ class Cluster(ABC):
     """What differs between a driver in this process and a Spark Connect server."""
 
     __slots__ = ("_session",)
+
+    sees_others: ClassVar[bool]
+    """Whether `others_wait` can tell."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session: Final = session
@@ -50,6 +60,24 @@ class Cluster(ABC):
     def speculates(self) -> bool:
         """Whether it runs copies of tasks that take long."""
         return str(self._session.conf.get("spark.speculation", "false")).lower() == "true"
+
+    def backlog(self) -> Backlog:
+        """What a job may keep here of what nobody has asked for yet.
+
+        Raises:
+            ValueError: if the setting of the limit is no size.
+        """
+        told = str(self._session.conf.get(BACKLOG_LIMIT, "1g"))
+        size = re.fullmatch(r"(\d+)([kmgt]?)b?", told.strip().lower())
+        if size is None:
+            raise ValueError(f"{BACKLOG_LIMIT} is a size, such as 512m or 1g, not {told!r}")
+        # Spark's promise is that nothing is in the clear on any disk of its own.
+        encrypted = self._session.conf.get("spark.io.encryption.enabled", "false")
+        return Backlog(limit=int(size[1]) * _UNITS[size[2]], files=str(encrypted).lower() != "true")
+
+    @abstractmethod
+    def others_wait(self, tag: str) -> bool:
+        """Whether tasks wait for a slot that do not run under `tag`."""
 
     def handed_on(self) -> Callable[[], None]:
         """What this thread has told Spark of its jobs, to be told again by another thread."""
@@ -118,6 +146,8 @@ class Cluster(ABC):
 class _Classic(Cluster):
     __slots__ = ()
 
+    sees_others = True
+
     def addresses(self) -> tuple[str, str]:
         # Not SparkContext.getConf(): it asks the JVM for each of a hundred settings.
         if str(self._session.sparkContext.master).startswith("local"):
@@ -168,6 +198,20 @@ class _Classic(Cluster):
             ]
         return _summed(name, counts)
 
+    def others_wait(self, tag: str) -> bool:
+        context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
+        tracker = context._jsc.sc().statusTracker()
+        running = set(tracker.getActiveStageIds())
+        for job in tracker.getJobIdsForTag(tag):
+            found = _held(tracker.getJobInfo(job))
+            running -= set(() if found is None else found.stageIds())
+        stages = [_held(tracker.getStageInfo(number)) for number in running]
+        return any(
+            stage.numCompletedTasks() + stage.numActiveTasks() < stage.numTasks()
+            for stage in stages
+            if stage is not None
+        )
+
     def cancel(self, tag: str) -> None:
         self._session.sparkContext.cancelJobsWithTag(tag)
 
@@ -182,6 +226,11 @@ class _Classic(Cluster):
 @final
 class _Connect(Cluster):
     __slots__ = ()
+
+    sees_others = False  # a client hears of its own jobs only
+
+    def others_wait(self, tag: str) -> bool:
+        return False
 
     def _found(self) -> tuple[str, str]:
         """The address by which this machine reaches the server."""

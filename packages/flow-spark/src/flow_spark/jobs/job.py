@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, final
 
+from flow_spark.channel.backlog import Backlog
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statistics
-from flow_spark.errors import SparkJobError
+from flow_spark.channel.relief import Relief
+from flow_spark.errors import LimitExceededError, SparkJobError
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.cluster import BACKLOG_LIMIT, cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.run import cancel_until, explained, new_tag
@@ -34,7 +36,8 @@ class PushedJob:
     """One Spark job that runs stages on rows, and the items that come of it.
 
     Iterating gives lists (or other iterables) of items. Nothing runs before the first one is asked
-    for, and while none is asked for, the tasks stand still as soon as the sockets are full. Items
+    for, and while none is asked for, the tasks stand still as soon as the sockets are full; but if
+    others wait for their slots, what they send is taken in and kept here, so that they end. Items
     of one partition come in order; partitions take turns.
 
     Leaving the iteration early, or `cancel` from any thread, ends the job.
@@ -105,7 +108,11 @@ class PushedJob:
         if receiver is None or not first:
             return
         receiver.cancel()
-        if submitted and not self._ended.is_set():
+        if submitted:
+            self._cancel_there()
+
+    def _cancel_there(self) -> None:
+        if not self._ended.is_set():
             threading.Thread(
                 target=cancel_until,
                 args=(self._cluster, self._tag, self._ended),
@@ -132,14 +139,40 @@ class PushedJob:
             if self._stop():
                 return None
             bind, advertised = self._cluster.addresses()
+            backlog = self._cluster.backlog()
             receiver = self._receiver = BatchReceiver(
-                bind, advertised=advertised, speculation=self._cluster.speculates()
+                bind,
+                advertised=advertised,
+                speculation=self._cluster.speculates(),
+                backlog=backlog,
             )
-        # A daemon: a process that is told to exit must not wait for a cluster.
+        # Daemons: a process that is told to exit must not wait for a cluster.
         threading.Thread(
             target=self._run, args=(receiver,), name="flow-spark-job", daemon=True
         ).start()
+        if self._cluster.sees_others:
+            relief = Relief(
+                receiver,
+                lambda: self._cluster.others_wait(self._tag),
+                lambda: self._give_up(receiver, backlog),
+            )
+            threading.Thread(target=relief.run, name="flow-spark-relief", daemon=True).start()
         return receiver
+
+    def _give_up(self, receiver: BatchReceiver, backlog: Backlog) -> None:
+        """End the job, whose items nobody asks for, for the sake of those who wait."""
+        error = LimitExceededError(
+            f"{self._what()} was ended: nobody has asked for its items for "
+            f"{receiver.silence_s():.0f} s, other jobs waited for the slots of its tasks, and "
+            f"{backlog.size:,} bytes of its items wait here, of {backlog.limit:,} that may "
+            f"({BACKLOG_LIMIT}). Ways out:\n"
+            "  - make less of it where the rows are (filter, take, fewer columns), or write() it "
+            "and read that\n"
+            "  - read it to its end, or cancel it, before other jobs start\n"
+            "  - more cores for the session, or a larger limit"
+        )
+        if receiver.abandon(error):
+            self._cancel_there()
 
     def _run(self, receiver: BatchReceiver) -> None:
         """In a thread of its own: the job, from its start to its end."""
