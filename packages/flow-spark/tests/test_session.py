@@ -221,6 +221,7 @@ with session("local[2]") as spark:
     print(own_options(spark))
     print("another one:", spark.sparkContext.master, spark.range(3).count())
 print("threads:", [thread.name for thread in threading.enumerate() if not thread.daemon])
+print("paths:", [path for path in sys.path if "userFiles" in path])
 """,
         tmp_path,
     )
@@ -236,6 +237,7 @@ print("threads:", [thread.name for thread in threading.enumerate() if not thread
         "[]",
         "another one: local[2] 3",
         "threads: ['MainThread']",
+        "paths: []",
     ]
     assert complained == ""
     assert wait_gone(tmp_path, 0)

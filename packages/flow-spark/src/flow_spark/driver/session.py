@@ -229,7 +229,7 @@ class _Shared:
                     self.jvm.stop()
             finally:
                 if self.jvm is not None:
-                    _forget_gateway()
+                    _forget(self.jvm.workspace)
                 self._restore_sigint()
 
 
@@ -332,7 +332,7 @@ def _start(
         shared = _open(jvm, master, app_name, settings, conf)
     except BaseException:
         jvm.stop()
-        _forget_gateway()
+        _forget(jvm.workspace)
         raise
     way = f": {_WAYS[fast_start]}" if _same_machine(master) else ""
     _log.info("Spark %s on %s%s", shared.spark.version, master, way)
@@ -499,7 +499,7 @@ def _texted(cls: type[BaseException], text: str) -> type[BaseException]:
     return type(cls.__name__, (cls,), {"__str__": fixed, "__module__": cls.__module__})
 
 
-def _forget_gateway() -> None:
+def _forget(workspace: Path) -> None:
     """Let PySpark start with a new JVM next time; it has no public way to say so."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -509,6 +509,9 @@ def _forget_gateway() -> None:
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
+    # It leaves what it was sent where modules are looked for, and an archive that has gone is an
+    # error for whoever looks for a module that is nowhere before it.
+    sys.path[:] = [path for path in sys.path if not Path(path).is_relative_to(workspace)]
 
 
 def _reason(error: BaseException, printed: str) -> str:

@@ -1,0 +1,99 @@
+"""Parts of a cluster are killed while a paused flow is taken in, beyond what memory holds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+import flow_core as flow
+from flow_core.testing import TestSubscriber
+from flow_spark import from_dataframe, on_spark
+from flow_spark.channel.backlog import MIB
+from flow_spark.channel.receiver import BatchReceiver
+from flow_spark.jobs import job as jobs
+
+from ..infrastructure.places import Place
+from ..infrastructure.processes import wait_until
+from ..infrastructure.standalone import StandaloneCluster
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.cluster,
+    pytest.mark.timeout(600),
+    pytest.mark.parametrize("place", ["standalone"], indirect=True),
+]
+
+ROWS = 1_600_000
+TIMEOUT_S = 120.0
+
+KILLS: dict[str, Callable[[StandaloneCluster, int | None], object]] = {
+    "an executor": StandaloneCluster.kill_executor,
+    "a worker": StandaloneCluster.kill_worker,
+    "a machine": StandaloneCluster.kill_machine,
+}
+
+
+@pytest.fixture
+def cluster(place: Place) -> StandaloneCluster:
+    """Two workers, with what was killed before replaced, and an executor on each."""
+    assert place.cluster is not None
+    place.cluster.repair()
+    assert flow.range(2).pipe(on_spark(place.spark, partitions=2)).count().single() == 2
+    assert wait_until(lambda: len(place.cluster.executors()) == 2, TIMEOUT_S)
+    return place.cluster
+
+
+@pytest.fixture
+def receivers(monkeypatch: pytest.MonkeyPatch) -> list[BatchReceiver]:
+    """Those of the jobs that start."""
+    made: list[BatchReceiver] = []
+
+    def make(*args: object, **options: object) -> BatchReceiver:
+        made.append(BatchReceiver(*args, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(jobs, "BatchReceiver", make)
+    return made
+
+
+@pytest.mark.parametrize("what", KILLS)
+def test_what_waits_here_and_what_follows_arrive_once_although_something_is_killed(
+    place: Place,
+    cluster: StandaloneCluster,
+    receivers: list[BatchReceiver],
+    what: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def slowly(n: int) -> tuple[int, str, int]:
+        if n % 1000 == 0:
+            time.sleep(0.01)
+        return n, str(n), os.getpid()
+
+    subscriber = TestSubscriber[tuple[int, str, int]](1_000)
+    from_dataframe(place.spark.range(0, ROWS, 1, 4)).map(slowly).hide().subscribe(subscriber)
+    assert wait_until(lambda: len(subscriber.items) == 1_000, TIMEOUT_S)
+    _, _, process = subscriber.items[-1]
+    counted: list[int] = []
+    other = threading.Thread(
+        target=lambda: counted.append(place.spark.range(10).count()), daemon=True
+    )
+    other.start()
+    assert wait_until(lambda: receivers[0].statistics().waiting > 12 * MIB, TIMEOUT_S)
+
+    with caplog.at_level(logging.WARNING, logger="flow.spark"):
+        KILLS[what](cluster, process)
+        other.join(TIMEOUT_S)
+    assert counted == [10]
+    assert len(subscriber.items) == 1_000
+    subscriber.request(ROWS)
+    subscriber.await_terminal(TIMEOUT_S)
+
+    assert sorted((n, text) for n, text, _ in subscriber.items) == [
+        (n, str(n)) for n in range(ROWS)
+    ]
+    assert "takes over from task" in caplog.text
