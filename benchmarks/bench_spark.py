@@ -45,6 +45,7 @@ from rich.console import Console
 from rich.table import Table
 
 import flow_core as flow
+from flow_core import CoreSubscriber, Subscription
 from flow_spark import WriteSubscriber, from_dataframe, session, to_dataframe, write
 from rounds import Case, Curve, grow, ratios, record_cases, settings
 
@@ -515,11 +516,48 @@ def compare_in(spark: SparkSession, rows: int, rounds: int) -> None:
             Way("toLocalIterator()", by_local_iterator),
             Way("from_dataframe, iterated", by_flow, 0.2),
         )
+        groups[f"{name}, to a subscriber"] = (
+            Way("request(1000), for a thousand items", functools.partial(requesting, df, 1_000)),
+            Way("request(1), for each item", functools.partial(requesting, df, 1), 1.3),
+        )
         groups[f"{name}, to a function"] = (
             Way("pushed over TCP, by hand", by_hand_told),
             Way("from_dataframe, subscribed", by_subscriber, 1.1),
         )
     compare("rows of a DataFrame, taken one by one", groups, items=rows, rounds=rounds)
+
+
+class Requesting(CoreSubscriber[Any]):
+    """Sums up, and requests so many items at a time."""
+
+    def __init__(self, at_a_time: int) -> None:
+        self.at_a_time = self.left = at_a_time
+        self.count = 0
+        self.ended = threading.Event()
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        subscription.request(self.at_a_time)
+
+    def on_next(self, item: Any, /) -> None:
+        self.count += 1
+        self.left -= 1
+        if not self.left:
+            self.left = self.at_a_time
+            self.subscription.request(self.at_a_time)
+
+    def on_error(self, error: BaseException, /) -> None:
+        raise error
+
+    def on_complete(self) -> None:
+        self.ended.set()
+
+
+def requesting(df: DataFrame, at_a_time: int) -> int:
+    subscriber = Requesting(at_a_time)
+    from_dataframe(df).subscribe(subscriber)
+    subscriber.ended.wait()
+    return subscriber.count
 
 
 # -- out

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flow_spark.channel import relief
+from flow_spark.channel.backlog import MIB, Batch
+from flow_spark.channel.wire import Kind
+from flow_spark.errors import LimitExceededError
+from flow_spark.jobs.cluster import BACKLOG_LIMIT, Cluster, cluster_of
+
 from .infrastructure.processes import wait_until
-from .infrastructure.slots import WAITING
+from .infrastructure.slots import WAITING, long_flow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,3 +36,50 @@ def test_who_waits_for_a_slot_gets_one(
     wait(spark)
     assert wait_until(lambda: len(threads()) <= len(before), 20)
     assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
+
+
+def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
+    spark.conf.set(BACKLOG_LIMIT, "1m")
+    try:
+        items = iter(long_flow(spark).map(str))
+        assert next(items).isdigit()
+        assert spark.range(10).count() == 10
+        with pytest.raises(LimitExceededError) as caught:
+            assert sum(1 for _ in items) > 100_000, "what was taken in comes first"
+    finally:
+        spark.conf.unset(BACKLOG_LIMIT)
+
+    said = str(caught.value)
+    assert "the Spark job 'flow' was ended: nobody has asked for its items" in said
+    assert "of 1,048,576 that may (spark.flow.backlog.limit)" in said
+    assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
+
+
+def cluster_with(**settings: str) -> Cluster:
+    """A cluster whose session has these settings, with dots for the double underscores."""
+    told = {name.replace("__", "."): value for name, value in settings.items()}
+    session: Any = SimpleNamespace(conf=told)
+    return cluster_of(session)
+
+
+@pytest.mark.parametrize(
+    ("told", "size"), [("1000", 1_000), ("8k", 2**13), ("512MB", 2**29), (" 2g ", 2**31)]
+)
+def test_the_limit_is_a_size_as_spark_writes_it(told: str, size: int) -> None:
+    assert cluster_with(spark__flow__backlog__limit=told).backlog().limit == size
+
+
+def test_a_limit_that_is_no_size_is_told() -> None:
+    with pytest.raises(ValueError, match=r"spark\.flow\.backlog\.limit is a size.*not 'much'"):
+        cluster_with(spark__flow__backlog__limit="much").backlog()
+
+
+def test_nothing_goes_to_a_file_where_spark_encrypts_its_own() -> None:
+    secret = cluster_with(spark__io__encryption__enabled="true").backlog()
+    secret.put(Batch(0, 1, Kind.PICKLE, bytearray(20 * MIB), b""))
+    secret.put(Batch(0, 1, Kind.PICKLE, bytearray(20 * MIB), b""))
+    assert secret.in_memory == secret.size
+    assert secret.limit < cluster_with().backlog().limit

@@ -16,13 +16,13 @@ from flow_spark import from_dataframe
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["WAITING", "Combination"]
+__all__ = ["WAITING", "Combination", "long_flow"]
 
 ROWS = 400_000
 PARTITIONS = 4
 
 
-def long(spark: SparkSession) -> Flow[Any]:
+def long_flow(spark: SparkSession) -> Flow[Any]:
     """A flow whose tasks do not end before it is read: it is more than the sockets hold."""
     return from_dataframe(spark.range(0, ROWS, 1, PARTITIONS)).hide()
 
@@ -30,7 +30,7 @@ def long(spark: SparkSession) -> Flow[Any]:
 def job_in_the_loop(spark: SparkSession) -> None:
     """Another job for some of the items."""
     seen = 0
-    for n in long(spark):
+    for n in long_flow(spark):
         seen += 1
         if n % 100_000 == 50_000:
             assert spark.range(10).count() == 10
@@ -40,7 +40,7 @@ def job_in_the_loop(spark: SparkSession) -> None:
 def flow_in_the_loop(spark: SparkSession) -> None:
     """Another flow on the same cluster, for some of the items."""
     seen = 0
-    for n in long(spark):
+    for n in long_flow(spark):
         seen += 1
         if n % 100_000 == 50_000:
             assert from_dataframe(spark.range(10)).count().to_list().first() == [10]
@@ -49,7 +49,7 @@ def flow_in_the_loop(spark: SparkSession) -> None:
 
 def zipped(spark: SparkSession) -> None:
     """Two flows of which each waits for the items of the other."""
-    pairs = flow.zip(long(spark), long(spark)).to_list().first()
+    pairs = flow.zip(long_flow(spark), long_flow(spark)).to_list().first()
     assert pairs is not None
     left, right = zip(*pairs, strict=True)
     assert sorted(left) == sorted(right) == [*range(ROWS)]
@@ -63,20 +63,20 @@ def one_for_each(spark: SparkSession) -> None:
             return flow.just(n)
         return from_dataframe(spark.range(n, n + 2)).hide()
 
-    found = long(spark).concat_map(inner).count().first()
+    found = long_flow(spark).concat_map(inner).count().first()
     assert found == ROWS + ROWS // 100_000
 
 
 def merged(spark: SparkSession) -> None:
     """Two flows whose items come as they are there."""
-    assert flow.merge(long(spark), long(spark)).count().first() == 2 * ROWS
+    assert flow.merge(long_flow(spark), long_flow(spark)).count().first() == 2 * ROWS
 
 
 def paused(spark: SparkSession) -> None:
     """A subscriber that wants no more for now, beside any other job."""
     some = threading.Event()
     subscriber = TestSubscriber[int](10, on_item=lambda *_: some.set())
-    long(spark).subscribe(subscriber)
+    long_flow(spark).subscribe(subscriber)
     assert some.wait(60)
     for _ in range(3):
         assert spark.range(10).count() == 10

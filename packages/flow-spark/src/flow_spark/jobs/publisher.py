@@ -33,6 +33,7 @@ __all__ = ["JobSource", "JobSubscription"]
 T = TypeVar("T")
 
 _names: Final = itertools.count(1)
+_get_ident: Final = threading.get_ident
 
 
 @final
@@ -159,11 +160,13 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         "_cancelled",
         "_change",
         "_downstream",
+        "_emitter",
         "_exact",
         "_fused",
         "_job",
         "_open",
         "_requested",
+        "_requested_here",
         "_running",
     )
 
@@ -173,6 +176,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         self._downstream: CoreSubscriber[T] | None = downstream
         self._change: Final = threading.Condition()
         self._requested = 0
+        # Of the thread that emits: what its own `on_next` requests takes no lock.
+        self._emitter = 0
+        self._requested_here = 0
         self._bad: ValueError | None = None
         self._cancelled = self._open = self._running = False
         self._fused: Iterator[T] | None = None
@@ -199,6 +205,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
+        if _get_ident() == self._emitter and type(n) is int and n > 0:
+            self._requested_here += n
+            return
         bad = bad_request(n)
         with self._change:
             if self._cancelled:
@@ -237,6 +246,8 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
 
     def _emit(self, downstream: CoreSubscriber[T]) -> None:
         """Everything that the subscriber gets, from one thread (§1.3)."""
+        if not self._exact:
+            self._emitter = threading.get_ident()
         batches = self._wanted() if self._exact else iter(self._job)
         try:
             self._send(batches, downstream)
@@ -286,7 +297,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         )
         for item in itertools.chain.from_iterable(batches):
             while not granted:
-                granted = self._granted(1)
+                granted, self._requested_here = self._requested_here, 0
+                if not granted:
+                    granted = self._granted(1)
             if self._cancelled:
                 return
             try:
