@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flow_spark import from_dataframe
 from flow_spark.channel import relief
 from flow_spark.channel.backlog import MIB, Batch
 from flow_spark.channel.wire import Kind
@@ -16,7 +21,7 @@ from flow_spark.errors import LimitExceededError
 from flow_spark.jobs.cluster import BACKLOG_LIMIT, Cluster, cluster_of
 
 from .infrastructure.processes import wait_until
-from .infrastructure.slots import WAITING, long_flow
+from .infrastructure.slots import ROWS, WAITING, long_flow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +61,53 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
     assert "the Spark job 'flow' was ended: nobody has asked for its items" in said
     assert "of 1,048,576 that may (spark.flow.backlog.limit)" in said
     assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
+
+
+def test_a_job_that_gets_no_slot_says_who_holds_them(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    go_on = str(tmp_path / "go on")
+
+    def held(batches: Iterator[Any]) -> Iterator[Any]:
+        while not os.path.exists(go_on):  # noqa: PTH110 - a function that travels needs few modules
+            time.sleep(0.05)
+        yield from batches
+
+    def hold() -> None:
+        spark.sparkContext.setJobDescription("the nightly report")
+        rows: Any = spark.range(0, 2, 1, 2)
+        rows.mapInArrow(held, "id long").collect()
+
+    monkeypatch.setattr(relief, "STARVED_S", 0.5)
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    tracker = spark.sparkContext.statusTracker()
+    assert wait_until(lambda: [*tracker.getActiveJobsIds()], 20)
+
+    with caplog.at_level(logging.WARNING, "flow.spark"):
+        future = from_dataframe(spark.range(10)).map(abs).count().to_future()
+        assert wait_until(lambda: caplog.records, 20)
+        Path(go_on).touch()
+        assert future.result(20) == 10
+    holder.join(20)
+
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == (
+        "no task of the Spark job 'flow | map | count' has got a slot yet: "
+        "all are held by 'the nightly report'"
+    )
+
+
+def test_a_job_that_runs_says_nothing_of_slots(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(relief, "STARVED_S", 0.0)
+    with caplog.at_level(logging.WARNING, "flow.spark"):
+        assert long_flow(spark).count().first() == ROWS
+    assert not caplog.records
 
 
 def cluster_with(**settings: str) -> Cluster:

@@ -16,7 +16,7 @@ from flow_spark import from_dataframe
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["WAITING", "Combination", "long_flow"]
+__all__ = ["ROWS", "WAITING", "Combination", "long_flow"]
 
 ROWS = 400_000
 PARTITIONS = 4

@@ -321,6 +321,10 @@ class BatchReceiver:
         """Whether `take_in` has no room."""
         return self._backlog.is_full()
 
+    def was_reached(self) -> bool:
+        """Whether any task has connected."""
+        return bool(self._partitions)
+
     def silence_s(self) -> float:
         """For how many seconds nobody has been in `next_batch`."""
         return self._turn.silence_s()

@@ -1,8 +1,9 @@
-"""Takes in what tasks send while nobody asks for it, and others wait for their slots."""
+"""Looks after the slots of a job: gives up those that others need, and tells if it gets none."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Final, final
 
@@ -17,6 +18,10 @@ GIVEN_UP_S: Final = 30.0
 """How long a consumer may be away when there is no room left, and others wait."""
 
 
+STARVED_S: Final = 5.0
+"""How long a job may be without a task before somebody looks why; and how often then."""
+
+
 @final
 class Relief:
     """Ends the tasks of a flow that nobody reads, if others wait for their slots.
@@ -25,29 +30,37 @@ class Relief:
     which waits for a slot, would wait for ever. While nobody waits, nothing is taken in, and tasks
     wait for demand as ever.
 
+    It also tells if no task of the job gets a slot.
+
     Args:
         receiver: reads what tasks send.
         wanted: whether others wait for slots; it may take a moment.
         give_up: ends the job whose consumer does not come back, though there is no room left.
+        starved: called if no task has come for some time; gives whether it is to be called again.
     """
 
-    __slots__ = ("_give_up", "_receiver", "_wanted")
+    __slots__ = ("_give_up", "_receiver", "_starved", "_wanted")
 
     def __init__(
         self,
         receiver: BatchReceiver,
         wanted: Callable[[], bool],
         give_up: Callable[[], None],
+        starved: Callable[[], bool] = lambda: False,
     ) -> None:
         self._receiver: Final = receiver
         self._wanted: Final = wanted
         self._give_up: Final = give_up
+        self._starved: Final = starved
 
     def run(self) -> None:
         """Look after the receiver until its job is over; in a thread of its own."""
         receiver = self._receiver
+        look_at: float | None = time.monotonic() + STARVED_S
         try:
             while not receiver.wait_until_over(PATIENCE_S):
+                if look_at is not None and time.monotonic() > look_at:
+                    look_at = time.monotonic() + STARVED_S if self._is_starved() else None
                 if receiver.silence_s() < PATIENCE_S or not self._is_wanted():
                     continue
                 if not receiver.is_full():
@@ -61,6 +74,14 @@ class Relief:
     def _take_in(self) -> None:
         while self._receiver.take_in(PATIENCE_S) and self._is_wanted():
             pass
+
+    def _is_starved(self) -> bool:
+        """Whether no task has come yet, so that it is to be looked at again."""
+        if self._receiver.was_reached():
+            return False
+        with contextlib.suppress(Exception):
+            return self._starved()
+        return True
 
     def _is_wanted(self) -> bool:
         with contextlib.suppress(Exception):  # what is wrong with Spark, the job itself tells

@@ -35,6 +35,7 @@ _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 _ANY_PORT: Final = 15002
 _DESCRIPTION: Final = "spark.job.description"
+_TAGS: Final = "spark.job.tags"
 
 
 class Cluster(ABC):
@@ -78,6 +79,13 @@ class Cluster(ABC):
     @abstractmethod
     def others_wait(self, tag: str) -> bool:
         """Whether tasks wait for a slot that do not run under `tag`."""
+
+    @abstractmethod
+    def holders(self, tag: str) -> list[str] | None:
+        """What jobs that hold slots are called, if tasks under `tag` wait for a first one.
+
+        None if they do not, or if nobody knows.
+        """
 
     def handed_on(self) -> Callable[[], None]:
         """What this thread has told Spark of its jobs, to be told again by another thread."""
@@ -212,6 +220,24 @@ class _Classic(Cluster):
             if stage is not None
         )
 
+    def holders(self, tag: str) -> list[str] | None:
+        # The tracker's numbers may be ten seconds old. Those of the scheduler are not public, and
+        # whoever asks for them does without if they are not there.
+        context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
+        queue = context.taskScheduler().rootPool().getSortedTaskSetQueue()
+        found: list[str] | None = None
+        held: dict[str, None] = {}
+        for tasks in map(queue.apply, range(queue.size())):
+            told = tasks.taskSet().properties()
+            if tag in str(told.getProperty(_TAGS)).split(","):
+                if tasks.runningTasks() + tasks.tasksSuccessful():
+                    return None
+                found = []
+            elif tasks.runningTasks():
+                name = told.getProperty(_DESCRIPTION) or f"stage {tasks.stageId()}"
+                held[repr(str(name))] = None
+        return None if found is None else [*held]
+
     def cancel(self, tag: str) -> None:
         self._session.sparkContext.cancelJobsWithTag(tag)
 
@@ -231,6 +257,9 @@ class _Connect(Cluster):
 
     def others_wait(self, tag: str) -> bool:
         return False
+
+    def holders(self, tag: str) -> list[str] | None:
+        return None
 
     def _found(self) -> tuple[str, str]:
         """The address by which this machine reaches the server."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, final
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from flow_spark.jobs.origin import Opened, Origin
 
 __all__ = ["STAGES", "PushedJob", "cause_of", "lowered", "lowered_all"]
+
+_log: Final = logging.getLogger("flow.spark")
 
 STAGES: Final = "the stages of this flow"
 """What cannot be pickled, in the words of its user."""
@@ -155,6 +158,7 @@ class PushedJob:
                 receiver,
                 lambda: self._cluster.others_wait(self._tag),
                 lambda: self._give_up(receiver, backlog),
+                self._starved,
             )
             threading.Thread(target=relief.run, name="flow-spark-relief", daemon=True).start()
         return receiver
@@ -173,6 +177,21 @@ class PushedJob:
         )
         if receiver.abandon(error):
             self._cancel_there()
+
+    def _starved(self) -> bool:
+        """Say what holds the slots, if a task waits for one; give whether none does yet."""
+        holders = self._cluster.holders(self._tag)
+        if holders is None:
+            return True
+        _log.warning(
+            "no task of %s has got a slot yet: %s",
+            self._what(),
+            f"all are held by {', '.join(holders)}"
+            if holders
+            else "no task of this session runs; "
+            "its cluster has no executor for it, or one that is too small",
+        )
+        return False
 
     def _run(self, receiver: BatchReceiver) -> None:
         """In a thread of its own: the job, from its start to its end."""
