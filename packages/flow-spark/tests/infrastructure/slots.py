@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.testing import TestSubscriber
-from flow_spark import from_dataframe
+from flow_spark import from_dataframe, from_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +85,21 @@ def paused(spark: SparkSession) -> None:
     assert sorted(subscriber.items) == [*range(ROWS)]
 
 
+def paused_stream(spark: SparkSession) -> None:
+    """A subscriber to a stream, in the middle of a micro-batch, beside any other job."""
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
+    stream = from_stream(rows.option("numPartitions", PARTITIONS).load().select("value"))
+    some = threading.Event()
+    subscriber = TestSubscriber[int](10, on_item=lambda *_: some.set())
+    stream.hide().take(2 * ROWS).subscribe(subscriber)
+    assert some.wait(60)
+    for _ in range(3):
+        assert spark.range(10).count() == 10
+    subscriber.request(2 * ROWS)
+    subscriber.await_terminal(60)
+    assert sorted(subscriber.items) == [*range(2 * ROWS)]
+
+
 WAITING: dict[str, Callable[[SparkSession], None]] = {
     "a job in the loop": job_in_the_loop,
     "a flow in the loop": flow_in_the_loop,
@@ -92,6 +107,7 @@ WAITING: dict[str, Callable[[SparkSession], None]] = {
     "concat_map": one_for_each,
     "merge": merged,
     "a paused subscriber": paused,
+    "a paused stream": paused_stream,
 }
 
 

@@ -35,6 +35,7 @@ _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 _ANY_PORT: Final = 15002
 _DESCRIPTION: Final = "spark.job.description"
+_GROUP: Final = "spark.jobGroup.id"
 _TAGS: Final = "spark.job.tags"
 
 
@@ -77,14 +78,14 @@ class Cluster(ABC):
         return Backlog(limit=int(size[1]) * _UNITS[size[2]], files=str(encrypted).lower() != "true")
 
     @abstractmethod
-    def others_wait(self, tag: str) -> bool:
-        """Whether tasks wait for a slot that do not run under `tag`."""
+    def others_wait(self, own: str) -> bool:
+        """Whether tasks wait for a slot that are not of the tag or group `own`."""
 
     @abstractmethod
-    def holders(self, tag: str) -> list[str] | None:
-        """What jobs that hold slots are called, if tasks under `tag` wait for a first one.
+    def holders(self, own: str) -> list[str] | None:
+        """What jobs that hold slots are called, if tasks of the tag or group `own` wait for one.
 
-        None if they do not, or if nobody knows.
+        None if some have had one, or if nobody knows.
         """
 
     def handed_on(self) -> Callable[[], None]:
@@ -206,11 +207,11 @@ class _Classic(Cluster):
             ]
         return _summed(name, counts)
 
-    def others_wait(self, tag: str) -> bool:
+    def others_wait(self, own: str) -> bool:
         context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
         tracker = context._jsc.sc().statusTracker()
         running = set(tracker.getActiveStageIds())
-        for job in tracker.getJobIdsForTag(tag):
+        for job in [*tracker.getJobIdsForTag(own), *tracker.getJobIdsForGroup(own)]:
             found = _held(tracker.getJobInfo(job))
             running -= set(() if found is None else found.stageIds())
         stages = [_held(tracker.getStageInfo(number)) for number in running]
@@ -220,7 +221,7 @@ class _Classic(Cluster):
             if stage is not None
         )
 
-    def holders(self, tag: str) -> list[str] | None:
+    def holders(self, own: str) -> list[str] | None:
         # The tracker's numbers may be ten seconds old. Those of the scheduler are not public, and
         # whoever asks for them does without if they are not there.
         context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
@@ -229,7 +230,7 @@ class _Classic(Cluster):
         held: dict[str, None] = {}
         for tasks in map(queue.apply, range(queue.size())):
             told = tasks.taskSet().properties()
-            if tag in str(told.getProperty(_TAGS)).split(","):
+            if own in [told.getProperty(_GROUP), *str(told.getProperty(_TAGS)).split(",")]:
                 if tasks.runningTasks() + tasks.tasksSuccessful():
                     return None
                 found = []
@@ -255,10 +256,10 @@ class _Connect(Cluster):
 
     sees_others = False  # a client hears of its own jobs only
 
-    def others_wait(self, tag: str) -> bool:
+    def others_wait(self, own: str) -> bool:
         return False
 
-    def holders(self, tag: str) -> list[str] | None:
+    def holders(self, own: str) -> list[str] | None:
         return None
 
     def _found(self) -> tuple[str, str]:

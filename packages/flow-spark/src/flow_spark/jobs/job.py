@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, final
 
-from flow_spark.channel.backlog import Backlog
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statistics
-from flow_spark.channel.relief import Relief
-from flow_spark.errors import LimitExceededError, SparkJobError
+from flow_spark.errors import SparkJobError
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.cluster import BACKLOG_LIMIT, cluster_of
+from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.run import cancel_until, explained, new_tag
+from flow_spark.jobs.slots import look_after_slots
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.failures import load_error
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from flow_spark.jobs.origin import Opened, Origin
 
 __all__ = ["STAGES", "PushedJob", "cause_of", "lowered", "lowered_all"]
-
-_log: Final = logging.getLogger("flow.spark")
 
 STAGES: Final = "the stages of this flow"
 """What cannot be pickled, in the words of its user."""
@@ -153,45 +149,15 @@ class PushedJob:
         threading.Thread(
             target=self._run, args=(receiver,), name="flow-spark-job", daemon=True
         ).start()
-        if self._cluster.sees_others:
-            relief = Relief(
-                receiver,
-                lambda: self._cluster.others_wait(self._tag),
-                lambda: self._give_up(receiver, backlog),
-                self._starved,
-            )
-            threading.Thread(target=relief.run, name="flow-spark-relief", daemon=True).start()
+        look_after_slots(
+            self._cluster,
+            receiver,
+            backlog,
+            what=self._what(),
+            own=lambda: self._tag,
+            end=self._cancel_there,
+        )
         return receiver
-
-    def _give_up(self, receiver: BatchReceiver, backlog: Backlog) -> None:
-        """End the job, whose items nobody asks for, for the sake of those who wait."""
-        error = LimitExceededError(
-            f"{self._what()} was ended: nobody has asked for its items for "
-            f"{receiver.silence_s():.0f} s, other jobs waited for the slots of its tasks, and "
-            f"{backlog.size:,} bytes of its items wait here, of {backlog.limit:,} that may "
-            f"({BACKLOG_LIMIT}). Ways out:\n"
-            "  - make less of it where the rows are (filter, take, fewer columns), or write() it "
-            "and read that\n"
-            "  - read it to its end, or cancel it, before other jobs start\n"
-            "  - more cores for the session, or a larger limit"
-        )
-        if receiver.abandon(error):
-            self._cancel_there()
-
-    def _starved(self) -> bool:
-        """Say what holds the slots, if a task waits for one; give whether none does yet."""
-        holders = self._cluster.holders(self._tag)
-        if holders is None:
-            return True
-        _log.warning(
-            "no task of %s has got a slot yet: %s",
-            self._what(),
-            f"all are held by {', '.join(holders)}"
-            if holders
-            else "no task of this session runs; "
-            "its cluster has no executor for it, or one that is too small",
-        )
-        return False
 
     def _run(self, receiver: BatchReceiver) -> None:
         """In a thread of its own: the job, from its start to its end."""

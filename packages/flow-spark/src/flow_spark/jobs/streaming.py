@@ -24,6 +24,7 @@ from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, cause_of
 from flow_spark.jobs.run import explained
+from flow_spark.jobs.slots import look_after_slots
 from flow_spark.jobs.task import COUNTS_DDL, PushTask
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.pickles import dumps
@@ -161,6 +162,10 @@ class _Query(Protocol):
     @property
     @abstractmethod
     def id(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def runId(self) -> str: ...  # noqa: N802 - PySpark's name
 
     @property
     @abstractmethod
@@ -381,11 +386,13 @@ class StreamJob:
         bind, advertised = self._cluster.addresses()
         speculation = self._cluster.speculates()
         while (line := listener.next_line()) is not None:
+            backlog = self._cluster.backlog()
             receiver = BatchReceiver(
                 bind,
                 advertised=advertised,
                 of=(listener.target, label_of(line.batch_id)),
                 speculation=speculation,
+                backlog=backlog,
             )
             with self._lock:
                 stopped = self._stop()
@@ -395,12 +402,17 @@ class StreamJob:
                 line.close()
                 continue
             self._handed.put(Delivery(line, receiver, Decoder(self._as), self._stop))
+            look_after_slots(self._cluster, receiver, backlog, what=_WHAT, own=self._run_id)
             try:
                 results = line.outcome()
             except OSError:
                 continue  # the query is gone, and says why
             if results is not None:
                 receiver.finish(results)
+
+    def _run_id(self) -> str:
+        """The group of the jobs of the query."""
+        return "none yet" if self._query is None else str(self._query.runId)
 
     def _end(self, query: _Query | None) -> None:
         if query is None:  # it is being started, and whoever starts it sees that it is to stop

@@ -1,0 +1,67 @@
+"""What a job does about slots: it gives up those that others need, and tells if it gets none."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from flow_spark.channel.backlog import Backlog
+from flow_spark.channel.receiver import BatchReceiver
+from flow_spark.channel.relief import Relief
+from flow_spark.errors import LimitExceededError
+from flow_spark.jobs.cluster import BACKLOG_LIMIT, Cluster
+
+__all__ = ["look_after_slots"]
+
+_log: Final = logging.getLogger("flow.spark")
+
+
+def look_after_slots(
+    cluster: Cluster,
+    receiver: BatchReceiver,
+    backlog: Backlog,
+    *,
+    what: str,
+    own: Callable[[], str],
+    end: Callable[[], object] = bool,
+) -> None:
+    """Start a thread that does so until the job is over, where it is known who waits for slots.
+
+    Args:
+        cluster: what the job runs on.
+        receiver: reads what its tasks send.
+        backlog: that of `receiver`.
+        what: what the job is called in messages.
+        own: gives the tag or the group of its jobs.
+        end: called when the job is given up, to end what runs on the cluster.
+    """
+    if not cluster.sees_others:
+        return
+
+    def give_up() -> None:
+        error = LimitExceededError(
+            f"{what} was ended: nobody has asked for its items for {receiver.silence_s():.0f} s, "
+            f"other jobs waited for the slots of its tasks, and {backlog.size:,} bytes of its "
+            f"items wait here, of {backlog.limit:,} that may ({BACKLOG_LIMIT}). Ways out:\n"
+            "  - make less of it where the rows are (filter, take, fewer columns), or write() it "
+            "and read that\n"
+            "  - read it to its end, or cancel it, before other jobs start\n"
+            "  - more cores for the session, or a larger limit"
+        )
+        if receiver.abandon(error):
+            end()
+
+    def starved() -> bool:
+        holders = cluster.holders(own())
+        if holders is None:
+            return True
+        reason = f"all are held by {', '.join(holders)}"
+        if not holders:
+            reason = "the cluster has no executor for this session, or one that is too small"
+        _log.warning("no task of %s has got a slot yet: %s", what, reason)
+        return False
+
+    relief = Relief(receiver, lambda: cluster.others_wait(own()), give_up, starved)
+    threading.Thread(target=relief.run, name="flow-spark-relief", daemon=True).start()
