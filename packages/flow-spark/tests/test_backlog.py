@@ -8,13 +8,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from flow_core.testing.interleave import Scenario, explore_all
 from flow_spark.channel import backlog
-from flow_spark.channel.backlog import Backlog, Batch
+from flow_spark.channel.backlog import MIB, Backlog, Batch
 from flow_spark.channel.wire import Kind
+from flow_spark.jobs.cluster import Cluster, cluster_of
 
 SIZE = 1_000
 ROUGHLY = 600
@@ -178,6 +181,33 @@ def test_what_is_cleared_is_gone_and_nothing_is_taken_in_any_more(folder: Path) 
     kept.put(batch(11))
     assert kept.take() is None
     assert not files_of(folder)
+
+
+def cluster_with(**settings: str) -> Cluster:
+    """A cluster whose session has these settings, with dots for the double underscores."""
+    told = {name.replace("__", "."): value for name, value in settings.items()}
+    session: Any = SimpleNamespace(conf=told)
+    return cluster_of(session)
+
+
+@pytest.mark.parametrize(
+    ("told", "size"), [("1000", 1_000), ("8k", 2**13), ("512MB", 2**29), (" 2g ", 2**31)]
+)
+def test_the_limit_is_a_size_as_spark_writes_it(told: str, size: int) -> None:
+    assert cluster_with(spark__flow__backlog__limit=told).backlog().limit == size
+
+
+def test_a_limit_that_is_no_size_is_told() -> None:
+    with pytest.raises(ValueError, match=r"spark\.flow\.backlog\.limit is a size.*not 'much'"):
+        cluster_with(spark__flow__backlog__limit="much").backlog()
+
+
+def test_nothing_goes_to_a_file_where_spark_encrypts_its_own() -> None:
+    secret = cluster_with(spark__io__encryption__enabled="true").backlog()
+    secret.put(Batch(0, 1, Kind.PICKLE, bytearray(20 * MIB), b""))
+    secret.put(Batch(0, 1, Kind.PICKLE, bytearray(20 * MIB), b""))
+    assert secret.in_memory == secret.size
+    assert secret.limit < cluster_with().backlog().limit
 
 
 @pytest.mark.interleave

@@ -8,17 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from flow_spark import from_dataframe
 from flow_spark.channel import relief
-from flow_spark.channel.backlog import MIB, Batch
-from flow_spark.channel.wire import Kind
 from flow_spark.errors import LimitExceededError
-from flow_spark.jobs.cluster import BACKLOG_LIMIT, Cluster, cluster_of
+from flow_spark.jobs.cluster import BACKLOG_LIMIT
 
 from .infrastructure.processes import wait_until
 from .infrastructure.slots import ROWS, WAITING, long_flow
@@ -26,14 +23,25 @@ from .infrastructure.slots import ROWS, WAITING, long_flow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.essential, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(60)]
+
+SIMILAR = {"a flow in the loop", "merge"}
+"""Much the same as others, so not in the quick tier."""
+
+each_wait = pytest.mark.parametrize(
+    "wait",
+    [
+        pytest.param(wait, id=name, marks=[] if name in SIMILAR else pytest.mark.essential)
+        for name, wait in WAITING.items()
+    ],
+)
 
 
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("flow-spark")]
 
 
-@pytest.mark.parametrize("wait", WAITING.values(), ids=WAITING)
+@each_wait
 def test_who_waits_for_a_slot_gets_one(
     spark: SparkSession, wait: Callable[[SparkSession], None]
 ) -> None:
@@ -43,6 +51,7 @@ def test_who_waits_for_a_slot_gets_one(
     assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
 
 
+@pytest.mark.essential
 def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +72,7 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
     assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
 
 
+@pytest.mark.essential
 def test_a_job_that_gets_no_slot_says_who_holds_them(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
@@ -108,30 +118,3 @@ def test_a_job_that_runs_says_nothing_of_slots(
     with caplog.at_level(logging.WARNING, "flow.spark"):
         assert long_flow(spark).count().first() == ROWS
     assert not caplog.records
-
-
-def cluster_with(**settings: str) -> Cluster:
-    """A cluster whose session has these settings, with dots for the double underscores."""
-    told = {name.replace("__", "."): value for name, value in settings.items()}
-    session: Any = SimpleNamespace(conf=told)
-    return cluster_of(session)
-
-
-@pytest.mark.parametrize(
-    ("told", "size"), [("1000", 1_000), ("8k", 2**13), ("512MB", 2**29), (" 2g ", 2**31)]
-)
-def test_the_limit_is_a_size_as_spark_writes_it(told: str, size: int) -> None:
-    assert cluster_with(spark__flow__backlog__limit=told).backlog().limit == size
-
-
-def test_a_limit_that_is_no_size_is_told() -> None:
-    with pytest.raises(ValueError, match=r"spark\.flow\.backlog\.limit is a size.*not 'much'"):
-        cluster_with(spark__flow__backlog__limit="much").backlog()
-
-
-def test_nothing_goes_to_a_file_where_spark_encrypts_its_own() -> None:
-    secret = cluster_with(spark__io__encryption__enabled="true").backlog()
-    secret.put(Batch(0, 1, Kind.PICKLE, bytearray(20 * MIB), b""))
-    secret.put(Batch(0, 1, Kind.PICKLE, bytearray(20 * MIB), b""))
-    assert secret.in_memory == secret.size
-    assert secret.limit < cluster_with().backlog().limit
