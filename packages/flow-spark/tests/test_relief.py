@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from queue import SimpleQueue
 
 import pytest
@@ -20,6 +20,7 @@ from flow_spark.channel.push import Push
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult
 from flow_spark.channel.relief import Relief
 from flow_spark.channel.wire import Kind, Target
+from flow_spark.errors import ChannelError
 
 from .infrastructure.processes import wait_until
 
@@ -54,7 +55,7 @@ class Job:
         self.asked = 0
         self.gave_up = 0
         self.thread = threading.Thread(
-            target=Relief(self.receiver, self.wanted, self.give_up).run, daemon=True
+            target=Relief(self.receiver, self.wanted, lambda: self.give_up()).run, daemon=True
         )
         self.thread.start()
 
@@ -132,6 +133,41 @@ def test_it_stops_when_nobody_waits_any_more(job: Job) -> None:
 
     assert job.receiver.statistics().batches == 1
     assert not second.done()
+
+
+def test_others_are_looked_for_while_much_is_taken_in(job: Job) -> None:
+    def send(push: Push) -> None:
+        while True:
+            push.send(Kind.PICKLE, 1, pickle.dumps([BLOCK]))
+
+    def endless() -> None:
+        with suppress(ChannelError), closing(Push(job.receiver.target, 0, 0)) as push:
+            send(push)
+
+    job.others_wait = True
+    task = threading.Thread(target=endless, daemon=True)
+    task.start()
+    assert wait_until(lambda: job.receiver.statistics().waiting > 10 * len(BLOCK), TIMEOUT_S)
+    job.others_wait = False
+    asked = job.asked
+    assert wait_until(lambda: job.asked > asked + 3, TIMEOUT_S)
+    batches = job.receiver.statistics().batches
+    asked = job.asked
+    assert wait_until(lambda: job.asked > asked + 3, TIMEOUT_S)
+    assert job.receiver.statistics().batches == batches
+    job.receiver.cancel()
+    task.join(TIMEOUT_S)
+
+
+def test_who_comes_back_at_the_last_moment_is_looked_after_as_before(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relieving, "GIVEN_UP_S", 0.0)
+    full = [True, True]
+    monkeypatch.setattr(BatchReceiver, "is_full", lambda _: bool(full) and full.pop())
+    monkeypatch.setattr(job, "give_up", lambda: None)  # the consumer was faster
+    job.others_wait = True
+    task(job.receiver.target, 0, [BLOCK] * 50).result(TIMEOUT_S)
 
 
 def test_an_error_comes_behind_the_items_that_came_before_it(job: Job) -> None:

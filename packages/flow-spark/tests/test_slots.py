@@ -18,30 +18,20 @@ from flow_spark.errors import LimitExceededError
 from flow_spark.jobs.cluster import BACKLOG_LIMIT
 
 from .infrastructure.processes import wait_until
-from .infrastructure.slots import ROWS, WAITING, long_flow
+from .infrastructure.slots import ALONE, ROWS, long_flow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(60)]
 
-SIMILAR = {"a flow in the loop", "merge"}
-"""Much the same as others, so not in the quick tier."""
-
-each_wait = pytest.mark.parametrize(
-    "wait",
-    [
-        pytest.param(wait, id=name, marks=[] if name in SIMILAR else pytest.mark.essential)
-        for name, wait in WAITING.items()
-    ],
-)
-
 
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("flow-spark")]
 
 
-@each_wait
+@pytest.mark.essential
+@pytest.mark.parametrize("wait", ALONE.values(), ids=ALONE)
 def test_who_waits_for_a_slot_gets_one(
     spark: SparkSession, wait: Callable[[SparkSession], None]
 ) -> None:

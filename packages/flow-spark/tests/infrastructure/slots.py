@@ -16,7 +16,7 @@ from flow_spark import from_dataframe, from_stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ROWS", "WAITING", "Combination", "long_flow"]
+__all__ = ["ALONE", "ROWS", "WAITING", "Combination", "long_flow"]
 
 ROWS = 400_000
 PARTITIONS = 4
@@ -45,6 +45,12 @@ def flow_in_the_loop(spark: SparkSession) -> None:
         if n % 100_000 == 50_000:
             assert from_dataframe(spark.range(10)).count().to_list().first() == [10]
     assert seen == ROWS
+
+
+def in_step(spark: SparkSession) -> None:
+    """Two flows of which one item each is read at a time."""
+    left, right = zip(*zip(long_flow(spark), long_flow(spark), strict=True), strict=True)
+    assert sorted(left) == sorted(right) == [*range(ROWS)]
 
 
 def zipped(spark: SparkSession) -> None:
@@ -100,14 +106,20 @@ def paused_stream(spark: SparkSession) -> None:
     assert sorted(subscriber.items) == [*range(2 * ROWS)]
 
 
-WAITING: dict[str, Callable[[SparkSession], None]] = {
+ALONE: dict[str, Callable[[SparkSession], None]] = {
     "a job in the loop": job_in_the_loop,
     "a flow in the loop": flow_in_the_loop,
+    "two flows in step": in_step,
+    "a paused subscriber": paused,
+    "a paused stream": paused_stream,
+}
+"""Those that need nothing beside this package."""
+
+WAITING: dict[str, Callable[[SparkSession], None]] = {
+    **ALONE,
     "zip": zipped,
     "concat_map": one_for_each,
     "merge": merged,
-    "a paused subscriber": paused,
-    "a paused stream": paused_stream,
 }
 
 

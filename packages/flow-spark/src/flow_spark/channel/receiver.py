@@ -293,13 +293,14 @@ class BatchReceiver:
         deadline = time.monotonic() + timeout_s
         try:
             while not (self.is_over() or self._turn.is_asked() or self._backlog.is_full()):
-                batch = self._ready_batch()
-                if batch is not None:
-                    self._backlog.put(batch)
-                elif time.monotonic() >= deadline:
+                left = deadline - time.monotonic()
+                if left <= 0:
                     return True
+                batch = self._ready_batch()
+                if batch is None:
+                    self._select(left)
                 else:
-                    self._select(max(0.0, deadline - time.monotonic()))
+                    self._backlog.put(batch)
             return False
         finally:
             self._turn.give()

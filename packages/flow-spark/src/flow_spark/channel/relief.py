@@ -17,7 +17,6 @@ PATIENCE_S: Final = 0.1
 GIVEN_UP_S: Final = 30.0
 """How long a consumer may be away when there is no room left, and others wait."""
 
-
 STARVED_S: Final = 5.0
 """How long a job may be without a task before somebody looks why; and how often then."""
 
@@ -67,7 +66,6 @@ class Relief:
                     self._take_in()
                 elif receiver.silence_s() >= GIVEN_UP_S:
                     self._give_up()
-                    return
         except BaseException as error:  # a thread has nobody to propagate to
             receiver.fail(error)
 
