@@ -387,6 +387,24 @@ def test_a_job_is_given_up_or_goes_on_never_both(make: Callable[..., BatchReceiv
     explore_all(body, modules=MODULES, expect={(0,), (0, "error")})
 
 
+@explored
+def test_a_cancel_while_a_job_is_given_up_leaves_nothing(
+    make: Callable[..., BatchReceiver],
+) -> None:
+    def body() -> Scenario:
+        receiver = make(2, room=1)
+        receiver.take_in(60)
+        assert receiver.is_full()
+
+        def check() -> None:
+            assert receiver.statistics().waiting == 0
+            assert receiver.next_batch(0) is None
+
+        return Scenario(lambda: receiver.abandon(LookupError()), receiver.cancel, check=check)
+
+    explore_all(body, modules=MODULES)
+
+
 def test_nobody_is_away_while_the_consumer_reads_and_nobody_else_may() -> None:
     receiver = BatchReceiver()
     reader = threading.Thread(target=receiver.next_batch, daemon=True)

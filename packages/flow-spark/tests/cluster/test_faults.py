@@ -21,7 +21,7 @@ from flow_spark.errors import PartitionChangedError
 
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until
-from ..infrastructure.standalone import StandaloneCluster
+from ..infrastructure.standalone import KILLS, StandaloneCluster
 
 pytestmark = [
     pytest.mark.spark,
@@ -32,22 +32,6 @@ pytestmark = [
 
 ROWS = 400_000
 TIMEOUT_S = 120.0
-
-KILLS: dict[str, Callable[[StandaloneCluster, int | None], object]] = {
-    "an executor": StandaloneCluster.kill_executor,
-    "a worker": StandaloneCluster.kill_worker,
-    "a machine": StandaloneCluster.kill_machine,
-}
-
-
-@pytest.fixture
-def cluster(place: Place) -> StandaloneCluster:
-    """Two workers, with what was killed before replaced, and an executor on each."""
-    assert place.cluster is not None
-    place.cluster.repair()
-    assert flow.range(2).pipe(on_spark(place.spark, partitions=2)).count().single() == 2
-    assert wait_until(lambda: len(place.cluster.executors()) == 2, TIMEOUT_S)
-    return place.cluster
 
 
 @pytest.fixture

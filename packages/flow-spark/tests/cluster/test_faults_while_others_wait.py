@@ -6,20 +6,18 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
-import flow_core as flow
 from flow_core.testing import TestSubscriber
-from flow_spark import from_dataframe, on_spark
+from flow_spark import from_dataframe
 from flow_spark.channel.backlog import MIB
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.jobs import job as jobs
 
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until
-from ..infrastructure.standalone import StandaloneCluster
+from ..infrastructure.standalone import KILLS, StandaloneCluster
 
 pytestmark = [
     pytest.mark.spark,
@@ -30,22 +28,6 @@ pytestmark = [
 
 ROWS = 1_600_000
 TIMEOUT_S = 120.0
-
-KILLS: dict[str, Callable[[StandaloneCluster, int | None], object]] = {
-    "an executor": StandaloneCluster.kill_executor,
-    "a worker": StandaloneCluster.kill_worker,
-    "a machine": StandaloneCluster.kill_machine,
-}
-
-
-@pytest.fixture
-def cluster(place: Place) -> StandaloneCluster:
-    """Two workers, with what was killed before replaced, and an executor on each."""
-    assert place.cluster is not None
-    place.cluster.repair()
-    assert flow.range(2).pipe(on_spark(place.spark, partitions=2)).count().single() == 2
-    assert wait_until(lambda: len(place.cluster.executors()) == 2, TIMEOUT_S)
-    return place.cluster
 
 
 @pytest.fixture

@@ -9,14 +9,19 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
+import flow_core as flow
+from flow_spark import on_spark
+
 from .drop import Drop, committed_in
 from .kafka import KafkaBroker, source_jars
 from .places import PLACES, Place, opened
+from .processes import wait_until
 from .runtime import Runtime
 from .sessions import Sessions
 from .standalone import StandaloneCluster
 
 __all__ = [
+    "cluster",
     "committed",
     "drop",
     "each_place",
@@ -29,6 +34,8 @@ __all__ = [
 ]
 
 Runtimes = Callable[[str], Runtime]
+
+EXECUTORS_WITHIN_S = 120.0
 
 
 @pytest.fixture
@@ -103,3 +110,14 @@ def place(request: pytest.FixtureRequest, runtime: Runtimes, sessions: Sessions)
         cluster.repair()
     yield sessions.switch(opened(name, runtime(name), cluster))
     sessions.close()
+
+
+@pytest.fixture
+def cluster(place: Place) -> StandaloneCluster:
+    """Two workers, with what was killed before replaced, and an executor on each."""
+    cluster = place.cluster
+    assert cluster is not None
+    cluster.repair()
+    assert flow.range(2).pipe(on_spark(place.spark, partitions=2)).count().single() == 2
+    assert wait_until(lambda: len(cluster.executors()) == 2, EXECUTORS_WITHIN_S)
+    return cluster

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from .processes import Server, ancestors, processes_of_group, wait_until
 from .runtime import FAST, Runtime
 
-__all__ = ["EXECUTORS", "StandaloneCluster"]
+__all__ = ["EXECUTORS", "KILLS", "StandaloneCluster"]
 
 PATIENCE_S = 60.0
 NOTICED_S = 120.0
@@ -141,3 +142,11 @@ class StandaloneCluster:
             added.append(worker)
         for worker in added:
             worker.wait_for("Successfully registered with master")
+
+
+KILLS: dict[str, Callable[[StandaloneCluster, int | None], object]] = {
+    "an executor": StandaloneCluster.kill_executor,
+    "a worker": StandaloneCluster.kill_worker,
+    "a machine": StandaloneCluster.kill_machine,
+}
+"""What can be killed of a cluster, while a task runs there; takes its process, or None for any."""

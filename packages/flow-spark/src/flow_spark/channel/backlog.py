@@ -114,8 +114,8 @@ class Backlog:
 
     @property
     def size(self) -> int:
-        """Bytes in memory and in files."""
-        return self.in_memory + self._stored_in - self._stored_out
+        """Bytes in memory and in files; none when it was cleared."""
+        return 0 if self._closed else self.in_memory + self._stored_in - self._stored_out
 
     @property
     def limit(self) -> int:

@@ -346,6 +346,8 @@ class BatchReceiver:
             return True
         finally:
             self._turn.give()
+            if self._closed:
+                self._try_close()
 
     def finish(self, results: Sequence[PartitionResult]) -> None:
         """The Spark job has succeeded, and these are its rows."""
