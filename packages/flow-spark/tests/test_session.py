@@ -67,6 +67,17 @@ def test_the_handler_of_ctrl_c_is_not_sparks(spark: SparkSession) -> None:
     assert "pyspark" not in getattr(handler, "__module__", "")
 
 
+def test_what_a_flow_needs_is_loaded_before_workers_begin(spark: SparkSession) -> None:
+    def look(_: object) -> Iterator[tuple[str, bool]]:
+        ps = ["ps", "-o", "command=", "-p", str(os.getppid())]
+        yield subprocess.check_output(ps, text=True), "flow_spark.jobs.task" in sys.modules
+
+    ((daemon, loaded),) = spark.sparkContext.parallelize([1], 1).mapPartitions(look).collect()
+
+    assert "flow_spark.jobs.daemon" in daemon
+    assert loaded
+
+
 def test_workers_run_the_same_python_and_find_what_this_process_finds(
     spark: SparkSession,
 ) -> None:

@@ -36,6 +36,7 @@ Setting = str | int | float | bool
 _FAST_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _NO_FILES: Final = "-XX:-UsePerfData"
 _HERE: Final = "local[*]"
+_DAEMON: Final = "flow_spark.jobs.daemon"
 _NAME: Final = "flow"
 _WAYS: Final = {
     False: "its JVM compiles as Spark's does; fast_start=True starts sooner, for a small job",
@@ -391,6 +392,7 @@ def _settings(
     }
     if _same_machine(master):
         settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(own_paths())
+        settings["spark.python.daemon.module"] = _DAEMON
         partitions = max(_FEWEST_PARTITIONS, 2 * cores_of(master))
         settings["spark.sql.shuffle.partitions"] = str(partitions)
         settings["spark.driver.host"] = "127.0.0.1"
