@@ -54,12 +54,15 @@ class Cluster:
     def cancel(self, _: str) -> None:
         self.cancelled.set()
 
+    def parts(self, _: object) -> None: ...
+
 
 class Rows:
     """An origin, what it opens, and a DataFrame of no rows."""
 
     session = None
     as_ = None
+    others = ()
 
     @contextmanager
     def opened(self, _: object, *, resumed: bool) -> Iterator[Rows]:

@@ -15,6 +15,7 @@ import pytest
 from flow_spark import from_dataframe
 from flow_spark.channel import relief
 from flow_spark.errors import LimitExceededError
+from flow_spark.jobs import waves
 from flow_spark.jobs.cluster import BACKLOG_LIMIT
 
 from .infrastructure.processes import wait_until
@@ -60,6 +61,25 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
     assert "the Spark job 'flow' was ended: nobody has asked for its items" in said
     assert "of 1,048,576 that may (spark.flow.backlog.limit)" in said
     assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
+
+
+@pytest.mark.essential
+def test_a_flow_of_many_partitions_may_make_more_than_may_wait(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that nobody asks for yet do not start."""
+    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
+    monkeypatch.setattr(waves, "_AHEAD_S", 0.0)
+    spark.conf.set(BACKLOG_LIMIT, "8m")
+    rows, seen = 4_000_000, 0
+    try:
+        for text in from_dataframe(spark.range(0, rows, 1, 40)).map(str):
+            seen += 1
+            if int(text) % 500_000 == 99_999:
+                assert spark.range(10).count() == 10
+    finally:
+        spark.conf.unset(BACKLOG_LIMIT)
+    assert seen == rows
 
 
 @pytest.mark.essential

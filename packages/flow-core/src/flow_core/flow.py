@@ -618,7 +618,7 @@ class Flow(
         Raises:
             NoItemError: if there is none.
         """
-        for item in _closing(iter(self)):
+        for item in _closing(iter(self.take(1))):
             return item
         raise NoItemError(
             "first(): the flow has no item; first_or_default(item).first() gives one instead"

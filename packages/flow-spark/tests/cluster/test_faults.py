@@ -72,11 +72,16 @@ def half_read(
     return found
 
 
+@pytest.mark.parametrize("partitions", [4, 20], ids=["at once", "in waves"])
 @pytest.mark.parametrize("what", KILLS)
 def test_every_item_arrives_once_although_something_is_killed(
-    place: Place, cluster: StandaloneCluster, what: str, caplog: pytest.LogCaptureFixture
+    place: Place,
+    cluster: StandaloneCluster,
+    what: str,
+    partitions: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    df = place.spark.range(0, ROWS, 1, 4)
+    df = place.spark.range(0, ROWS, 1, partitions)
     there = from_dataframe(df).filter(lambda n: n % 3 > 0)
 
     with caplog.at_level(logging.WARNING, logger="flow.spark"):

@@ -212,7 +212,7 @@ class Combination:
     def _paused(self, made: Flow[int], expected: list[int]) -> None:
         subscriber = TestSubscriber[int](1)
         made.subscribe(subscriber)
-        for part in (10, len(expected) // 2):
+        for part in (10, 1 + len(expected) // 2):
             self._job()
             subscriber.request(part)
         self._job()

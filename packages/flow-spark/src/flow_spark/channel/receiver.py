@@ -61,6 +61,7 @@ class Statistics:
     """A look at a receiver.
 
     Attributes:
+        asked: how often a batch was asked for.
         connections: tasks that are connected and known.
         partial: batches of which some bytes have been read; never more than the capacity.
         batches: batches that have been read.
@@ -70,6 +71,7 @@ class Statistics:
         rejected: connections that could not prove that they belong to the query.
     """
 
+    asked: int
     connections: int
     partial: int
     batches: int
@@ -200,6 +202,7 @@ class BatchReceiver:
     """
 
     __slots__ = (
+        "_asked",
         "_backlog",
         "_batches",
         "_capacity",
@@ -241,6 +244,7 @@ class BatchReceiver:
         self._reception.target = self.target
         self._turn: Final = Turn(self._reception.wake)
         self._backlog: Final = Backlog() if backlog is None else backlog
+        self._asked = 0
         self._closed = False
         self._outcome: _Outcome | None = None
         self._over: Final[SimpleQueue[None]] = SimpleQueue()
@@ -270,6 +274,7 @@ class BatchReceiver:
         """
         if not self._turn.ask():
             raise ChannelError("two threads are in next_batch at once; it has one reader at a time")
+        self._asked += 1
         try:
             return self._next(timeout_s)
         finally:
@@ -326,6 +331,10 @@ class BatchReceiver:
         """Whether any task has connected."""
         return bool(self._partitions)
 
+    def knows(self, partition: int) -> bool:
+        """Whether a task of the partition has connected."""
+        return partition in self._partitions
+
     def silence_s(self) -> float:
         """For how many seconds nobody has been in `next_batch`."""
         return self._turn.silence_s()
@@ -381,6 +390,7 @@ class BatchReceiver:
     def statistics(self) -> Statistics:
         """Numbers that show what goes on."""
         return Statistics(
+            asked=self._asked,
             connections=len(self._connections),
             partial=self._partial,
             batches=self._batches,

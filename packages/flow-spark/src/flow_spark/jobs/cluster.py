@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
 import socket
 import threading
@@ -16,10 +17,11 @@ from flow_spark._status import JobStatus, followed
 from flow_spark.channel.backlog import Backlog
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
+from flow_spark.jobs.waves import Parts
 from flow_spark.pickling.failures import text_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.connect.shell.progress import StageInfo
 
 __all__ = ["BACKLOG_LIMIT", "Cluster", "cluster_of"]
@@ -100,7 +102,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def tagged(
-        self, tag: str, name: str, stopped: Callable[[], bool]
+        self, tag: str, name: str, stopped: Callable[[], bool], later: Callable[[], int] = int
     ) -> AbstractContextManager[None]:
         """A context manager for the jobs of this thread, which has to be one that ends then.
 
@@ -108,11 +110,19 @@ class Cluster(ABC):
             tag: what `cancel` finds them by.
             name: what they are called in Spark's tools, and by those who follow them.
             stopped: whether they were told to end, so that their error is no failure.
+            later: how many tasks will be handed to Spark that have not been yet.
         """
 
     @abstractmethod
     def cancel(self, tag: str) -> None:
         """Cancel what runs under `tag` now."""
+
+    @abstractmethod
+    def parts(self, df: DataFrame) -> Parts | None:
+        """The partitions of `df`, to run a few of them at a time; in a thread for its jobs alone.
+
+        None if they are so few that it makes no difference, or if only all of them can be run.
+        """
 
     @contextmanager
     def answering(self, what: str) -> Generator[None, None, None]:
@@ -172,46 +182,67 @@ class _Classic(Cluster):
         tell_tags = super().handed_on()
         context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
         told = context.getLocalProperties().clone()
+        tags = self._real_tags()
 
         def tell() -> None:
             context.setLocalProperties(told)
             tell_tags()
+            for tag in tags:
+                self._session.sparkContext.addJobTag(tag)
 
         return tell
 
+    def _real_tags(self) -> list[str]:
+        """What Spark makes of the tags of this thread, and of its session's.
+
+        It looks for jobs by these, and another thread would get others of the same names.
+        """
+        from py4j.protocol import Py4JError
+
+        try:
+            session = cast("Any", self._session)._jsparkSession  # Any: a proxy of py4j
+            tags = str(session.managedJobTags().get().values().mkString(","))
+            return [session.sessionJobTag(), *filter(None, tags.split(","))]
+        except Py4JError:  # neither is public
+            return []
+
     @contextmanager
     def tagged(
-        self, tag: str, name: str, stopped: Callable[[], bool]
+        self, tag: str, name: str, stopped: Callable[[], bool], later: Callable[[], int] = int
     ) -> Generator[None, None, None]:
         # Tags belong to a thread of the JVM, which goes with this thread and ends with it.
         context = self._session.sparkContext
         context.addJobTag(tag)
         if context.getLocalProperty(_DESCRIPTION) is None:
             context.setJobDescription(name)
-        with followed(self._session, name, lambda: self._status(tag, name), stopped):
+        done: dict[int, tuple[int, int]] = {}
+        with followed(self._session, name, lambda: self._status(tag, name, later(), done), stopped):
             yield
 
-    def _status(self, tag: str, name: str) -> JobStatus:
+    def _status(
+        self, tag: str, name: str, later: int, done: dict[int, tuple[int, int]]
+    ) -> JobStatus:
+        """How far jobs are; `done` remembers stages that are, for there may be many."""
         # PySpark's own tracker does not know tags, nor which stages have begun: a job has those,
         # too, that it skips since another one has left their results.
         context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
+        counts: dict[int, tuple[int, int]] = {}
         with self.answering(f"the Spark job {name!r}"):
             tracker = context._jsc.sc().statusTracker()
             jobs = [_held(tracker.getJobInfo(job)) for job in tracker.getJobIdsForTag(tag)]
-            numbers = sorted({stage for job in jobs if job is not None for stage in job.stageIds()})
-            stages = [_held(tracker.getStageInfo(number)) for number in numbers]
-            counts = [
-                (stage.numCompletedTasks(), stage.numTasks())
-                for stage in stages
-                if stage is not None and stage.submissionTime()
-            ]
-        return _summed(name, counts)
+            for number in sorted({n for job in jobs if job is not None for n in job.stageIds()}):
+                stage = None if number in done else _held(tracker.getStageInfo(number))
+                if stage is not None and stage.submissionTime():
+                    counts[number] = stage.numCompletedTasks(), stage.numTasks()
+        done.update((number, count) for number, count in counts.items() if count[0] >= count[1])
+        return _summed(name, [*(done | counts).values()], later)
 
     def others_wait(self, own: str) -> bool:
         context = cast("Any", self._session.sparkContext)  # Any: a proxy of py4j
         tracker = context._jsc.sc().statusTracker()
         running = set(tracker.getActiveStageIds())
-        for job in [*tracker.getJobIdsForTag(own), *tracker.getJobIdsForGroup(own)]:
+        mine = {*tracker.getJobIdsForTag(own), *tracker.getJobIdsForGroup(own)}
+        for job in mine.intersection(tracker.getActiveJobIds()):
             found = _held(tracker.getJobInfo(job))
             running -= set(() if found is None else found.stageIds())
         stages = [_held(tracker.getStageInfo(number)) for number in running]
@@ -242,12 +273,51 @@ class _Classic(Cluster):
     def cancel(self, tag: str) -> None:
         self._session.sparkContext.cancelJobsWithTag(tag)
 
+    def parts(self, df: DataFrame) -> Parts | None:
+        frame, session = cast("Any", df)._jdf, cast("Any", self._session)  # Any: proxies of py4j
+        slots: int = session.sparkContext.defaultParallelism
+        execution = frame.queryExecution()
+        known = execution.executedPlan().outputPartitioning().numPartitions()
+        if 0 < known <= 2 * slots or not execution.observedMetrics().isEmpty():
+            return None  # an observation hears of nothing but a query that runs as a whole
+        artifacts = session._jsparkSession.artifactManager()
+        if not (artifacts.getPythonIncludes().isEmpty() and artifacts.getAddedJars().isEmpty()):
+            return None  # nor do the session's own modules reach other tasks
+        count = execution.toRdd().getNumPartitions()
+        return None if count <= 2 * slots else _Parts(session, frame.javaToPython(), count, slots)
+
     def _has_ended(self) -> bool:
         try:
             context = cast("Any", self._session.sparkContext)._jsc.sc()  # Any: a proxy of py4j
             return bool(context.isStopped())
         except Exception:  # whatever PySpark makes of a half of a conversation
             return True
+
+
+@final
+class _Parts(Parts):
+    """See `Cluster.parts`."""
+
+    __slots__ = ("_rdd", "_session", "count", "slots")
+
+    def __init__(self, session: Any, rdd: Any, count: int, slots: int) -> None:  # Any: of py4j
+        self._session: Final = session
+        self._rdd: Final = rdd
+        self.count = count
+        self.slots = slots
+
+    def run(self, partitions: range) -> list[tuple[Any, ...]]:
+        # What `DataFrame.collect` of PySpark does, for some of the partitions.
+        util: Any = importlib.import_module("pyspark.util")
+        serializers: Any = importlib.import_module("pyspark.serializers")
+        context = self._session.sparkContext
+        java = context._jvm.java.util
+        stream = java.stream.IntStream.range(partitions.start, partitions.stop).boxed()
+        numbers = java.ArrayList(stream.collect(java.stream.Collectors.toList()))
+        served = context._jvm.PythonRDD.runJob(context._jsc.sc(), self._rdd, numbers)
+        reader = serializers.BatchedSerializer(serializers.CPickleSerializer())
+        with util._load_from_socket(served, reader) as rows:
+            return list(rows)
 
 
 @final
@@ -262,6 +332,9 @@ class _Connect(Cluster):
     def holders(self, own: str) -> list[str] | None:
         return None
 
+    def parts(self, df: DataFrame) -> Parts | None:
+        return None  # each job of a client is planned anew, and may divide the rows otherwise
+
     def _found(self) -> tuple[str, str]:
         """The address by which this machine reaches the server."""
         host: str = self._session.client.host  # its setting spark.remote is not there to be read
@@ -275,7 +348,7 @@ class _Connect(Cluster):
 
     @contextmanager
     def tagged(
-        self, tag: str, name: str, stopped: Callable[[], bool]
+        self, tag: str, name: str, stopped: Callable[[], bool], later: Callable[[], int] = int
     ) -> Generator[None, None, None]:
         self._session.addTag(tag)
         seen: dict[int, tuple[int, int]] = {}
@@ -308,13 +381,16 @@ def _held(option: Any) -> Any:  # Any: proxies of py4j
     return option.get() if option.isDefined() else None
 
 
-def _summed(name: str, stages: Iterable[tuple[int, int]]) -> JobStatus:
-    """The status of a job of stages, each with its tasks that are done, and all of them."""
+def _summed(name: str, stages: Iterable[tuple[int, int]], later: int = 0) -> JobStatus:
+    """The status of a job of stages, each with its tasks that are done, and all of them.
+
+    `later` are tasks that belong to none of them yet.
+    """
     found = [(min(done, tasks), tasks) for done, tasks in stages]
     return JobStatus(
         name,
         tasks_done=sum(done for done, _ in found),
-        tasks=sum(tasks for _, tasks in found),
+        tasks=sum(tasks for _, tasks in found) + later,
         stages_done=sum(done == tasks for done, tasks in found),
         stages=len(found),
     )

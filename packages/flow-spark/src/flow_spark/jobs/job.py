@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, final
 
+from flow_core.stages import Program
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult, Statistics
 from flow_spark.errors import SparkJobError
 from flow_spark.items.schema import ItemSchema
@@ -15,6 +16,7 @@ from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.run import cancel_until, explained, new_tag
 from flow_spark.jobs.slots import look_after_slots
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
+from flow_spark.jobs.waves import Waves
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.failures import load_error
 from flow_spark.pickling.pickles import dumps, loads_here
@@ -56,6 +58,7 @@ class PushedJob:
     __slots__ = (
         "_cluster",
         "_ended",
+        "_is_short",
         "_lock",
         "_name",
         "_no_task_ran",
@@ -66,10 +69,14 @@ class PushedJob:
         "_submitted",
         "_tag",
         "_tell",
+        "_waves",
     )
 
     def __init__(self, origin: Origin, program: RemoteProgram | None, name: str = "flow") -> None:
         self._program: Final = None if program is None else dumps(program, STAGES)
+        self._is_short: Final = isinstance(program, Program) and any(
+            stage.template.at_most for stage in program.stages
+        )
         self._origin: Final = origin
         self._name: Final = name
         self._cluster: Final = cluster_of(origin.session)
@@ -81,6 +88,7 @@ class PushedJob:
         self._stop: Final = Stop()
         self._submitted = False
         self._no_task_ran = False
+        self._waves: Waves | None = None
         self._ended: Final = threading.Event()
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
@@ -174,8 +182,8 @@ class PushedJob:
                         ),
                         COUNTS_DDL,
                     )
-                    with self._cluster.tagged(self._tag, self._name, self._stop):
-                        rows = counts.collect()
+                    with self._cluster.tagged(self._tag, self._name, self._stop, self._later):
+                        rows = self._rows(counts, receiver, 1 + len(opened.others))
             self._no_task_ran = not rows
             self._ended.set()  # whoever hears of the end has nothing to cancel
             receiver.finish([PartitionResult(row[0], row[1], row[2], row[3]) for row in rows])
@@ -183,6 +191,27 @@ class PushedJob:
             receiver.fail(self._explain(receiver, error))
         finally:
             self._ended.set()
+
+    def _rows(
+        self, counts: DataFrame, receiver: BatchReceiver, branches: int
+    ) -> Sequence[Sequence[int]]:
+        """What tasks tell of themselves at their end, all at once or wave by wave."""
+        parts = self._cluster.parts(counts)
+        if parts is None:
+            return counts.collect()
+        self._waves = Waves(
+            parts,
+            receiver,
+            first=1 if self._is_short else None,
+            branches=branches,
+            tell=self._cluster.handed_on(),
+            cancel=lambda: self._cluster.cancel(self._tag),
+        )
+        return self._waves.run()
+
+    def _later(self) -> int:
+        """How many tasks Spark has not heard of yet."""
+        return 0 if self._waves is None else self._waves.later
 
     def _submit(self) -> bool:
         """Whether Spark is to be given the job; from then on it has to be cancelled there."""
