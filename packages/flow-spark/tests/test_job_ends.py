@@ -22,8 +22,6 @@ TIMEOUT_S = 10.0
 class Cluster:
     """Ends a job at once, or when it is cancelled."""
 
-    sees_others = False
-
     def __init__(self, *, waits: bool = False) -> None:
         self.entered = threading.Event()
         self.cancelled = threading.Event()
@@ -55,6 +53,11 @@ class Cluster:
         self.cancelled.set()
 
     def parts(self, _: object) -> None: ...
+
+    def others_wait(self, _: str) -> bool:
+        return False
+
+    def holders(self, _: str) -> None: ...
 
 
 class Rows:

@@ -55,6 +55,14 @@ def test_a_range_gives_the_same_as_here(place: Place, name: str) -> None:
     assert in_any_order(there) == in_any_order(build(flow.range(100)))
 
 
+def test_a_job_beside_a_flow_that_is_not_read_gets_a_slot(place: Place) -> None:
+    items = iter(from_dataframe(place.spark.range(0, 400_000, 1, 4)).hide())
+    first = next(items)
+
+    assert place.spark.range(10).count() == 10
+    assert sorted([first, *items]) == [*range(400_000)]
+
+
 def test_items_of_this_process_are_sent_and_come_back_as_themselves(place: Place) -> None:
     items = [Half(1, 0.5), Pair(2, "b"), {"c": [3]}, "four", 5.0]
 

@@ -10,16 +10,23 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import flow_spark
+from flow_spark.channel import relief
+from flow_spark.errors import LimitExceededError
+from flow_spark.jobs.cluster import BACKLOG_LIMIT
 
+from ..infrastructure.connect import ConnectServer
+from ..infrastructure.places import AT_ONCE
 from ..infrastructure.processes import wait_until
+from ..infrastructure.runtime import Runtime
 from ..infrastructure.sessions import Sessions
-from ..infrastructure.slots import WAITING, Combination
+from ..infrastructure.slots import WAITING, Combination, long_flow
 from ..infrastructure.standalone import EXECUTORS, StandaloneCluster
 
 if TYPE_CHECKING:
@@ -46,7 +53,7 @@ def slots(request: pytest.FixtureRequest, sessions: Sessions) -> Iterator[SparkS
     sessions.close()
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def nothing_left(slots: SparkSession) -> Iterator[None]:
     """No job, no thread, no file and no socket of a flow is there afterwards."""
     slots.range(10).count()  # Spark keeps what it opens for its first job
@@ -69,6 +76,7 @@ def threads() -> list[str]:
     ]
 
 
+@pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("wait", WAITING.values(), ids=WAITING)
 def test_who_waits_for_a_slot_gets_one(
     slots: SparkSession, wait: Callable[[SparkSession], None]
@@ -76,6 +84,62 @@ def test_who_waits_for_a_slot_gets_one(
     wait(slots)
 
 
+@pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_any_combination_ends_with_the_right_items(slots: SparkSession, seed: int) -> None:
     Combination(slots, seed).check()
+
+
+# -- a client of Spark Connect hears of the jobs of its own process
+
+
+@pytest.fixture(scope="module")
+def client(runtime: Callable[[str], Runtime], sessions: Sessions) -> Iterator[SparkSession]:
+    """A client of a server with two slots, which tells often how far its jobs are."""
+    often = {**AT_ONCE, "spark.connect.progress.reportInterval": "200ms"}
+    server = ConnectServer(runtime("slots"), "local[2]", often)
+    yield sessions.switch(opened(server))
+    sessions.close()
+
+
+@contextmanager
+def opened(server: ConnectServer) -> Iterator[SparkSession]:
+    with ExitStack() as stack:
+        stack.callback(server.stop)
+        spark = stack.enter_context(flow_spark.session(remote=server.url))
+        yield spark
+        assert wait_until(lambda: not server.running_tasks(), TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [pytest.param(wait, id=name) for name, wait in WAITING.items() if "stream" not in name],
+)
+def test_who_waits_for_a_slot_of_a_server_gets_one(
+    client: SparkSession, wait: Callable[[SparkSession], None]
+) -> None:
+    wait(client)
+    assert wait_until(lambda: not threads(), TIMEOUT_S)
+
+
+@pytest.mark.parametrize("seed", range(min(SEEDS, 20)))
+def test_any_combination_on_a_server_ends_with_the_right_items(
+    client: SparkSession, seed: int
+) -> None:
+    Combination(client, seed).check()
+    assert wait_until(lambda: not threads(), TIMEOUT_S)
+
+
+def test_a_flow_of_a_server_of_which_more_waits_than_may_ends_and_says_so(
+    client: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
+    client.conf.set(BACKLOG_LIMIT, "1m")
+    try:
+        items = iter(long_flow(client).map(str))
+        next(items)
+        assert client.range(10).count() == 10
+        with pytest.raises(LimitExceededError, match="the Spark job 'flow' was ended"):
+            list(items)
+    finally:
+        client.conf.unset(BACKLOG_LIMIT)

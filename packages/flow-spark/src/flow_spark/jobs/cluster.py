@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from flow_core.errors import FlowError
 from flow_spark._status import JobStatus, followed
@@ -46,9 +46,6 @@ class Cluster(ABC):
 
     __slots__ = ("_session",)
 
-    sees_others: ClassVar[bool]
-    """Whether `others_wait` can tell."""
-
     def __init__(self, session: SparkSession) -> None:
         self._session: Final = session
 
@@ -81,7 +78,11 @@ class Cluster(ABC):
 
     @abstractmethod
     def others_wait(self, own: str) -> bool:
-        """Whether tasks wait for a slot that are not of the tag or group `own`."""
+        """Whether tasks wait for a slot that are not of the tag or group `own`.
+
+        A client of Connect hears of those of its own process, every two seconds, and of none of a
+        stream.
+        """
 
     @abstractmethod
     def holders(self, own: str) -> list[str] | None:
@@ -164,8 +165,6 @@ class Cluster(ABC):
 @final
 class _Classic(Cluster):
     __slots__ = ()
-
-    sees_others = True
 
     def addresses(self) -> tuple[str, str]:
         # Not SparkContext.getConf(): it asks the JVM for each of a hundred settings.
@@ -322,12 +321,14 @@ class _Parts(Parts):
 
 @final
 class _Connect(Cluster):
-    __slots__ = ()
+    __slots__ = ("_waiting",)
 
-    sees_others = False  # a client hears of its own jobs only
+    def __init__(self, session: SparkSession) -> None:
+        super().__init__(session)
+        self._waiting: Final[dict[int, bool]] = {}
 
     def others_wait(self, own: str) -> bool:
-        return False
+        return True in tuple(self._waiting.values())
 
     def holders(self, own: str) -> list[str] | None:
         return None
@@ -354,11 +355,22 @@ class _Connect(Cluster):
         seen: dict[int, tuple[int, int]] = {}
         mine = threading.get_ident()
 
-        def hear(*, stages: Iterable[StageInfo] | None, **_: object) -> None:
+        def hear(
+            *, stages: Iterable[StageInfo] | None, inflight_tasks: int, done: bool, **_: object
+        ) -> None:
             # In the thread whose job it is; the client tells of those of all threads.
-            if threading.get_ident() == mine:
-                for stage in stages or ():
-                    seen[stage.stage_id] = stage.num_completed_tasks, stage.num_tasks
+            found = {
+                stage.stage_id: (stage.num_completed_tasks, stage.num_tasks)
+                for stage in stages or ()
+            }
+            thread = threading.get_ident()
+            if thread == mine:
+                seen.update(found)
+            elif done:
+                self._waiting.pop(thread, None)
+            else:
+                left = sum(tasks - min(tasks, tasks_done) for tasks_done, tasks in found.values())
+                self._waiting[thread] = left > inflight_tasks
 
         handler = cast("Any", hear)  # Any: the protocol of handlers is an abstract class
         self._session.registerProgressHandler(handler)

@@ -27,7 +27,7 @@ def look_after_slots(
     own: Callable[[], str],
     end: Callable[[], object] = bool,
 ) -> None:
-    """Start a thread that does so until the job is over, where it is known who waits for slots.
+    """Start a thread that does so until the job is over.
 
     Args:
         cluster: what the job runs on.
@@ -37,8 +37,6 @@ def look_after_slots(
         own: gives the tag or the group of its jobs.
         end: called when the job is given up, to end what runs on the cluster.
     """
-    if not cluster.sees_others:
-        return
 
     def give_up() -> None:
         error = LimitExceededError(
