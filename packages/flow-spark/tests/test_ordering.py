@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flow_spark import from_dataframe, to_dataframe
 from flow_spark.errors import SparkJobError
-from flow_spark.jobs.ordering import in_partition_order
+from flow_spark.jobs.ordering import in_partition_order, repeats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,3 +137,36 @@ def test_rows_of_a_plan_without_a_shuffle_are_left_as_they_come(spark: SparkSess
 
     assert first == list(range(1000))
     assert second == [*range(500, 1000), *range(500)]
+
+
+def many(sql: Any) -> list[Any]:
+    """More columns than Spark shows of a plan."""
+    return [sql.sum("id").alias(f"c{n}") for n in range(40)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda df, _: df, True),
+        (lambda df, _: df.repartition(3).withColumn("n", df.id + 1).filter("n > 3"), True),
+        (lambda df, _: df.groupBy("id").count(), True),
+        (lambda df, _: df.sort("id").limit(5), True),
+        (lambda df, _: df.sort("id").select("id").filter("id > 3").limit(5), True),
+        (lambda df, _: df.limit(5), False),
+        (lambda df, _: df.join(df.limit(5), "id"), False),
+        (lambda df, _: df.sample(0.5), False),
+        (lambda df, sql: df.withColumn("x", sql.rand()), False),
+        (lambda df, sql: df.groupBy("id").agg(sql.first("id")), False),
+        (lambda df, _: df.dropDuplicates(["even"]), False),
+        (lambda df, sql: df.groupBy("even").agg(*many(sql), sql.max_by("id", "even")), False),
+    ],
+)
+def test_rows_come_again_if_nothing_is_drawn_by_lot_or_taken_as_it_comes(
+    spark: SparkSession, made: Any, expected: bool
+) -> None:
+    from pyspark.sql import functions as sql
+
+    rows = spark.range(20).withColumn("even", sql.col("id") % 2)
+
+    assert repeats(made(rows, sql)) is expected

@@ -29,16 +29,18 @@ BLOCK = "x" * 200_000
 """More than the sockets hold, of two of which a task waits for a reader."""
 
 
-def task(target: Target, partition: int, items: list[object]) -> Future[tuple[int, int]]:
+def task(
+    target: Target, partition: int, items: list[object], attempt: int = 0
+) -> Future[tuple[int, int]]:
     """Sends each of `items` as a batch of its own; done when the driver has taken them all."""
     future: Future[tuple[int, int]] = Future()
 
     def run() -> None:
         try:
-            with closing(Push(target, partition, partition)) as push:
-                for item in items:
+            with closing(Push(target, partition, partition + attempt)) as push:
+                for item in items[push.skip :]:
                     push.send(Kind.PICKLE, 1, pickle.dumps([item]))
-                future.set_result(push.end(0))
+                future.set_result(push.end(push.skip))
         except BaseException as error:
             future.set_exception(error)
 
@@ -54,8 +56,11 @@ class Job:
         self.others_wait = False
         self.asked = 0
         self.gave_up = 0
+        self.may_leave = False
+        self.left: SimpleQueue[None] = SimpleQueue()
         self.thread = threading.Thread(
-            target=Relief(self.receiver, self.wanted, lambda: self.give_up()).run, daemon=True
+            target=Relief(self.receiver, self.wanted, lambda: self.give_up(), leave=self.leave).run,
+            daemon=True,
         )
         self.thread.start()
 
@@ -66,6 +71,13 @@ class Job:
     def give_up(self) -> None:
         self.gave_up += 1
         assert self.receiver.abandon(LookupError("given up"))
+
+    def leave(self) -> bool:
+        if not self.may_leave:
+            return False
+        if self.receiver.has_tasks():
+            assert self.receiver.let_go(lambda: self.left.put(None))
+        return True
 
     def items(self) -> list[object]:
         found: list[object] = []
@@ -210,6 +222,53 @@ def test_who_does_not_come_back_though_there_is_no_room_is_given_up(
         while job.receiver.next_batch(TIMEOUT_S) is not None:
             count += 1
     assert 10 <= count <= 12, "what was taken in comes first"
+
+
+def test_tasks_leave_if_there_is_no_room_and_others_go_on_behind_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(relieving, "LEFT_S", 0.2)
+    monkeypatch.setattr(relieving, "GIVEN_UP_S", 0.5)
+    job = Job(Backlog(limit=10 * len(BLOCK)))
+    job.others_wait = job.may_leave = True
+    items = [f"{n}{BLOCK}" for n in range(50)]
+    first = task(job.receiver.target, 0, [*items])
+    job.left.get(timeout=TIMEOUT_S)
+    assert isinstance(first.exception(TIMEOUT_S), ChannelError)
+    asked = job.asked
+    assert wait_until(lambda: job.asked > asked + 10, TIMEOUT_S)
+    assert not job.receiver.knows(0), "its next attempt is waited for"
+    assert job.gave_up == 0
+
+    second = task(job.receiver.target, 0, [*items], attempt=1)
+    threading.Thread(target=job.report, args=[second], daemon=True).start()
+    assert job.items() == items
+    assert not caplog.records, "none was lost"
+
+
+def test_tasks_that_do_not_end_leave_though_there_is_room(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relieving, "GIVEN_UP_S", 0.5)
+    job.others_wait = job.may_leave = True
+    with closing(Push(job.receiver.target, 0, 0)) as push:
+        push.send(Kind.PICKLE, 1, pickle.dumps([1]))
+        job.left.get(timeout=TIMEOUT_S)
+        assert wait_until(push.is_closed, TIMEOUT_S)
+    assert job.receiver.statistics().waiting
+
+
+def test_tasks_stay_while_somebody_asks_or_if_the_job_has_ended(job: Job) -> None:
+    def end() -> None:
+        raise AssertionError("they are not to leave")
+
+    reader = threading.Thread(target=job.items, daemon=True)
+    reader.start()
+    assert wait_until(lambda: job.receiver.silence_s() == 0, TIMEOUT_S)
+    assert not job.receiver.let_go(end)
+    job.receiver.finish([])
+    reader.join(TIMEOUT_S)
+    assert not job.receiver.let_go(end)
 
 
 def test_it_ends_with_its_job(job: Job) -> None:
@@ -385,6 +444,39 @@ def test_a_job_is_given_up_or_goes_on_never_both(make: Callable[..., BatchReceiv
         return Scenario(consume, relieve, outcome=lambda: tuple(seen))
 
     explore_all(body, modules=MODULES, expect={(0,), (0, "error")})
+
+
+@explored
+@pytest.mark.essential
+def test_a_consumer_gets_all_whenever_tasks_are_let_go(
+    make: Callable[..., BatchReceiver],
+) -> None:
+    def body() -> Scenario:
+        receiver, seen = make(1), list[int]()
+
+        def leave() -> None:
+            receiver.let_go(lambda: None)
+            receiver.finish([])
+
+        return Scenario(lambda: seen.extend(numbers(receiver)), leave, outcome=lambda: tuple(seen))
+
+    explore_all(body, modules=MODULES, expect={(0,)})
+
+
+@explored
+def test_a_cancel_while_tasks_are_let_go_leaves_nothing(
+    make: Callable[..., BatchReceiver],
+) -> None:
+    def body() -> Scenario:
+        receiver = make(2, room=1)
+        receiver.take_in(60)
+        return Scenario(
+            lambda: receiver.let_go(lambda: None),
+            receiver.cancel,
+            outcome=lambda: receiver.statistics().waiting,
+        )
+
+    explore_all(body, modules=MODULES, expect={0})
 
 
 @explored

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flow_spark import from_dataframe
+from flow_spark import from_dataframe, union
 from flow_spark.channel import relief
 from flow_spark.errors import LimitExceededError
 from flow_spark.jobs import waves
@@ -46,11 +46,15 @@ def test_who_waits_for_a_slot_gets_one(
 def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Its tasks cannot leave and come back, as other rows would come."""
+    from pyspark.sql import functions
+
     monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
     spark.conf.set(BACKLOG_LIMIT, "1m")
+    random = spark.range(0, ROWS, 1, 4).withColumn("random", functions.rand())
     try:
-        items = iter(long_flow(spark).map(str))
-        assert next(items).isdigit()
+        items = iter(from_dataframe(random).map(str))
+        assert next(items).startswith("(0, 0.")
         assert spark.range(10).count() == 10
         with pytest.raises(LimitExceededError) as caught:
             assert sum(1 for _ in items) > 100_000, "what was taken in comes first"
@@ -58,7 +62,7 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
         spark.conf.unset(BACKLOG_LIMIT)
 
     said = str(caught.value)
-    assert "the Spark job 'flow' was ended: nobody has asked for its items" in said
+    assert "the Spark job 'flow | map' was ended: nobody has asked for its items" in said
     assert "of 1,048,576 that may (spark.flow.backlog.limit)" in said
     assert not [*spark.sparkContext.statusTracker().getActiveJobsIds()]
 
@@ -80,6 +84,55 @@ def test_a_flow_of_many_partitions_may_make_more_than_may_wait(
     finally:
         spark.conf.unset(BACKLOG_LIMIT)
     assert seen == rows
+
+
+@pytest.mark.essential
+@pytest.mark.parametrize("rows", ["few", "many", "shuffled", "united"])
+def test_tasks_leave_when_no_more_may_wait_and_go_on_when_somebody_asks(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    rows: str,
+) -> None:
+    monkeypatch.setattr(relief, "LEFT_S", 0.2)
+    spark.conf.set(BACKLOG_LIMIT, "64k")
+    df = spark.range(0, ROWS, 1, 40 if rows == "many" else 4)
+    made = {
+        "shuffled": lambda: from_dataframe(df.repartition(5)).map(int),
+        "united": lambda: union(from_dataframe(df).map(int), from_dataframe(df).map(str)).map(int),
+    }.get(rows, lambda: from_dataframe(df).map(int))()
+    found: list[int] = []
+    try:
+        with caplog.at_level(logging.INFO, "flow.spark"):
+            for n in made:
+                found.append(n)
+                if len(found) in {1, ROWS // 2}:
+                    assert spark.range(10).count() == 10
+    finally:
+        spark.conf.unset(BACKLOG_LIMIT)
+
+    assert sorted(found) == sorted([*range(ROWS)] * (2 if rows == "united" else 1))
+    said = [record.getMessage() for record in caplog.records if record.levelname == "INFO"]
+    assert "of its tasks give their slots back to others that wait" in said[0]
+
+
+@pytest.mark.essential
+def test_a_task_that_does_not_end_gives_its_slot_back(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
+    go_on = str(tmp_path / "go on")
+
+    def held(n: int) -> int:
+        while n % 1_000 == 999 and not os.path.exists(go_on):  # noqa: PTH110 - see below
+            time.sleep(0.05)
+        return n
+
+    items = iter(from_dataframe(spark.range(0, 3_000, 1, 3)).map(held))
+    found = [next(items)]
+    assert spark.range(10).count() == 10
+    Path(go_on).touch()
+    assert sorted([*found, *items]) == [*range(3_000)]
 
 
 @pytest.mark.essential

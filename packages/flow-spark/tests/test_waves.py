@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flow_core.testing import TestSubscriber
+from flow_core.testing.interleave import Scenario, explore_all
 from flow_spark import JobStatus, from_dataframe, running_jobs, union
 from flow_spark.channel.receiver import Statistics
 from flow_spark.errors import SparkJobError
@@ -37,6 +38,7 @@ class Receiver:
         self.waiting = 0
         self.known: set[int] = set()
         self.over = False
+        self.is_asked = False
 
     def silence_s(self) -> float:
         return self.silent
@@ -50,29 +52,41 @@ class Receiver:
     def is_over(self) -> bool:
         return self.over
 
+    def let_go(self, end: Callable[[], None]) -> bool:
+        if self.is_asked:
+            return False
+        end()
+        self.known.clear()
+        return True
+
 
 class Cluster(Parts):
     """Partitions that end when the test says so."""
 
     def __init__(self, count: int, slots: int) -> None:
         self.count, self.slots = count, slots
+        self.are_few = False
         self.started: list[range] = []
         self.told: SimpleQueue[tuple[range, Future[None]]] = SimpleQueue()
         self.unfinished: list[Future[None]] = []
+        self.cancelled = 0
 
     def run(self, partitions: range) -> list[tuple[Any, ...]]:
         end = Future[None]()
         self.unfinished.append(end)
         self.started.append(partitions)
         self.told.put((partitions, end))
-        end.result(TIMEOUT_S)
-        self.unfinished.remove(end)
+        try:
+            end.result(TIMEOUT_S)
+        finally:
+            self.unfinished.remove(end)
         return [(partition,) for partition in partitions]
 
     def next(self) -> tuple[range, Future[None]]:
         return self.told.get(timeout=TIMEOUT_S)
 
     def cancel(self) -> None:
+        self.cancelled += 1
         for end in [*self.unfinished]:
             if not end.done():
                 end.set_exception(ConnectionError("cancelled"))
@@ -81,17 +95,23 @@ class Cluster(Parts):
 class Run:
     """Waves that run in a thread."""
 
-    def __init__(self, count: int, slots: int, branches: int = 1, first: int = 1) -> None:
+    def __init__(
+        self, count: int, slots: int, branches: int = 1, *, first: int = 1, few: bool = False
+    ) -> None:
         self.cluster, self.receiver = Cluster(count, slots), Receiver()
+        self.cluster.are_few = few
         receiver: Any = self.receiver
         self.tellers: list[int] = []
+        self.repeats = True
         self.waves = Waves(
             self.cluster,
             receiver,
             first=first or None,
             branches=branches,
+            repeats=lambda: self.repeats,
             tell=lambda: self.tellers.append(threading.get_ident()),
             cancel=self.cluster.cancel,
+            what="the job",
         )
         self.looks = 0
         self.rows: Future[list[tuple[Any, ...]]] = Future()
@@ -114,11 +134,12 @@ class Run:
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
     """Makes waves that look often, and run until the test is over, while no time passes."""
     monkeypatch.setattr(waving, "_LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(waving, "_CANCEL_EVERY_S", 0.001)
     monkeypatch.setattr(waving, "time", SimpleNamespace(monotonic=lambda: 0.0))
     made: list[Run] = []
 
-    def make(*args: int, first: int = 1) -> Run:
-        made.append(Run(*args, first=first))
+    def make(*args: int, first: int = 1, few: bool = False) -> Run:
+        made.append(Run(*args, first=first, few=few))
         made[-1].thread.start()
         return made[-1]
 
@@ -314,7 +335,7 @@ def test_an_error_ends_the_other_waves_and_is_raised_when_they_have_ended(
 
     with pytest.raises(LookupError, match="a task"):
         made.rows.result(TIMEOUT_S)
-    assert made.cluster.unfinished == [] or all(end.done() for end in made.cluster.unfinished)
+    assert made.cluster.unfinished == []
     assert made.waves.later == 95
 
 
@@ -327,6 +348,150 @@ def test_what_has_not_started_never_does_when_the_job_is_over(run: Callable[...,
     assert made.rows.result(TIMEOUT_S) == [(0,)]
     assert wait_until(lambda: not made.thread.is_alive(), TIMEOUT_S)
     assert made.waves.later == 99
+
+
+def test_those_that_left_start_again_when_somebody_asks(run: Callable[..., Run]) -> None:
+    made = run(100, 2)
+    made.receiver.asked = 2
+    _, first = made.starts()
+    wave, _ = made.starts()
+    assert wave == range(1, 5)
+    first.set_result(None)
+    made.receiver.silent = 2.0
+    assert made.waves.leave()
+    assert wait_until(lambda: made.waves.later == 99, TIMEOUT_S)
+    assert made.cluster.unfinished == []
+    looks(made)
+    assert made.waves.later == 99
+
+    made.receiver.silent = 0.0
+    found = [(0,)]
+    while len(found) < 100:
+        wave, end = made.starts()
+        found += [(n,) for n in wave]
+        end.set_result(None)
+    assert sorted(made.rows.result(TIMEOUT_S)) == sorted(found) == [(n,) for n in range(100)]
+    assert made.cluster.started[2] == range(1, 2), "as few as at first: it may leave again"
+
+
+def test_few_partitions_start_at_once_and_may_leave_as_well(run: Callable[..., Run]) -> None:
+    made = run(3, 2, few=True)
+    assert made.starts()[0] == range(3)
+    made.receiver.silent = 2.0
+    assert made.waves.leave()
+    assert wait_until(lambda: made.waves.later == 3, TIMEOUT_S)
+
+    made.receiver.silent = 0.0
+    for wanted in (range(2), range(2, 3)):
+        wave, end = made.starts()
+        assert wave == wanted
+        end.set_result(None)
+    assert sorted(made.rows.result(TIMEOUT_S)) == [(0,), (1,), (2,)]
+
+
+@pytest.mark.parametrize("reason", ["asked", "not to be repeated"])
+def test_tasks_stay_if_the_consumer_is_back_or_they_might_give_others(
+    run: Callable[..., Run], reason: str
+) -> None:
+    made = run(100, 2)
+    made.starts()
+    made.receiver.is_asked = reason == "asked"
+    made.repeats = reason == "asked"
+    assert not made.waves.leave()
+    looks(made)
+    assert made.cluster.cancelled == 0
+    assert len(made.cluster.unfinished) == 1
+
+
+def test_who_holds_no_slot_has_left(run: Callable[..., Run]) -> None:
+    made = run(100, 2)
+    _, end = made.starts()
+    made.receiver.silent = 2.0
+    made.repeats = False
+    end.set_result(None)
+    assert wait_until(made.waves.leave, TIMEOUT_S)
+    assert made.cluster.cancelled == 0
+
+
+def test_an_error_of_those_that_came_back_is_raised(run: Callable[..., Run]) -> None:
+    made = run(100, 2)
+    made.starts()
+    assert made.waves.leave()
+    _, end = made.starts()
+    end.set_exception(LookupError("a task"))
+    with pytest.raises(LookupError, match="a task"):
+        made.rows.result(TIMEOUT_S)
+
+
+def test_what_left_never_starts_again_when_the_job_is_over(run: Callable[..., Run]) -> None:
+    made = run(100, 2)
+    made.starts()
+    made.receiver.silent = 2.0
+    assert made.waves.leave()
+    made.receiver.over = True
+    made.rows.exception(TIMEOUT_S)
+    assert made.cluster.unfinished == []
+    assert len(made.cluster.started) == 1
+
+
+class Slots(Parts):
+    """Two partitions that run in the thread of the waves, until they are cancelled or may end."""
+
+    count, slots, are_few = 2, 2, True
+
+    def __init__(self) -> None:
+        self.running: SimpleQueue[bool] | None = None
+        self.may_end = False
+
+    def run(self, partitions: range) -> list[tuple[Any, ...]]:
+        self.running = told = SimpleQueue[bool]()
+        if not (self.may_end or told.get()):
+            raise ConnectionError("cancelled")
+        return [(partition,) for partition in partitions]
+
+    def cancel(self) -> None:
+        if self.running is not None:
+            self.running.put(False)
+
+    def end(self) -> None:
+        self.may_end = True
+        if self.running is not None:
+            self.running.put(True)
+
+
+@pytest.mark.interleave
+@pytest.mark.essential
+def test_whenever_they_leave_each_ends_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancel may come before they have begun, while they run, or too late."""
+    monkeypatch.setattr(waving, "time", SimpleNamespace(monotonic=lambda: 0.0))
+
+    def body() -> Scenario:
+        slots, receiver = Slots(), Receiver()
+        any_receiver: Any = receiver
+        rows: list[tuple[Any, ...]] = []
+        waves = Waves(
+            slots,
+            any_receiver,
+            first=None,
+            branches=1,
+            repeats=lambda: True,
+            tell=lambda: None,
+            cancel=slots.cancel,
+            what="the job",
+        )
+
+        def leave() -> None:
+            for _ in range(2):
+                waves.leave()
+            slots.end()
+
+        def check() -> None:
+            assert sorted(rows) == [(0,), (1,)]
+            assert waves.later == 0
+
+        return Scenario(lambda: rows.extend(waves.run()), leave, check=check)
+
+    explore_all(body, modules=[waving.__name__, __name__])
 
 
 # -- with Spark, on two slots

@@ -1,12 +1,14 @@
-"""A flow that nobody reads holds nothing up, on one slot and on two, here and on a cluster.
+"""A flow that nobody reads holds nothing up, on one, two and four slots, here and on a cluster.
 
 A combination is random, and its seed is in the name of the test: ``-k "standalone-1-17"`` runs one
-again. FLOW_SLOTS says how many there are for each number of slots, and where.
+again. FLOW_SLOTS says how many there are for each number of slots, and where. In four of
+five, almost nothing may wait here, so that tasks have to leave and come back.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(180)]
 
-SEEDS = int(os.environ.get("FLOW_SLOTS", "50"))
+SEEDS = int(os.environ.get("FLOW_SLOTS", "34"))
 TIMEOUT_S = 30.0
 
 
-@pytest.fixture(scope="module", params=["local-1", "local-2", "standalone-1", "standalone-2"])
+PLACES = [f"{where}-{count}" for where in ("local", "standalone") for count in (1, 2, 4)]
+
+
+@pytest.fixture(scope="module", params=PLACES)
 def slots(request: pytest.FixtureRequest, sessions: Sessions) -> Iterator[SparkSession]:
     """A session with so many slots, and no more."""
     where, _, count = str(request.param).partition("-")
@@ -84,10 +89,33 @@ def test_who_waits_for_a_slot_gets_one(
     wait(slots)
 
 
+@pytest.fixture(scope="module")
+def leavers() -> Iterator[dict[int, bool]]:
+    """Whether tasks have left, for each combination that ran."""
+    seen: dict[int, bool] = {}
+    yield seen
+    if len(seen) >= 30:
+        assert sum(seen.values()) * 3 >= len(seen), "too few had to leave to show anything"
+
+
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_any_combination_ends_with_the_right_items(slots: SparkSession, seed: int) -> None:
-    Combination(slots, seed).check()
+def test_any_combination_ends_with_the_right_items(
+    slots: SparkSession,
+    seed: int,
+    leavers: dict[int, bool],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(relief, "LEFT_S", 0.0)
+    if seed % 5:
+        slots.conf.set(BACKLOG_LIMIT, "64k")
+    try:
+        with caplog.at_level(logging.INFO, "flow.spark"):
+            Combination(slots, seed).check()
+    finally:
+        slots.conf.unset(BACKLOG_LIMIT)
+    leavers[len(leavers)] = "give their slots back" in caplog.text
 
 
 # -- a client of Spark Connect hears of the jobs of its own process

@@ -32,7 +32,7 @@ _HOSTS = ("127.0.0.1", "localhost")
 
 
 class StandaloneCluster:
-    """A master and two workers with a core each.
+    """A master and two workers with two cores each.
 
     Args:
         runtime: what to run.
@@ -133,7 +133,7 @@ class StandaloneCluster:
                     self._runtime.program("spark-class"),
                     "org.apache.spark.deploy.worker.Worker",
                     *("--host", host, "--port", "0", "--webui-port", "0"),
-                    *("--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.url),
+                    *("--cores", "2", "--memory", "2g", "--work-dir", str(folder), self.url),
                 ],
                 self._runtime.folder,
                 self._runtime.variables(),

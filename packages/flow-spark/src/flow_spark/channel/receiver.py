@@ -12,7 +12,7 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final, final
@@ -150,7 +150,8 @@ class _Partition:
 
     `task` is the attempt that may send, and `copies` are later ones that wait for its end. For the
     `rows` items that have come, `read` batches of the input were read, whose checksum is
-    `checksum`. After `ended`, nothing is missing, for all that `task` knows.
+    `checksum`. After `ended`, nothing is missing, for all that `task` knows. It was
+    `let_go` until something comes of the attempt that starts when somebody asks.
     """
 
     number: int
@@ -162,6 +163,7 @@ class _Partition:
     checksum: int = 0
     schema: bytes = b""
     ended: bool = False
+    let_go: bool = False
     copies: list[_Connection] = field(default_factory=list[_Connection])
     failure: Failure | None = None
     changed: PartitionChangedError | None = None
@@ -331,13 +333,43 @@ class BatchReceiver:
         """Whether any task has connected."""
         return bool(self._partitions)
 
+    def has_tasks(self) -> bool:
+        """Whether tasks are connected, so that they hold slots."""
+        return bool(self._connections)
+
     def knows(self, partition: int) -> bool:
-        """Whether a task of the partition has connected."""
-        return partition in self._partitions
+        """Whether a task of the partition has come; anew, if it was let go."""
+        known = self._partitions.get(partition)
+        return known is not None and not known.let_go
 
     def silence_s(self) -> float:
         """For how many seconds nobody has been in `next_batch`."""
         return self._turn.silence_s()
+
+    def let_go(self, end: Callable[[], None]) -> bool:
+        """Let go of all tasks, while nobody is in `next_batch`; later attempts go on behind them.
+
+        Args:
+            end: ends the tasks where they run; they would be tried again there if they were let go
+                before that.
+
+        Returns:
+            False if somebody reads or asks, or the job has ended: then nothing was done.
+        """
+        if not self._turn.take():
+            return False
+        try:
+            if self.is_over() or self._turn.is_asked():
+                return False
+            end()
+            for partition in self._partitions.values():
+                partition.let_go = True
+            self._drop_all()
+            return True
+        finally:
+            self._turn.give()
+            if self._closed:
+                self._try_close()
 
     def abandon(self, error: BaseException) -> bool:
         """Let go of all tasks; `next_batch` gives what was taken in, and raises `error` then.
@@ -482,7 +514,8 @@ class BatchReceiver:
 
     def _admit(self, connection: _Connection, partition: _Partition) -> None:
         """Let an attempt send."""
-        if partition.task >= 0 and not (self._speculation and partition.ended):
+        lost = partition.task >= 0 and not partition.let_go
+        if lost and not (self._speculation and partition.ended):
             _log.warning(
                 "partition %d: task %d takes over from task %d, which was lost or has failed; "
                 "the %d items that had arrived are not sent again",
@@ -528,6 +561,7 @@ class BatchReceiver:
         kind, rows, payload = connection.kind, connection.rows, connection.buffer
         self._free(connection)
         connection.expect(FRAME.size)
+        partition.let_go = False
         if kind is Kind.SCHEMA:
             partition.schema = bytes(payload)
             return None
@@ -649,9 +683,15 @@ class BatchReceiver:
 
     def _leave(self) -> None:
         """Let go of all tasks, and let none in."""
+        self._drop_all()
+        self._reception.close()
+
+    def _drop_all(self) -> None:
+        for partition in self._partitions.values():
+            for copy in tuple(partition.copies):  # before they take the place of another one
+                self._drop(copy)
         for connection in tuple(self._connections):
             self._drop(connection)
-        self._reception.close()
 
 
 def _left(deadline: float | None) -> float | None:

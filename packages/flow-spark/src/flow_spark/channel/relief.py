@@ -14,8 +14,11 @@ __all__ = ["Relief"]
 PATIENCE_S: Final = 0.1
 """How long a consumer is away before somebody looks whether others wait; and how often then."""
 
+LEFT_S: Final = 1.0
+"""How long a consumer may be away when others wait and there is no room left: then tasks leave."""
+
 GIVEN_UP_S: Final = 30.0
-"""How long a consumer may be away when there is no room left, and others wait."""
+"""How long it may if they cannot leave; or if there is room, and they do not end."""
 
 STARVED_S: Final = 5.0
 """How long a job may be without a task before somebody looks why; and how often then."""
@@ -26,8 +29,9 @@ class Relief:
     """Ends the tasks of a flow that nobody reads, if others wait for their slots.
 
     A task holds its slot until all that it sends is read. So a consumer that waits for another job,
-    which waits for a slot, would wait for ever. While nobody waits, nothing is taken in, and tasks
-    wait for demand as ever.
+    which waits for a slot, would wait for ever. What they send is taken in, so that they end; and
+    if there is no room for it, or they do not end, they leave. While nobody waits, nothing is taken
+    in, and tasks wait for demand as ever.
 
     It also tells if no task of the job gets a slot.
 
@@ -35,21 +39,25 @@ class Relief:
         receiver: reads what tasks send.
         wanted: whether others wait for slots; it may take a moment.
         give_up: ends the job whose consumer does not come back, though there is no room left.
+        leave: lets the tasks leave until somebody asks; gives whether they do.
         starved: called if no task has come for some time; gives whether it is to be called again.
     """
 
-    __slots__ = ("_give_up", "_receiver", "_starved", "_wanted")
+    __slots__ = ("_give_up", "_leave", "_receiver", "_starved", "_wanted")
 
     def __init__(
         self,
         receiver: BatchReceiver,
         wanted: Callable[[], bool],
         give_up: Callable[[], None],
-        starved: Callable[[], bool] = lambda: False,
+        *,
+        leave: Callable[[], bool] = bool,
+        starved: Callable[[], bool] = bool,
     ) -> None:
         self._receiver: Final = receiver
         self._wanted: Final = wanted
         self._give_up: Final = give_up
+        self._leave: Final = leave
         self._starved: Final = starved
 
     def run(self) -> None:
@@ -64,14 +72,24 @@ class Relief:
                     continue
                 if not receiver.is_full():
                     self._take_in()
+                elif receiver.silence_s() < LEFT_S or self._have_left():
+                    pass
                 elif receiver.silence_s() >= GIVEN_UP_S:
                     self._give_up()
         except BaseException as error:  # a thread has nobody to propagate to
             receiver.fail(error)
 
     def _take_in(self) -> None:
-        while self._receiver.take_in(PATIENCE_S) and self._is_wanted():
-            pass
+        receiver = self._receiver
+        while receiver.take_in(PATIENCE_S) and self._is_wanted():
+            if receiver.silence_s() >= GIVEN_UP_S and receiver.has_tasks():
+                self._have_left()
+
+    def _have_left(self) -> bool:
+        """Whether no task of the job holds a slot; they leave now if they can."""
+        with contextlib.suppress(Exception):
+            return self._leave()
+        return False
 
     def _is_starved(self) -> bool:
         """Whether no task has come yet, so that it is to be looked at again."""

@@ -122,7 +122,7 @@ class Cluster(ABC):
     def parts(self, df: DataFrame) -> Parts | None:
         """The partitions of `df`, to run a few of them at a time; in a thread for its jobs alone.
 
-        None if they are so few that it makes no difference, or if only all of them can be run.
+        None if only all of them can be run.
         """
 
     @contextmanager
@@ -228,8 +228,10 @@ class _Classic(Cluster):
         counts: dict[int, tuple[int, int]] = {}
         with self.answering(f"the Spark job {name!r}"):
             tracker = context._jsc.sc().statusTracker()
-            jobs = [_held(tracker.getJobInfo(job)) for job in tracker.getJobIdsForTag(tag)]
-            for number in sorted({n for job in jobs if job is not None for n in job.stageIds()}):
+            found = [_held(tracker.getJobInfo(job)) for job in tracker.getJobIdsForTag(tag)]
+            # The tasks of one that has left are counted where they run again.
+            jobs = [job for job in found if job is not None and str(job.status()) != "FAILED"]
+            for number in sorted({n for job in jobs for n in job.stageIds()}):
                 stage = None if number in done else _held(tracker.getStageInfo(number))
                 if stage is not None and stage.submissionTime():
                     counts[number] = stage.numCompletedTasks(), stage.numTasks()
@@ -276,14 +278,15 @@ class _Classic(Cluster):
         frame, session = cast("Any", df)._jdf, cast("Any", self._session)  # Any: proxies of py4j
         slots: int = session.sparkContext.defaultParallelism
         execution = frame.queryExecution()
-        known = execution.executedPlan().outputPartitioning().numPartitions()
-        if 0 < known <= 2 * slots or not execution.observedMetrics().isEmpty():
+        if not execution.observedMetrics().isEmpty():
             return None  # an observation hears of nothing but a query that runs as a whole
         artifacts = session._jsparkSession.artifactManager()
         if not (artifacts.getPythonIncludes().isEmpty() and artifacts.getAddedJars().isEmpty()):
             return None  # nor do the session's own modules reach other tasks
-        count = execution.toRdd().getNumPartitions()
-        return None if count <= 2 * slots else _Parts(session, frame.javaToPython(), count, slots)
+        count = execution.executedPlan().outputPartitioning().numPartitions()
+        if not 0 < count <= 2 * slots:  # it may be 0 for one that is not known
+            count = execution.toRdd().getNumPartitions()
+        return _Parts(session, df, count, slots)
 
     def _has_ended(self) -> bool:
         try:
@@ -297,16 +300,24 @@ class _Classic(Cluster):
 class _Parts(Parts):
     """See `Cluster.parts`."""
 
-    __slots__ = ("_rdd", "_session", "count", "slots")
+    __slots__ = ("_df", "_has_run", "_rdd", "_session", "are_few", "count", "slots")
 
-    def __init__(self, session: Any, rdd: Any, count: int, slots: int) -> None:  # Any: of py4j
-        self._session: Final = session
-        self._rdd: Final = rdd
+    def __init__(self, session: Any, df: DataFrame, count: int, slots: int) -> None:
+        self._session: Final = session  # Any: its own attributes
+        self._df: Final = df
+        self._rdd: Any = None  # a proxy of py4j
+        self._has_run = False
         self.count = count
         self.slots = slots
+        self.are_few = count <= 2 * slots
 
     def run(self, partitions: range) -> list[tuple[Any, ...]]:
-        # What `DataFrame.collect` of PySpark does, for some of the partitions.
+        if self.are_few and not self._has_run:
+            self._has_run = True
+            return list(self._df.collect())
+        # What that does, for some of the partitions.
+        if self._rdd is None:
+            self._rdd = cast("Any", self._df)._jdf.javaToPython()
         util: Any = importlib.import_module("pyspark.util")
         serializers: Any = importlib.import_module("pyspark.serializers")
         context = self._session.sparkContext

@@ -38,8 +38,9 @@ class PushedJob:
 
     Iterating gives lists (or other iterables) of items. Nothing runs before the first one is asked
     for, and while none is asked for, the tasks stand still as soon as the sockets are full; but if
-    others wait for their slots, what they send is taken in and kept here, so that they end. Items
-    of one partition come in order; partitions take turns.
+    others wait for their slots, what they send is taken in and kept here, so that they end. Where
+    that is not enough, they leave, and begin again when somebody asks. Items of one partition come
+    in order; partitions take turns.
 
     Leaving the iteration early, or `cancel` from any thread, ends the job.
 
@@ -164,8 +165,12 @@ class PushedJob:
             what=self._what(),
             own=lambda: self._tag,
             end=self._cancel_there,
+            leave=self._leave,
         )
         return receiver
+
+    def _leave(self) -> bool:
+        return self._waves is not None and self._waves.leave()
 
     def _run(self, receiver: BatchReceiver) -> None:
         """In a thread of its own: the job, from its start to its end."""
@@ -204,8 +209,10 @@ class PushedJob:
             receiver,
             first=1 if self._is_short else None,
             branches=branches,
+            repeats=self._origin.repeats,
             tell=self._cluster.handed_on(),
             cancel=lambda: self._cluster.cancel(self._tag),
+            what=self._what(),
         )
         return self._waves.run()
 

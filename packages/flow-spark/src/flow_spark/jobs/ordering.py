@@ -7,17 +7,17 @@ import itertools
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING, Final, final
+from typing import IO, TYPE_CHECKING, Any, Final, cast, final
 
 from flow_spark.errors import SparkJobError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
-from flow_spark.jobs.frames import plan_of
+from flow_spark.jobs.frames import is_connect, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-__all__ = ["in_one_partition", "in_partition_order", "in_repeatable_order"]
+__all__ = ["in_one_partition", "in_partition_order", "in_repeatable_order", "repeats"]
 
 _NUMBER: Final = "__flow_partition"
 _HASH: Final = "__flow_hash"
@@ -45,6 +45,13 @@ _KEEP_ORDER: Final = frozenset(
 )
 """Logical steps that give rows in the order of those that they read."""
 
+_CHOOSE_BY_ORDER: Final = frozenset({"GlobalLimit", "Offset", "Sample", "Tail"})
+"""Logical steps that give other rows if those that they read come in another order."""
+
+_AGGREGATE_BY_ORDER: Final = re.compile(
+    r"\baggregate\.(?:Collect\w+|First|Last|ListAgg|MaxBy|MinBy|Mode)\b"
+)
+"""Functions over many rows that do so too, by their classes."""
 
 _NOT_HASHED: Final = frozenset({"geography", "geometry", "map", "variant"})
 """Types of which Spark hashes nothing."""
@@ -74,11 +81,35 @@ def in_repeatable_order(df: DataFrame) -> DataFrame:
 def _is_sorted(plan: str) -> bool:
     """Whether the rows come in an order that the user has asked for."""
     analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("\n==")[0]
-    for line in analyzed.strip().splitlines()[1:]:  # the first one names the columns
+    return _begins_sorted(analyzed.strip().splitlines()[1:])  # the first one names the columns
+
+
+def _begins_sorted(lines: list[str]) -> bool:
+    """As `_is_sorted`, of the lines of a logical plan."""
+    for line in lines:
         step = _STEP.match(line)
         if step is None or step[1] not in _KEEP_ORDER:
             return step is not None and step[1] == "Sort"
     return False
+
+
+def repeats(df: DataFrame) -> bool:
+    """Whether `df` gives the same rows when it is computed again, as far as its plan tells.
+
+    That does not tell what Python functions do, nor whether files change. A client of Connect has
+    no plan.
+    """
+    if is_connect(df.sparkSession):
+        return False
+    plan = cast("Any", df)._jdf.queryExecution().optimizedPlan()  # Any: a proxy of py4j
+    if not plan.deterministic() or _AGGREGATE_BY_ORDER.search(str(plan.toJSON())):
+        return False
+    lines = str(plan.treeString()).splitlines()
+    return all(
+        _begins_sorted(lines[index + 1 :])
+        for index, line in enumerate(lines)
+        if (step := _STEP.search(line)) is not None and step[1] in _CHOOSE_BY_ORDER
+    )
 
 
 def _hashable(name: str, kind: DataType) -> Column | None:

@@ -31,7 +31,7 @@ from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import divided, map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
-from flow_spark.jobs.ordering import in_one_partition, in_repeatable_order
+from flow_spark.jobs.ordering import in_one_partition, in_repeatable_order, repeats
 from flow_spark.jobs.task import (
     CHUNK_DDL,
     CHUNK_SCHEMA,
@@ -136,6 +136,10 @@ class Origin(Runs, Protocol):
     def session(self) -> SparkSession:
         """The session that the job runs in."""
 
+    @abstractmethod
+    def repeats(self) -> bool:
+        """Whether the same rows come again when they are read again, for all that Spark knows."""
+
     @property
     @abstractmethod
     def ordered(self) -> bool:
@@ -209,6 +213,10 @@ class FrameRows:
     def session(self) -> SparkSession:
         """See `Origin.session`."""
         return self._df.sparkSession
+
+    def repeats(self) -> bool:
+        """See `Origin.repeats`."""
+        return repeats(self._df)
 
     @property
     def item_type(self) -> object:
@@ -330,6 +338,10 @@ class FlowOrigin:
     def session(self) -> SparkSession:
         """See `Origin.session`."""
         return self._session
+
+    def repeats(self) -> bool:
+        """See `Origin.repeats`: a job reads what was made of the flow, which runs once."""
+        return True
 
     @property
     def ordered(self) -> bool:

@@ -130,6 +130,10 @@ class ShuffledOrigin:
         """See `Origin.session`."""
         return self._origin.session
 
+    def repeats(self) -> bool:
+        """See `Origin.repeats`."""
+        return self._origin.repeats()
+
     @property
     def ordered(self) -> bool:
         """See `Origin.ordered`."""

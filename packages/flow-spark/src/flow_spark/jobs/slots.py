@@ -26,6 +26,7 @@ def look_after_slots(
     what: str,
     own: Callable[[], str],
     end: Callable[[], object] = bool,
+    leave: Callable[[], bool] = bool,
 ) -> None:
     """Start a thread that does so until the job is over.
 
@@ -36,6 +37,7 @@ def look_after_slots(
         what: what the job is called in messages.
         own: gives the tag or the group of its jobs.
         end: called when the job is given up, to end what runs on the cluster.
+        leave: lets the tasks leave until somebody asks; False if they cannot.
     """
 
     def give_up() -> None:
@@ -61,5 +63,7 @@ def look_after_slots(
         _log.warning("no task of %s has got a slot yet: %s", what, reason)
         return False
 
-    relief = Relief(receiver, lambda: cluster.others_wait(own()), give_up, starved)
+    relief = Relief(
+        receiver, lambda: cluster.others_wait(own()), give_up, leave=leave, starved=starved
+    )
     threading.Thread(target=relief.run, name="flow-spark-relief", daemon=True).start()

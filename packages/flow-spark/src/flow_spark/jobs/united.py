@@ -114,6 +114,10 @@ class UnitedOrigin:
         """See `Origin.session`."""
         return self._branches[0][0].session
 
+    def repeats(self) -> bool:
+        """See `Origin.repeats`."""
+        return all(origin.repeats() for origin, _ in self._branches)
+
     @property
     def ordered(self) -> bool:
         """See `Origin.ordered`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from abc import abstractmethod
@@ -14,10 +15,15 @@ from flow_spark.channel.relief import PATIENCE_S
 
 __all__ = ["Parts", "Waves"]
 
+_log: Final = logging.getLogger("flow.spark")
+
 _Rows = list[tuple[Any, ...]]
 
 _LOOK_EVERY_S: Final = 0.02
 """How often somebody looks whether the next wave is to start."""
+
+_CANCEL_EVERY_S: Final = 0.2
+"""How often what runs is cancelled: a wave that is being planned has nothing to cancel yet."""
 
 _SOON_S: Final = 0.2
 """How long it may take to the first items before others start as well."""
@@ -41,6 +47,9 @@ class Parts(Protocol):
     slots: int
     """How many tasks run at once, about."""
 
+    are_few: bool
+    """Whether they are to start at once, as it makes no difference."""
+
     @abstractmethod
     def run(self, partitions: range) -> _Rows:
         """Run some, and wait for their end; in any thread.
@@ -54,6 +63,9 @@ class Parts(Protocol):
 class Waves:
     """Starts the partitions of a job wave by wave, while somebody asks for their items.
 
+    Those that run may be told to `leave`: they start again when somebody asks, and go on behind
+    the items that have come.
+
     The second wave starts when more is asked for than the first items. From then on, the next one
     starts when few tasks wait for a slot, so that no slot is ever free; and when the consumer is
     there. So if that goes away, it is a few tasks that come before those of others.
@@ -63,8 +75,10 @@ class Waves:
         receiver: reads what tasks send.
         first: how many partitions start at once; None for two for each slot.
         branches: how many numbers of partitions there are at `receiver` for each.
+        repeats: whether a partition gives the same items each time.
         tell: tells Spark, in the thread of a wave, whose jobs these are.
-        cancel: ends on the cluster what runs of the job.
+        cancel: ends on the cluster what runs of the job now.
+        what: what the job is called in messages.
     """
 
     __slots__ = (
@@ -73,14 +87,18 @@ class Waves:
         "_cancel",
         "_ended",
         "_first",
+        "_left",
+        "_may_leave",
         "_parts",
         "_receiver",
+        "_repeats",
         "_rest",
         "_running",
         "_since",
         "_tell",
         "_waiting",
         "_wave",
+        "_what",
     )
 
     def __init__(
@@ -90,26 +108,53 @@ class Waves:
         *,
         first: int | None,
         branches: int,
+        repeats: Callable[[], bool],
         tell: Callable[[], None],
         cancel: Callable[[], None],
+        what: str,
     ) -> None:
         self._parts: Final = parts
         self._receiver: Final = receiver
-        self._first: Final = first or 2 * parts.slots
+        self._first = parts.count if parts.are_few else first or 2 * parts.slots
         self._branches: Final = branches
+        self._repeats: Final = repeats
         self._tell: Final = tell
         self._cancel: Final = cancel
-        self._rest = range(parts.count)
+        self._what: Final = what
+        self._rest: tuple[range, ...] = (range(parts.count),) if parts.count else ()
         self._wave = range(0)
         self._waiting: list[int] = []
         self._running = 0
+        self._left = 0
+        self._may_leave: bool | None = None
         self._begin = self._since = time.monotonic()
-        self._ended: Final[SimpleQueue[tuple[range, _Rows | BaseException]]] = SimpleQueue()
+        self._ended: Final[SimpleQueue[tuple[range, int, _Rows | BaseException]]] = SimpleQueue()
 
     @property
     def later(self) -> int:
         """How many partitions have not been handed to Spark yet."""
-        return len(self._rest)
+        return sum(map(len, self._rest))
+
+    def leave(self) -> bool:
+        """Give the slots back, if nobody asks; in any thread.
+
+        Returns:
+            Whether none is held, or none will be in a moment. That cannot be if the consumer is
+            back, if the job has ended, or if a partition might give other items the next time.
+        """
+        if not self._running:
+            return True
+        if self._may_leave is None:
+            self._may_leave = self._repeats()
+        return self._may_leave and self._receiver.let_go(self._part)
+
+    def _part(self) -> None:
+        # It is odd meanwhile: a wave that starts now is cancelled or not.
+        self._left += 1
+        try:
+            self._cancel()
+        finally:
+            self._left += 1
 
     def run(self) -> _Rows:
         """Run all; give their rows.
@@ -122,19 +167,22 @@ class Waves:
         rows: _Rows = []
         error: BaseException | None = None
         while self._running or self._has_more(error):
+            left = self._left
             if self._has_more(error) and self._is_due():
-                self._start()
+                self._start(left)
             try:
-                wave, told = self._ended.get(timeout=_LOOK_EVERY_S if self._rest or error else None)
+                wave, left, told = self._ended.get(timeout=self._next_look(error))
             except Empty:
                 pass
             else:
                 self._running -= 1
                 self._waiting = [partition for partition in self._waiting if partition not in wave]
-                if isinstance(told, BaseException):
-                    error = error or told
-                else:
+                if not isinstance(told, BaseException):
                     rows += told
+                elif error is None and self._has_left(left):
+                    self._put_back(wave)
+                else:
+                    error = error or told
             if error is not None and self._running:
                 self._cancel()
         if error is not None:
@@ -144,22 +192,57 @@ class Waves:
     def _has_more(self, error: BaseException | None) -> bool:
         return bool(self._rest) and error is None and not self._receiver.is_over()
 
-    def _start(self) -> None:
-        size = self._next_size()
-        self._wave, self._rest = self._rest[:size], self._rest[size:]
+    def _next_look(self, error: BaseException | None) -> float | None:
+        if error is not None:
+            return _CANCEL_EVERY_S
+        return _LOOK_EVERY_S if self._rest else None
+
+    def _start(self, left: int) -> None:
+        size, (now, *others) = self._next_size(), self._rest
+        self._wave, rest = now[:size], now[size:]
+        self._rest = (rest, *others) if rest else tuple(others)
         self._since = time.monotonic()
         self._waiting += self._wave
         self._running += 1
+        if len(self._wave) == self._parts.count:  # nothing is to be done beside it
+            self._run(self._wave, left)
+            return
         threading.Thread(
-            target=self._run, args=(self._wave,), name="flow-spark-job", daemon=True
+            target=self._told_and_run,
+            args=(self._wave, left),
+            name="flow-spark-job",
+            daemon=True,
         ).start()
 
-    def _run(self, wave: range) -> None:
+    def _told_and_run(self, wave: range, left: int) -> None:
         try:
             self._tell()
-            self._ended.put((wave, self._parts.run(wave)))
         except BaseException as error:  # a thread has nobody to propagate to
-            self._ended.put((wave, error))
+            self._ended.put((wave, left, error))
+        else:
+            self._run(wave, left)
+
+    def _run(self, wave: range, left: int) -> None:
+        try:
+            self._ended.put((wave, left, self._parts.run(wave)))
+        except BaseException as error:  # a thread has nobody to propagate to
+            self._ended.put((wave, left, error))
+
+    def _has_left(self, left: int) -> bool:
+        """Whether a wave was ended by `leave` that started when `_left` was `left`."""
+        return (left != self._left or left % 2 == 1) and not self._receiver.is_over()
+
+    def _put_back(self, wave: range) -> None:
+        """Start it again when somebody asks, and few at a time: it may have to leave again."""
+        _log.info(
+            "%s: %d of its tasks give their slots back to others that wait, since nobody asks for "
+            "their items; they go on when somebody does",
+            self._what,
+            len(wave),
+        )
+        self._rest = (wave, *self._rest)
+        self._wave = range(0)
+        self._first = min(self._first, self._parts.slots)
 
     def _is_due(self) -> bool:
         """Whether the next wave is to start."""
