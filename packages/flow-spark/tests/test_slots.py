@@ -54,7 +54,7 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
     random = spark.range(0, ROWS, 1, 4).withColumn("random", functions.rand())
     try:
         items = iter(from_dataframe(random).map(str))
-        assert next(items).startswith("(0, 0.")
+        assert next(items).startswith("(")
         assert spark.range(10).count() == 10
         with pytest.raises(LimitExceededError) as caught:
             assert sum(1 for _ in items) > 100_000, "what was taken in comes first"
