@@ -20,7 +20,7 @@ import pytest
 from flow_spark import SessionConflictError, session
 from flow_spark.driver import existing
 from flow_spark.driver.existing import check_existing
-from flow_spark.driver.session import cores_of
+from flow_spark.driver.session import cores_of, sockets_in
 from flow_spark.driver.workspace import sweep
 
 if TYPE_CHECKING:
@@ -68,14 +68,27 @@ def test_the_handler_of_ctrl_c_is_not_sparks(spark: SparkSession) -> None:
 
 
 def test_what_a_flow_needs_is_loaded_before_workers_begin(spark: SparkSession) -> None:
-    def look(_: object) -> Iterator[tuple[str, bool]]:
+    def look(_: object) -> Iterator[tuple[str, list[str]]]:
         ps = ["ps", "-o", "command=", "-p", str(os.getppid())]
-        yield subprocess.check_output(ps, text=True), "flow_spark.jobs.task" in sys.modules
+        yield subprocess.check_output(ps, text=True), list(sys.modules)
 
     ((daemon, loaded),) = spark.sparkContext.parallelize([1], 1).mapPartitions(look).collect()
 
     assert "flow_spark.jobs.daemon" in daemon
-    assert loaded
+    needed = ["importlib.metadata", "encodings.idna", "pyspark.worker", "flow_spark.jobs.task"]
+    assert max(needed, key=loaded.index) == "flow_spark.jobs.task", "the last one, here"
+
+
+def test_workers_are_talked_to_through_files_if_their_names_are_short_enough(
+    spark: SparkSession,
+) -> None:
+    conf = spark.sparkContext.getConf()
+    setting = "spark.python.unix.domain.socket."
+    assert conf.get(setting + "enabled") == "true"
+    folder = Path(conf.get(setting + "dir") or "")
+
+    assert sockets_in(folder)
+    assert not sockets_in(folder / ("x" * 60)), "Spark could not start"
 
 
 def test_workers_run_the_same_python_and_find_what_this_process_finds(

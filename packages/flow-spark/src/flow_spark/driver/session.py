@@ -29,7 +29,7 @@ from flow_spark.pickling.modules import own_paths
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["cores_of", "session"]
+__all__ = ["cores_of", "session", "sockets_in"]
 
 Setting = str | int | float | bool
 
@@ -43,6 +43,9 @@ _WAYS: Final = {
     True: "fast start, so that its JVM runs slower; fast_start=False is for large jobs",
 }
 """What the log says of a session on this machine, by whether the start is fast."""
+
+_LONGEST_FOLDER: Final = 50
+"""Bytes of a folder with sockets, whose names may have 104 in all."""
 
 _STOP_TIMEOUT_S: Final = 10.0
 _FEWEST_PARTITIONS: Final = 8
@@ -405,12 +408,24 @@ def _settings(
         )
         settings["spark.sql.warehouse.dir"] = (workspace / "warehouse").as_uri()
         if _same_machine(master):
+            settings.update(sockets_in(workspace))
             settings["spark.local.dir"] = str(workspace)
             options = f"{java_options} {options}"
     settings.update(given)
     if options:
         settings[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
     return settings
+
+
+def sockets_in(folder: Path) -> dict[str, str]:
+    """Settings by which Spark talks to Python workers through sockets that are files of `folder`.
+
+    A message of a TCP socket may wait some 30 ms for the acknowledgement of the one before it.
+    """
+    if len(os.fsencode(folder)) > _LONGEST_FOLDER:
+        return {}
+    setting = "spark.python.unix.domain.socket"
+    return {f"{setting}.enabled": "true", f"{setting}.dir": str(folder)}
 
 
 def _variables(master: str) -> dict[str, str]:

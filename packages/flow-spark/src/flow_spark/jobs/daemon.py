@@ -15,6 +15,8 @@ from typing import Final
 __all__: list[str] = []
 
 _MODULES: Final = (
+    "encodings.idna",
+    "importlib.metadata",
     "pyspark.worker",
     "pyspark.sql.pandas.serializers",
     "pyarrow",
