@@ -48,6 +48,7 @@ BROKEN = (  # what Spark stands on
     "packages/flow-spark/tests/cluster/test_kafka.py",
     "tests/faults/test_jvm.py",
 )
+SLOTS = ("packages/flow-spark/tests/cluster/test_slots.py",)
 STREAMS = (  # of Spark, on clusters
     *(f"packages/flow-spark/tests/cluster/test_{name}.py" for name in ("keys", "soak", "spool")),
     "packages/flow-spark/tests/cluster/test_streams.py",
@@ -114,7 +115,7 @@ SOAK = {  # in `soak`, and in `faults`; `tests` takes 2, 100000, 4000 and 400
 
 SPARK = {
     "FLOW_REQUIRE": "1",  # nothing is skipped because something is missing
-    "FLOW_SLOTS": "25",  # combinations for each number of slots
+    "FLOW_SLOTS": "167",  # combinations for each number of slots, and where: 1,002 in all
     "FLOW_SOAK_S": "300",  # `pytest -m cluster` takes 20
 }
 
@@ -430,11 +431,15 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session(tags=["nightly"], **COMMON)
-@nox.parametrize("part", [nox.param(part, id=part) for part in ("flows", "streams")])
+@nox.parametrize("part", [nox.param(part, id=part) for part in ("flows", "streams", "slots")])
 def spark(session: nox.Session, part: str) -> None:
-    """Run flows on clusters, Spark Connect and Kafka, all started here; `faults` breaks them."""
-    elsewhere = (f"--ignore={path}" for path in (*STREAMS, *BROKEN))
-    selected = STREAMS if part == "streams" else ("packages/flow-spark/tests", *elsewhere)
+    """Run flows on clusters, Spark Connect and Kafka, all started here; `faults` breaks them.
+
+    `slots` runs a thousand flows put together at random that wait for one another.
+    """
+    elsewhere = (f"--ignore={path}" for path in (*STREAMS, *SLOTS, *BROKEN))
+    flows = ("packages/flow-spark/tests", *elsewhere)
+    selected = {"streams": STREAMS, "slots": SLOTS}.get(part, flows)
     env = {name: os.environ.get(name, value) for name, value in SPARK.items()}
     options = ("-m", "cluster", "--timeout=600", *session.posargs)
     in_common(session, "pytest", *selected, *options, env=env)
