@@ -4,13 +4,15 @@
 * stages: a map and a filter over rows that Spark makes, of one column and of three, in batches of
   10,000 and of 50,000; counted, and given back to Spark as columns.
 * in: the rows of a DataFrame in this process, one by one.
+* parts: the same, in 4, 40 and 200 partitions.
+* soon: few rows of 200 partitions, or their number; per job, whatever --rows says.
 * out: items of this process as a DataFrame, and written to Parquet.
 * shuffle: a value per key, at several numbers of shuffle partitions.
 * growth: the map and the filter, counted, of more and more rows.
 
 Wall time is what has a mark; beside it stands the CPU time of all processes, of Spark's as well.
 
-    python benchmarks/bench_spark.py [flights stages in out shuffle growth] [--rows N] [--rounds N]
+    python benchmarks/bench_spark.py [QUESTION ...] [--rows N] [--rounds N]
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import importlib.util
 import itertools
 import operator
 import os
+import queue
 import socket
 import statistics
 import sys
@@ -413,10 +416,8 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
     return itertools.chain.from_iterable(map(rows, batches))
 
 
-def pushed_by_hand(df: DataFrame) -> Iterator[pa.RecordBatch]:
-    """Batches that tasks push over TCP: nothing is checked, retried, or ended early."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    address = listener.getsockname()
+def pushing_to(address: tuple[str, int]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function for ``mapInArrow``: nothing is checked, retried, or ended early."""
 
     def push(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = 0
@@ -431,6 +432,43 @@ def pushed_by_hand(df: DataFrame) -> Iterator[pa.RecordBatch]:
                 writer.close()
         yield pa.RecordBatch.from_arrays([pa.array([rows], pa.int64())], ["n"])
 
+    return push
+
+
+def pushed_in_turn(df: DataFrame) -> Iterator[pa.RecordBatch]:
+    """Batches of more partitions than there are slots: a thread reads each, a few batches ahead."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    batches: queue.Queue[pa.RecordBatch | None] = queue.Queue(8)
+
+    def read(connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as file:
+            for batch in pa.ipc.open_stream(file):
+                batches.put(batch)
+
+    def serve() -> None:
+        job = threading.Thread(
+            target=df.mapInArrow(pushing_to(listener.getsockname()), "n long").collect
+        )
+        job.start()
+        readers = []
+        for _ in range(df.rdd.getNumPartitions()):
+            readers.append(threading.Thread(target=read, args=[listener.accept()[0]]))
+            readers[-1].start()
+        for thread in (*readers, job):
+            thread.join()
+        batches.put(None)
+
+    server = threading.Thread(target=serve)
+    server.start()
+    yield from iter(batches.get, None)
+    server.join()
+    listener.close()
+
+
+def pushed_by_hand(df: DataFrame) -> Iterator[pa.RecordBatch]:
+    """Batches of as many partitions as there are slots, read in turn."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    push = pushing_to(listener.getsockname())
     job = threading.Thread(target=df.mapInArrow(push, "n long").collect)
     job.start()
     files = [listener.accept()[0].makefile("rb") for _ in range(df.rdd.getNumPartitions())]
@@ -525,6 +563,75 @@ def compare_in(spark: SparkSession, rows: int, rounds: int) -> None:
             Way("from_dataframe, subscribed", by_subscriber, 1.1),
         )
     compare("rows of a DataFrame, taken one by one", groups, items=rows, rounds=rounds)
+
+
+def compare_parts(spark: SparkSession, rows: int, rounds: int) -> None:
+    groups: dict[str, Sequence[Way]] = {}
+    for partitions in (4, 40, 200):
+        df = spark.range(0, rows, 1, partitions)
+
+        def by_hand(df: DataFrame = df) -> tuple[int, int]:
+            return consumed(rows_of(pushed_in_turn(df)))
+
+        def by_flow(df: DataFrame = df) -> tuple[int, int]:
+            return consumed(from_dataframe(df))
+
+        groups[f"{partitions} partitions"] = (
+            Way("pushed over TCP, by hand", by_hand),
+            Way("from_dataframe, iterated", by_flow, 1.05),
+        )
+    compare("rows of many partitions, on local[2]", groups, items=rows, rounds=rounds)
+
+
+def compare_soon(spark: SparkSession, _: int, rounds: int) -> None:
+    """Each way runs ten times in a round: one takes some 50 ms."""
+    times = 10
+    df = spark.range(0, 200_000, 1, 200)
+
+    def ten(rows: Iterable[Any]) -> int:
+        return len(list(itertools.islice(rows, 10)))
+
+    ways: dict[str, tuple[str, Callable[[], object], str, Callable[[], object]]] = {
+        "the first row": (
+            "DataFrame.first()",
+            lambda: df.take(1)[0][0],
+            "first()",
+            lambda: from_dataframe(df).first(),
+        ),
+        "ten rows": (
+            "DataFrame.take(10)",
+            lambda: len(df.take(10)),
+            "take(10)",
+            lambda: from_dataframe(df).take(10).count().first(),
+        ),
+        "how many there are": (
+            "DataFrame.count()",
+            df.count,
+            "count()",
+            lambda: from_dataframe(df).count().first(),
+        ),
+        "an iteration that ends after ten rows": (
+            "toLocalIterator()",
+            lambda: ten(df.toLocalIterator()),
+            "from_dataframe, iterated",
+            lambda: ten(from_dataframe(df)),
+        ),
+        "ten of what a function gives": (
+            "DataFrame.rdd.map().take(10)",
+            lambda: len(df.rdd.map(lambda row: grown(row[0])).take(10)),
+            "map(), take(10)",
+            lambda: from_dataframe(df).map(grown).take(10).count().first(),
+        ),
+    }
+
+    def often(work: Callable[[], object]) -> Callable[[], object]:
+        return lambda: [work() for _ in range(times)]
+
+    groups: dict[str, Sequence[Way]] = {
+        name: (Way(floor, often(by_spark)), Way(ours, often(by_flow), 1.3))
+        for name, (floor, by_spark, ours, by_flow) in ways.items()
+    }
+    compare("what is over soon, of 200 partitions", groups, items=times, rounds=rounds)
 
 
 class Requesting(CoreSubscriber[Any]):
@@ -754,6 +861,8 @@ QUESTIONS = {
     "flights": compare_flights,
     "stages": compare_stages,
     "in": compare_in,
+    "parts": compare_parts,
+    "soon": compare_soon,
     "out": compare_out,
     "shuffle": compare_shuffle,
     "growth": compare_growth,

@@ -1,13 +1,16 @@
 """Twenty million rows through this process, in each direction, and what the driver holds meanwhile.
 
 * in: a DataFrame, pulled by a subscriber that requests 1,000 at a time;
+* slow: a DataFrame, read while another job waits for a core eighty times, with room for 64 MiB:
+  what waits goes to files, and tasks leave;
 * stream_in: a streaming DataFrame, pulled like that, in micro-batches of a twentieth of the rows;
 * to_dataframe, write, subscriber: a flow of this process, as a DataFrame and written to Parquet;
 * stream: a flow of this process as a stream of Spark, through its spool on disk.
 
 At each tenth of the rows: the resident memory of the Python, and what is left on the heap of
-the JVM after a collection. From the second tenth on neither may grow by a tenth, or by 50 MiB;
-if one does, the process ends with an error when everything was measured.
+the JVM after a collection; for `slow` also that of the largest worker, and of the files. From the
+second tenth on none may grow by a tenth, or by 50 MiB; if one does, the process ends with an error
+when everything was measured.
 
     python benchmarks/bench_spark_memory.py [DIRECTION ...] [--rows N]
 """
@@ -22,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +61,8 @@ class Samples:
         self.every = rows // SAMPLES
         self.python: list[float] = []
         self.heap: list[float] = []
+        self.workers: list[float] = []
+        self.files: list[float] = []
         self.start = time.perf_counter()
         self.seconds = 0.0
 
@@ -67,6 +73,12 @@ class Samples:
         asker = threading.Thread(target=self._ask)
         asker.start()
         asker.join()
+
+    def take_all(self) -> None:
+        """Also what is beside this process, for a job that others wait for."""
+        self.take()
+        self.workers.append(max(map(resident, Path("/proc").glob("[0-9]*")), default=0.0))
+        self.files.append(sum(map(nameless, Path("/proc/self/fd").iterdir())))
 
     def _ask(self) -> None:
         self.jvm.java.lang.System.gc()
@@ -81,6 +93,25 @@ class Samples:
 
     def rows(self) -> flow.Flow[tuple[int, str, float]]:
         return flow.range(self.every * SAMPLES).map(self.made)
+
+
+def resident(process: Path) -> float:
+    """MiB of a worker of Python; 0 for any other process."""
+    try:
+        if b"flow_spark.jobs.daemon" not in (process / "cmdline").read_bytes():
+            return 0.0
+        return int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
+    except OSError:  # it has ended
+        return 0.0
+
+
+def nameless(descriptor: Path) -> float:
+    """MiB on the disk of a file without a name; 0 for anything else."""
+    try:
+        found = descriptor.stat()
+    except OSError:
+        return 0.0
+    return 0.0 if found.st_nlink or not S_ISREG(found.st_mode) else found.st_blocks * 512 / MIB
 
 
 class ByThousands:
@@ -127,6 +158,19 @@ def read(rows: flow.Flow[Any], subscriber: ByThousands) -> int:
 
 def pulled(spark: SparkSession, samples: Samples, _: Path, rows: int) -> int:
     return read(from_dataframe(widened(spark.range(rows))), ByThousands(samples))
+
+
+def paused(spark: SparkSession, samples: Samples, _: Path, rows: int) -> int:
+    spark.conf.set("spark.flow.backlog.limit", "64m")
+    seen = 0
+    for _row in from_dataframe(widened(spark.range(0, rows, 1, 16))):
+        seen += 1
+        if seen % (samples.every // 8) == 0:
+            if spark.range(10).count() != 10:
+                raise AssertionError
+            if seen % samples.every == 0:
+                samples.take_all()
+    return seen
 
 
 def pulled_from_a_stream(spark: SparkSession, samples: Samples, folder: Path, rows: int) -> int:
@@ -182,6 +226,7 @@ Direction = Callable[[SparkSession, Samples, Path, int], int]
 
 DIRECTIONS: dict[str, Direction] = {
     "in": pulled,
+    "slow": paused,
     "stream_in": pulled_from_a_stream,
     "to_dataframe": framed,
     "write": written,
@@ -217,7 +262,10 @@ def main() -> None:
             seconds = time.perf_counter() - samples.start
         if found != rows:
             raise AssertionError(f"{name}: {found:,} rows arrived, not {rows:,}")
-        for what, held in (("Python", samples.python), ("JVM heap", samples.heap)):
+        lists = {"Python": samples.python, "JVM heap": samples.heap}
+        if samples.files:
+            lists |= {"a worker": samples.workers, "files": samples.files}
+        for what, held in lists.items():
             texts = [f"{mib:.0f}" for mib in held]
             grown, too_much = growth(held)
             verdict = f"+{grown:.0f}{', grows' if too_much else ''}"

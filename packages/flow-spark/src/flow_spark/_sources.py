@@ -76,20 +76,21 @@ class SparkSource(AbsorbingSource[T]):
     def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
         """See `AbsorbingSource.places`."""
         steps = self._steps(stages, stays=False)
-        found = [
-            Place(f"one mapInArrow over {origin!r}", parts.remote)
+        return tuple(
+            Place(f"{_runner(origin, parts)} over {origin!r}", parts.remote)
             for origin, parts in steps
             if parts.remote
-        ]
-        return tuple(found)
+        )
 
     def plan(self, stages: tuple[Stage[Any, Any], ...]) -> str | None:
         """See `AbsorbingSource.plan`: Spark's physical plan."""
         origin, parts = self.lowered(stages, stays=False)
         if not origin.lazy:
             return "Spark plans it when the items are there: they are sent when it runs"
-        df = lowered_all(origin.kept(), Program[Any, Any](parts.remote), None)
-        return plan_of(df).strip()
+        opened = origin.kept()
+        if _is_direct(origin, parts):
+            return plan_of(opened.df).strip()
+        return plan_of(lowered_all(opened, Program[Any, Any](parts.remote), None)).strip()
 
     def lowered(self, stages: tuple[Stage[Any, Any], ...], *, stays: bool) -> tuple[Origin, Split]:
         """The rows and what runs where, with the shuffles that bring items of a key together.
@@ -135,6 +136,16 @@ class SparkSource(AbsorbingSource[T]):
 
     def __repr__(self) -> str:
         return repr(self.origin)
+
+
+def _is_direct(origin: Origin, parts: Split) -> bool:
+    """Whether Spark gives what the stages give, by itself."""
+    program = Program[Any, Any](parts.remote)
+    return isinstance(origin, FrameOrigin) and origin.direct(program) is not None
+
+
+def _runner(origin: Origin, parts: Split) -> str:
+    return "Spark itself" if _is_direct(origin, parts) else "one mapInArrow"
 
 
 def is_on_spark(source: object) -> TypeIs[SparkSource[Any]]:  # Any: items of any type

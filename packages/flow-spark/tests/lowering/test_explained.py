@@ -53,6 +53,15 @@ def test_what_spark_itself_does_is_no_boundary(spark: SparkSession) -> None:
     ]
 
 
+def test_what_needs_no_python_is_of_spark_itself(spark: SparkSession) -> None:
+    rows = from_dataframe(spark.range(10))
+
+    assert told(rows.take(2))[0] == "absorbed by Spark itself over from_dataframe(id): take"
+    assert told(rows.count())[0] == "absorbed by Spark itself over from_dataframe(id): count"
+    assert "MapInArrow" not in explain(rows.take(2), plan=True)
+    assert "MapInArrow" in explain(rows.map(abs).take(2), plan=True)
+
+
 def test_both_sides_of_a_shuffle_are_shown(spark: SparkSession) -> None:
     made = from_dataframe(spark.range(10)).map(abs).count_by_key(str).map(str)
 

@@ -28,6 +28,7 @@ from flow_spark.items.arrow import ArrowBatch
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.direct import Direct, DirectJob, direct
 from flow_spark.jobs.frames import divided, map_in_arrow
 from flow_spark.jobs.intake import Stop, taken
 from flow_spark.jobs.job import PushedJob
@@ -290,7 +291,14 @@ class FrameOrigin(FrameRows):
 
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """See `Runs.job`."""
-        return PushedJob(self, program, name)
+        found = self.direct(program)
+        if found is None:
+            return PushedJob(self, program, name)
+        return DirectJob(self.session, name, found)
+
+    def direct(self, program: RemoteProgram | None) -> Direct | None:
+        """How to have what `program` makes of Spark itself; None if it runs in tasks."""
+        return direct(self._df, self._reader, program, self.as_)
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> FrameOrigin:
         """The rows that `change` makes of the whole DataFrame, in Catalyst.

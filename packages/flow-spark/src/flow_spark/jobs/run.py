@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from flow_spark.channel.relief import STARVED_S
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.advice import short
 from flow_spark.jobs.cluster import Cluster, cluster_of
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.slots import is_starved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["cancel_until", "explained", "new_tag", "run"]
+__all__ = ["StoppedError", "cancel_until", "explained", "new_tag", "run"]
 
 R = TypeVar("R")
 
@@ -30,7 +35,18 @@ def new_tag() -> str:
     return f"flow-{uuid.uuid4().hex}"
 
 
-def run(session: SparkSession, name: str, action: Callable[[], R]) -> R:
+class StoppedError(Exception):
+    """What `run` was to stop by has been set."""
+
+
+def run(
+    session: SparkSession,
+    name: str,
+    action: Callable[[], R],
+    *,
+    tell: Callable[[], None] | None = None,
+    stop: Stop | None = None,
+) -> R:
     """What `action` gives, whose jobs can be followed, and are cancelled by whoever leaves early.
 
     It is called in a thread of its own, with what this one has told Spark (its scheduler pool, its
@@ -40,14 +56,17 @@ def run(session: SparkSession, name: str, action: Callable[[], R]) -> R:
         session: where the jobs run.
         name: what they are called in Spark's tools.
         action: starts them, and waits for them.
+        tell: tells Spark what another thread than this one has, see `Cluster.handed_on`.
+        stop: ends them when it is set.
 
     Raises:
         SparkJobError: if one fails, with the way out if that is known.
+        StoppedError: if `stop` was set.
     """
-    cluster, what = cluster_of(session), f"the Spark job {name!r}"
+    cluster, what = cluster_of(session), _called(name)
     try:
         with cluster.answering(what):
-            return _ran(cluster, name, action)
+            return _ran(cluster, name, action, tell or cluster.handed_on(), stop or Stop())
     except Exception as error:
         told = explained(error, what)
         if told is error:
@@ -55,9 +74,10 @@ def run(session: SparkSession, name: str, action: Callable[[], R]) -> R:
         raise told from error
 
 
-def _ran(cluster: Cluster, name: str, action: Callable[[], R]) -> R:
-    tag, ended, left = new_tag(), threading.Event(), threading.Event()
-    tell = cluster.handed_on()
+def _ran(
+    cluster: Cluster, name: str, action: Callable[[], R], tell: Callable[[], None], stop: Stop
+) -> R:
+    tag, ended, left, woken = new_tag(), threading.Event(), threading.Event(), threading.Event()
     done: Future[R] = Future()
 
     def work() -> None:
@@ -71,12 +91,24 @@ def _ran(cluster: Cluster, name: str, action: Callable[[], R]) -> R:
             done.set_result(result)
         finally:
             ended.set()
+            woken.set()
 
     try:
         threading.Thread(target=work, name="flow-spark-job", daemon=True).start()
         # A signal that comes just before a wait does not end it, and is seen after the next one.
-        while not ended.wait(_LOOK_EVERY_S):
-            pass
+        stop.wakes(woken.set)
+        look_at = time.monotonic() + STARVED_S
+        while not woken.wait(_LOOK_EVERY_S):
+            if time.monotonic() > look_at:
+                look_at = math.inf
+                threading.Thread(
+                    target=_look_for_slots,
+                    args=(cluster, tag, _called(name), ended),
+                    name="flow-spark-relief",
+                    daemon=True,
+                ).start()
+        if stop():
+            raise StoppedError
     except BaseException:
         left.set()
         threading.Thread(
@@ -85,6 +117,17 @@ def _ran(cluster: Cluster, name: str, action: Callable[[], R]) -> R:
         ended.wait(_ENDS_WITHIN_S)
         raise
     return done.result()
+
+
+def _called(name: str) -> str:
+    return f"the Spark job {name!r}"
+
+
+def _look_for_slots(cluster: Cluster, tag: str, what: str, ended: threading.Event) -> None:
+    # Not in the thread that waits: an interrupt would cut its conversation with the JVM in two.
+    with contextlib.suppress(Exception):  # what is wrong with Spark, the job itself tells
+        while not ended.is_set() and is_starved(cluster, tag, what):
+            ended.wait(STARVED_S)
 
 
 def cancel_until(cluster: Cluster, tag: str, ended: threading.Event) -> None:

@@ -13,7 +13,7 @@ from flow_spark.channel.relief import Relief
 from flow_spark.errors import LimitExceededError
 from flow_spark.jobs.cluster import BACKLOG_LIMIT, Cluster
 
-__all__ = ["look_after_slots"]
+__all__ = ["is_starved", "look_after_slots"]
 
 _log: Final = logging.getLogger("flow.spark")
 
@@ -53,17 +53,29 @@ def look_after_slots(
         if receiver.abandon(error):
             end()
 
-    def starved() -> bool:
-        holders = cluster.holders(own())
-        if holders is None:
-            return True
-        reason = f"all are held by {', '.join(holders)}"
-        if not holders:
-            reason = "the cluster has no executor for this session, or one that is too small"
-        _log.warning("no task of %s has got a slot yet: %s", what, reason)
-        return False
-
     relief = Relief(
-        receiver, lambda: cluster.others_wait(own()), give_up, leave=leave, starved=starved
+        receiver,
+        lambda: cluster.others_wait(own()),
+        give_up,
+        leave=leave,
+        starved=lambda: is_starved(cluster, own(), what),
     )
     threading.Thread(target=relief.run, name="flow-spark-relief", daemon=True).start()
+
+
+def is_starved(cluster: Cluster, own: str, what: str) -> bool:
+    """Whether nobody knows if jobs get no slot; if they get none, a warning says who holds them.
+
+    Args:
+        cluster: what they run on.
+        own: their tag or group.
+        what: what they are called in messages.
+    """
+    holders = cluster.holders(own)
+    if holders is None:
+        return True
+    reason = f"all are held by {', '.join(holders)}"
+    if not holders:
+        reason = "the cluster has no executor for this session, or one that is too small"
+    _log.warning("no task of %s has got a slot yet: %s", what, reason)
+    return False

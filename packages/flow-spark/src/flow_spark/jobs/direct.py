@@ -1,0 +1,124 @@
+"""What Spark computes by itself: the first rows, or how many there are. No Python runs there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+from flow_core.stages import Program
+from flow_core.stages.aggregate import COUNT
+from flow_core.stages.filtering import TAKE
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
+from flow_spark.items.schema import ItemSchema
+from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.run import StoppedError, run
+from flow_spark.jobs.task import Reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Direct", "DirectJob", "direct"]
+
+_FEW: Final = 1_000
+"""So many rows may come at once, and be here at once."""
+
+_PLAIN: Final = frozenset(
+    [
+        "binary",
+        "boolean",
+        "byte",
+        "date",
+        "decimal",
+        "double",
+        "float",
+        "integer",
+        "long",
+        "short",
+        "string",
+    ]
+)
+"""Types of which PySpark and PyArrow make the same values."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """Something to be had of Spark, without a task of Python.
+
+    Attributes:
+        ask: asks for it, and waits for the answer.
+        items: makes items of the answer.
+    """
+
+    ask: Callable[[], Any]
+    items: Callable[[Any], Iterable[Any]]
+
+
+@final
+class DirectJob:
+    """A job of Spark that gives all its items at once, and few.
+
+    What the thread that makes it has told Spark of its jobs holds for it, too.
+
+    Args:
+        session: where it runs.
+        name: what it is called in Spark's tools.
+        direct: what it is for.
+    """
+
+    __slots__ = ("_direct", "_name", "_session", "_stop", "_tell")
+
+    def __init__(self, session: SparkSession, name: str, direct: Direct) -> None:
+        self._session: Final = session
+        self._name: Final = name
+        self._direct: Final = direct
+        self._stop: Final = Stop()
+        cluster = cluster_of(session)
+        with cluster.answering(f"the Spark job {name!r}"):
+            self._tell: Final = cluster.handed_on()
+
+    def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
+        if self._stop():
+            return
+        ask, items = self._direct.ask, self._direct.items
+        try:
+            answer = run(self._session, self._name, ask, tell=self._tell, stop=self._stop)
+        except StoppedError:
+            return
+        yield items(answer)
+
+    def cancel(self) -> None:
+        """End the job. Idempotent, returns at once, callable from any thread."""
+        self._stop.set()
+
+
+def direct(df: DataFrame, reader: Reader, program: object, as_: object) -> Direct | None:
+    """How to have what `program` makes of the rows of `df`, if Spark can do that by itself.
+
+    Args:
+        df: the rows.
+        reader: makes items of them.
+        program: the stages.
+        as_: what an item is; see `RowReader`.
+    """
+    if not isinstance(program, Program) or len(program.stages) != 1:
+        return None
+    (stage,) = program.stages
+    if stage.template is TAKE:
+        count = cast("int", stage.args[0])  # as declared
+        if 0 < count <= _FEW and all(field.dataType.typeName() in _PLAIN for field in df.schema):
+            schema = ItemSchema.of(df.schema).arrow
+            return Direct(lambda: df.take(count), lambda rows: reader(_batch(rows, schema)))
+    # Making items of the rows could raise, and they are not made.
+    if stage.template is COUNT and as_ in (None, tuple, dict):
+        (first, *others) = df.schema
+        if as_ is not None or others or not first.nullable:
+            return Direct(df.count, lambda count: (count,))
+    return None
+
+
+def _batch(rows: list[Any], schema: ArrowSchema) -> ArrowBatch:
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in schema.names]
+    return pa.record_batch(columns, schema=schema)
