@@ -350,13 +350,16 @@ def compare_unordered(place: Place, tried: Tried, only: settings = drawn) -> Non
     def agree(case: StageCase, count: int, modulus: int) -> None:
         tried.names.append(f"{case.name} of {count}, {modulus}")
         made = numbers(count, modulus)
-        if (found := parts(case)) is None:
+        found = parts(case)
+        try:
+            there = list(case.apply(made(placed(place, count))))
+        except OrderedOperatorError:
+            # It may stand before a take(0), which leaves nothing of it.
+            assert found is None or not (found.remote or found.local)
             tried.refused += 1
-            with pytest.raises(OrderedOperatorError):
-                list(case.apply(made(placed(place, count))))
             return
+        assert found is not None, "it is to be refused"
         tried.combined += found.combine > 0
-        there = list(case.apply(made(placed(place, count))))
         assert multiset(there) == multiset(list(case.apply(made(flow.range(count)))))
 
     agree()
