@@ -15,7 +15,7 @@ import pytest
 from flow_spark import from_dataframe, union
 from flow_spark.channel import relief
 from flow_spark.errors import LimitExceededError
-from flow_spark.jobs import waves
+from flow_spark.jobs import run, waves
 from flow_spark.jobs.cluster import BACKLOG_LIMIT
 
 from .infrastructure.processes import wait_until
@@ -136,11 +136,21 @@ def test_a_task_that_does_not_end_gives_its_slot_back(
 
 
 @pytest.mark.essential
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda rows: from_dataframe(rows).map(abs).count(), "flow | map | count"),
+        (lambda rows: from_dataframe(rows).count(), "flow | count"),
+    ],
+    ids=["in tasks", "of Spark itself"],
+)
 def test_a_job_that_gets_no_slot_says_who_holds_them(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     tmp_path: Path,
+    make: Callable[[Any], Any],
+    name: str,
 ) -> None:
     go_on = str(tmp_path / "go on")
 
@@ -155,13 +165,14 @@ def test_a_job_that_gets_no_slot_says_who_holds_them(
         rows.mapInArrow(held, "id long").collect()
 
     monkeypatch.setattr(relief, "STARVED_S", 0.5)
+    monkeypatch.setattr(run, "STARVED_S", 0.5)
     holder = threading.Thread(target=hold, daemon=True)
     holder.start()
     tracker = spark.sparkContext.statusTracker()
     assert wait_until(lambda: [*tracker.getActiveJobsIds()], 20)
 
     with caplog.at_level(logging.WARNING, "flow.spark"):
-        future = from_dataframe(spark.range(10)).map(abs).count().to_future()
+        future = make(spark.range(10)).to_future()
         assert wait_until(lambda: caplog.records, 20)
         Path(go_on).touch()
         assert future.result(20) == 10
@@ -169,7 +180,7 @@ def test_a_job_that_gets_no_slot_says_who_holds_them(
 
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == (
-        "no task of the Spark job 'flow | map | count' has got a slot yet: "
+        f"no task of the Spark job {name!r} has got a slot yet: "
         "all are held by 'the nightly report'"
     )
 
