@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from queue import SimpleQueue
 
 import pytest
@@ -19,7 +20,7 @@ from flow_spark.channel.backlog import Backlog, Batch
 from flow_spark.channel.push import Push
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult
 from flow_spark.channel.relief import Relief
-from flow_spark.channel.wire import Kind, Target
+from flow_spark.channel.wire import NONCE_SIZE, Kind, Target
 from flow_spark.errors import ChannelError
 
 from .infrastructure.processes import wait_until
@@ -246,6 +247,19 @@ def test_tasks_leave_if_there_is_no_room_and_others_go_on_behind_them(
     assert not caplog.records, "none was lost"
 
 
+def test_tasks_leave_that_nobody_has_greeted(job: Job) -> None:
+    """They connected when there was no room, so that nobody looked."""
+    address = (job.receiver.target.host, job.receiver.target.port)
+    with socket.create_connection(address) as known, ExitStack() as stack:
+        job.receiver.take_in(0.1)
+        assert len(known.recv(NONCE_SIZE)) == NONCE_SIZE
+        unknown = stack.enter_context(socket.create_connection(address))
+        assert job.receiver.let_go(lambda: None)
+
+        for sock in (known, unknown):
+            assert sock.recv(1) == b"", "it is let go"
+
+
 def test_tasks_that_do_not_end_leave_though_there_is_room(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,6 +341,8 @@ class Wire:
 
     def wake(self) -> None:
         self.bell.put(None)
+
+    def turn_away(self) -> None: ...
 
     def close(self) -> None: ...
 

@@ -365,6 +365,7 @@ class BatchReceiver:
             for partition in self._partitions.values():
                 partition.let_go = True
             self._drop_all()
+            self._reception.turn_away()
             return True
         finally:
             self._turn.give()

@@ -170,6 +170,20 @@ class Reception(Generic[T]):
         with self._waking, contextlib.suppress(OSError):
             self._wake_out.send(b"\0")
 
+    def turn_away(self) -> None:
+        """Let go of all who have connected, but for those that were taken.
+
+        Nobody may be in `wait`.
+        """
+        with contextlib.suppress(OSError):  # nobody is there any more
+            while True:
+                self._listener.accept()[0].close()
+        for stranger in tuple(self._strangers):
+            self._forget(stranger)
+            stranger.sock.close()
+        while self.guests:
+            self.guests.popleft().sock.close()
+
     def close(self) -> None:
         """Close everything but what was registered and who was taken; idempotent.
 
