@@ -51,7 +51,7 @@ def slots(request: pytest.FixtureRequest, sessions: Sessions) -> Iterator[SparkS
         opening = flow_spark.session(f"local[{count}]", fast_start=True)
     else:
         cluster: StandaloneCluster = request.getfixturevalue("standalone")
-        cluster.repair()
+        cluster.repair(max(2, int(count)))
         conf = {**EXECUTORS, "spark.cores.max": count}
         opening = flow_spark.session(cluster.url, conf=conf, fast_start=True)
     yield sessions.switch(opening)

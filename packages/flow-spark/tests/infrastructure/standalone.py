@@ -32,7 +32,7 @@ _HOSTS = ("127.0.0.1", "localhost")
 
 
 class StandaloneCluster:
-    """A master and two workers with two cores each.
+    """A master and two workers with a core each, or more of them.
 
     Args:
         runtime: what to run.
@@ -59,12 +59,14 @@ class StandaloneCluster:
             self.stop()
             raise
 
-    def repair(self) -> None:
-        """Replace the workers that were killed."""
-        for worker in [worker for worker in self.workers if not worker.runs()]:
-            worker.stop()
-            self.workers.remove(worker)
-        self._add(2 - len(self.workers))
+    def repair(self, workers: int = 2) -> None:
+        """Replace the workers that were killed, so that there are so many."""
+        running = [worker for worker in self.workers if worker.runs()]
+        for worker in self.workers.copy():
+            if worker not in running[:workers]:
+                worker.stop()
+                self.workers.remove(worker)
+        self._add(workers - len(self.workers))
 
     def executors(self) -> dict[int, Server]:
         """The process ids of the executors, and the workers that they belong to."""
@@ -133,7 +135,7 @@ class StandaloneCluster:
                     self._runtime.program("spark-class"),
                     "org.apache.spark.deploy.worker.Worker",
                     *("--host", host, "--port", "0", "--webui-port", "0"),
-                    *("--cores", "2", "--memory", "2g", "--work-dir", str(folder), self.url),
+                    *("--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.url),
                 ],
                 self._runtime.folder,
                 self._runtime.variables(),
