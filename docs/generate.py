@@ -1,6 +1,6 @@
-"""Write operators.md and fusion-matrix.md out of the registry, checked against running objects.
+"""Write pages out of the registry, checked against running objects, and of the table of words.
 
-    python docs/generate.py            write both pages
+    python docs/generate.py            write operators.md, fusion-matrix.md and rxpy.md
     python docs/generate.py --check    fail if a page is not what would be written
 
 Every operator and source that the packages in `PACKAGES` register is made with sample arguments and
@@ -16,7 +16,7 @@ import difflib
 import inspect
 import sys
 import textwrap
-import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import nullcontext
@@ -27,6 +27,8 @@ from operator import or_
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, final
+
+from reactivex import Observable
 
 import flow_core as flow
 from flow_core import (
@@ -42,6 +44,7 @@ from flow_core import (
     ScalarSource,
     Subscriber,
     Subscription,
+    hints,
 )
 from flow_core.flow import AbsorbingSource, DeferredSource
 from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec
@@ -571,8 +574,8 @@ def operators_page() -> str:
         "What is not here has the same name everywhere, in the spelling of its language "
         "(`take_while`, `takeWhile`), or reads a file.\n"
     )
-    elsewhere = tomllib.loads((FOLDER / "names.toml").read_text("utf-8"))
-    without = elsewhere.pop("without")
+    words = hints.tables()
+    elsewhere = words["elsewhere"]
     known = {row.record.name for row in rows} | set(_sources(host))
     if unknown := set(elsewhere) - known:
         raise MismatchError(f"names.toml: no such operator or source: {sorted(unknown)}")
@@ -585,11 +588,80 @@ def operators_page() -> str:
             ],
         )
     )
+    parts.append("## Names in Python\n")
+    parts.append("What is not here has the same name in itertools, aiostream or streamable.\n")
+    parts.append(
+        _table(
+            ("there", "library", "here"),
+            [
+                (f"`{name}`", library, _codes(here))
+                for library in ("itertools", "aiostream", "streamable")
+                for name, here in words[library].items()
+            ],
+        )
+    )
     parts.append("## Not here\n")
-    names = [
-        (", ".join(f"`{one}`" for one in name.split(", ")), way) for name, way in without.items()
+    ways = sorted({**words["instead"], **words["nothing"]}.items(), key=lambda way: way[0].lower())
+    parts.append(_table(("elsewhere", "here"), [(_codes(name), way) for name, way in ways]))
+    parts.append("## Classes and functions of modules\n")
+    classes = [(_codes(name), way) for name, way in words["module"].items()]
+    parts.append(_table(("elsewhere", "here"), classes))
+    return "\n".join(map(_wrapped, parts))
+
+
+def _codes(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split(", "))
+
+
+def rxpy_names() -> Iterator[tuple[str, str, str]]:
+    """What RxPY's Observable has, how it is answered here, and with what.
+
+    Raises:
+        MismatchError: if a name has no answer.
+    """
+    words = hints.tables()
+    without = {
+        name: way
+        for section in ("instead", "nothing")
+        for names, way in words[section].items()
+        for name in names.split(", ")
+    }
+    for name in sorted(name for name in {*dir(Observable), *vars(Observable())} if name[0] != "_"):
+        others = [here for here, cells in words["elsewhere"].items() if name in _named_in(cells[0])]
+        if name in words["nothing"]:
+            yield name, "nothing", words["nothing"][name]
+        elif name in without:
+            yield name, "a recipe", without[name]
+        elif name in words["differs"]:
+            yield name, "the same name, but", words["differs"][name]
+        elif hasattr(Flow, name):
+            yield name, "the same", ""
+        elif others:
+            yield name, "another name", ", ".join(f"`{other}`" for other in others)
+        else:
+            raise MismatchError(f"names.toml does not say what RxPY's {name} is here")
+
+
+def _named_in(cell: str) -> list[str]:
+    return [name.partition("(")[0] for name in cell.split(", ")]
+
+
+def rxpy_page() -> str:
+    """The text of rxpy.md."""
+    rows = list(rxpy_names())
+    counts = Counter(how for _, how, _ in rows)
+    summary = ", ".join(f"{count} {how}" for how, count in counts.most_common())
+    parts = [
+        "# RxPY's names\n",
+        HEAD,
+        (
+            f"All {len(rows)} public names of an `Observable` of RxPY 6, and what they are on a "
+            f"`Flow`: {summary}. What the examples in [migration.md](migration.md) show is the "
+            "behaviour; this is about words. Who asks a flow for a name that it has not is told "
+            "the same.\n"
+        ),
+        _table(("RxPY", "here", ""), [(f"`{name}`", how, what) for name, how, what in rows]),
     ]
-    parts.append(_table(("elsewhere", "here"), names))
     return "\n".join(map(_wrapped, parts))
 
 
@@ -774,7 +846,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
-    {"operators.md": operators_page, "fusion-matrix.md": matrix_page}
+    {"operators.md": operators_page, "fusion-matrix.md": matrix_page, "rxpy.md": rxpy_page}
 )
 
 

@@ -101,7 +101,7 @@ def test_what_cannot_be_sent_to_spark_is_named(tmp_path: Path) -> None:
 def test_an_unknown_operator_is_named_with_what_is_near_it(tmp_path: Path) -> None:
     done = run(tmp_path, "mistyped")
     assert done.returncode == 2
-    assert "a Flow has no 'mapp'; did you mean 'map'?" in done.stderr
+    assert "Flow has no 'mapp'; did you mean 'map'?" in done.stderr
     assert "job.py:16" in done.stderr
 
 

@@ -225,6 +225,7 @@ class Page:
         return [
             f"class {name}({base}[{CLASS}], Generic[{CLASS}]):",
             f'    """{about}"""',
+            *([f'    _package: ClassVar[str] = "{self._package}"'] * (self._package in PACKAGES)),
             "    __slots__ = ()",
             *(textwrap.indent(each, "    ") for each in methods),
         ]
@@ -236,7 +237,7 @@ class Page:
             f'"""{what}; written by tools/surface.py."""',
             '# mypy: disable-error-code="no-any-return, import-untyped"',
             "from __future__ import annotations",
-            "from typing import TYPE_CHECKING, Generic, TypeVar, overload",
+            "from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar, overload",
             *imports(self._at_run_time),
             "if TYPE_CHECKING:",
             *(f"    import {name}" for name in sorted(self._modules)),
@@ -517,15 +518,19 @@ class FunctionsPage(Page):
     def text(self) -> str:
         """The file, not formatted."""
         self._at_run_time["flow_core.surface.factories"] = {"factory_of"}
-        made = {
-            record.target.partition(":")[2]: self._function(package, record)
-            for package in self._packages
-            for record in self._library.records(package.replace("-", "_"))
-            if record.is_source and package not in NO_FUNCTIONS
-        }
-        self._names = list(made)
+        made: dict[str, str] = {}
+        packages: dict[str, str] = {}
+        for package in self._packages:
+            for record in self._library.records(package.replace("-", "_")):
+                if record.is_source and package not in NO_FUNCTIONS:
+                    name = record.target.partition(":")[2]
+                    made[name] = self._function(package, record)
+                    packages[name] = package
+        self._names = ["PACKAGES", *made]
         what = "The functions of `flow_core` that other packages execute"
-        return self._file(what, [text for _, text in sorted(made.items())])
+        whose = f"PACKAGES: Final = {dict(sorted(packages.items()))}"
+        about = '"""Which one executes which."""'
+        return self._file(what, [whose, about, *(text for _, text in sorted(made.items()))])
 
     def _function(self, package: str, record: Record) -> str:
         path, _, name = record.target.partition(":")

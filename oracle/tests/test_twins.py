@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
+from flow_core import hints
 from flow_core.plugins import plugin_host
 from flow_oracle.pipelines import OPERATORS, SOURCES
 
@@ -30,7 +30,7 @@ def with_a_twin():
         for name, registered in records.items()
         if registered.plugin.distribution in PACKAGES
     }
-    elsewhere = tomllib.loads((DOCS / "names.toml").read_text("utf-8"))
+    elsewhere = hints.tables()["elsewhere"]
     without = {name for name in here if name in elsewhere and not elsewhere[name][1]}
     return here - without - FILES
 

@@ -87,7 +87,7 @@ def test_a_flow_has_the_words_of_a_package_that_is_missing() -> None:
     assert not hasattr(flow.range(3).spark, "wehre")
 
 
-@pytest.mark.parametrize("name", functions.__all__)
+@pytest.mark.parametrize("name", functions.PACKAGES)
 def test_a_function_of_a_package_that_is_missing_says_how_to_install_it(name: str) -> None:
     with pytest.raises(NotInstalledError, match=rf"{name}\(\) .*: pip install flow-ops"):
         call_with_objects(getattr(flow, name))

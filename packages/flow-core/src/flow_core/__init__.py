@@ -5,6 +5,8 @@
 [0, 4, 16]
 """
 
+from typing import TYPE_CHECKING
+
 from flow_core import hooks, operators
 from flow_core.clocks import Clock, Seconds, system_clock
 from flow_core.conversion import from_
@@ -18,6 +20,7 @@ from flow_core.errors import (
     NoConverterError,
     NoItemError,
     NoneItemError,
+    NoSuchNameError,
     NotInstalledError,
     OnErrorNotImplementedError,
     PluginError,
@@ -25,6 +28,7 @@ from flow_core.errors import (
     RejectedExecutionError,
     TooManyItemsError,
     UnknownOperatorError,
+    no_such_name,
 )
 from flow_core.flow import AbsorbingSource, Flow
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
@@ -103,6 +107,7 @@ __all__ = [
     "MissingBackpressureError",
     "NoConverterError",
     "NoItemError",
+    "NoSuchNameError",
     "NoneItemError",
     "NotInstalledError",
     "Notification",
@@ -160,3 +165,8 @@ __all__ = [
     "using_when",
     "zip",
 ]
+
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+
+    def __getattr__(name: str) -> object:
+        no_such_name(__name__, name)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from flow_core.clocks import Clock, Seconds
+from flow_core.errors import no_such_name
 from flow_core.flow import Flow
 from flow_core.introspection import Statistics
 from flow_core.protocols import Disposable, Publisher
@@ -43,7 +44,9 @@ class Connectable(Publisher[T], Generic[T]):
         def __getattr__(self, name: str) -> object:
             """What is missing, and where operators are found."""
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_") and hasattr(Flow, name):
+            if not name.startswith("_"):
+                if not hasattr(Flow, name):
+                    no_such_name(type(self).__name__, name)
                 message += (
                     "; it waits for connect(), and is no flow: go on with "
                     f".ref_count().{name}, .auto_connect().{name} or .flow.{name}"

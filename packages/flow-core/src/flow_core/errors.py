@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import opcode
 import sys
-from typing import Final, Protocol, final
+from typing import Final, Never, Protocol, final
 
 __all__ = [
     "BlockingInEventLoopError",
@@ -13,6 +14,7 @@ __all__ = [
     "MissingBackpressureError",
     "NoConverterError",
     "NoItemError",
+    "NoSuchNameError",
     "NoneItemError",
     "NotInstalledError",
     "OnErrorNotImplementedError",
@@ -94,6 +96,40 @@ class PluginError(FlowError):
     """A plugin cannot be loaded, or gives records that cannot be used."""
 
 
+class NoSuchNameError(FlowError, AttributeError):
+    """A name that a flow or a module of the library has not; its text says what it is called here.
+
+    The text is made when it is read: `hasattr` asks often, and nobody reads.
+
+    Args:
+        owner: who has no such name.
+        name: what was asked for.
+    """
+
+    def __init__(self, owner: str, name: str) -> None:
+        # Python would suggest the names of `obj`, which have little to do with what is meant.
+        super().__init__(owner, name, name=name, obj=_NAMELESS)
+
+    def __str__(self) -> str:
+        from flow_core import hints  # which needs all of the library
+
+        owner, name = self.args
+        return f"{owner} has no {name!r}{hints.hint(name, owner)}"
+
+
+class _Nameless:
+    """Has no names, so that none is suggested."""
+
+    __slots__ = ()
+
+    def __dir__(self) -> list[str]:
+        return []
+
+
+_NAMELESS: Final = _Nameless()
+_IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
+
+
 class NotInstalledError(FlowError, ModuleNotFoundError):
     """A method needs a package that is not installed, or a newer version of it."""
 
@@ -104,6 +140,26 @@ class UnknownOperatorError(FlowError, LookupError):
 
 class NoConverterError(UnknownOperatorError, TypeError):
     """`flow_core.from_` was given what no installed package makes a flow of."""
+
+
+def no_such_name(owner: str, name: str) -> Never:
+    """Raise what a ``__getattr__`` of the library raises, which calls this itself.
+
+    Args:
+        owner: whose it is: the name of a class that has operators, or the full name of a module.
+        name: what was asked for.
+
+    Raises:
+        ImportError: if a ``from`` import asks, which would swallow the text of another error.
+        AttributeError: a `NoSuchNameError`; a plain one for private names, which tools ask for.
+    """
+    if name.startswith("_"):
+        raise AttributeError(f"{owner} has no attribute {name!r}")
+    error = NoSuchNameError(owner, name)
+    asking = sys._getframe(2)
+    if asking.f_code.co_code[asking.f_lasti] == _IMPORT_FROM:
+        raise ImportError(str(error), name=owner)
+    raise error
 
 
 def none_given(method: str) -> NoneItemError:

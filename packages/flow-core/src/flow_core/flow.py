@@ -8,7 +8,18 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Itera
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, ClassVar, Final, Generic, Never, TypeVar, cast, final, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Never,
+    TypeVar,
+    cast,
+    final,
+    overload,
+)
 
 from typing_extensions import TypeIs
 
@@ -21,6 +32,7 @@ from flow_core.errors import (
     NoneItemError,
     ProtocolViolationError,
     TooManyItemsError,
+    no_such_name,
     throw_if_fatal,
 )
 from flow_core.homes import Home, current_home
@@ -216,6 +228,12 @@ class Flow(
         self._origin: tuple[Flow[Any], Operator[Any, Any]] | None = None
         self._program: Program[Any, T_co] | None = None
         self._site: Site | None = user_site() if hooks.debugging else None
+
+    if not TYPE_CHECKING:  # for whom anything would be an attribute then
+
+        def __getattr__(self, name: str) -> object:
+            """What is missing, and what it is called here."""
+            no_such_name(type(self).__name__, name)
 
     # -- assembly
 

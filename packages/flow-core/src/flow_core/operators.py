@@ -6,10 +6,11 @@ the two for context variables come with the core.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from flow_core.boundaries.contexts import context_capture, context_write
 from flow_core.boundaries.lifting import lift, serialize
+from flow_core.errors import no_such_name
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages.template import Stage
@@ -40,3 +41,9 @@ def stage(made: Stage[T, R]) -> Operator[T, Flow[R]]:
     [2, 5, 8]
     """
     return Operator(made.name, lambda flow: flow.then(made), repr(made))
+
+
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+
+    def __getattr__(name: str) -> object:
+        no_such_name(__name__, name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from heapq import merge as merge_sorted
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from flow_core.errors import no_such_name
 from flow_core.executors import Executor
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -34,6 +35,12 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # for whom anything would be an attribute then
+
+        def __getattr__(self, name: str) -> object:
+            """What is missing, and where it is."""
+            no_such_name("ParallelFlow", name)
 
     @property
     @abstractmethod

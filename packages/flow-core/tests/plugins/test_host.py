@@ -377,7 +377,7 @@ def test_an_unknown_name_that_is_like_none_comes_with_all_there_are(host: Plugin
     ("target", "says"),
     [
         ("no_such_module_anywhere:x", "ModuleNotFoundError"),
-        ("flow_core:no_such_thing", "AttributeError"),
+        ("flow_core:no_such_thing", "NoSuchNameError"),
         ("flow_core:UNBOUNDED", "cannot be called"),
     ],
 )

@@ -7,6 +7,9 @@
 9
 """
 
+from typing import TYPE_CHECKING
+
+from flow_core.errors import no_such_name
 from flow_multicast.connectables import (
     Connectable,
     ConnectableBase,
@@ -52,3 +55,8 @@ __all__ = [
     "serialized",
     "share",
 ]
+
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+
+    def __getattr__(name: str) -> object:
+        no_such_name(__name__, name)

@@ -14,7 +14,10 @@ Each operator is a method of `flow_core.Flow`:
 ['0', '1', '2']
 """
 
+from typing import TYPE_CHECKING
+
 from flow_core.backoff import Backoff, RetryExhaustedError
+from flow_core.errors import no_such_name
 from flow_core.results import FailureHandling, GroupedFlow, TimeInterval, Timestamped
 from flow_ops.arbiters import ProducerArbiter, SubscriptionArbiter, SwitchArbiter
 from flow_ops.combine.amb import amb, amb_with
@@ -178,3 +181,8 @@ __all__ = [
     "zip",
     "zip_with",
 ]
+
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+
+    def __getattr__(name: str) -> object:
+        no_such_name(__name__, name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from flow_core.errors import no_such_name
 from flow_spark.errors import (
     ChannelError,
     CheckpointConflictError,
@@ -121,7 +122,7 @@ _LAZY = {
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        no_such_name(__name__, name)
     value: object = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value

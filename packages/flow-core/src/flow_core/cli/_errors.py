@@ -12,12 +12,11 @@ import traceback
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Final, cast
 
-from flow_core.errors import FlowError
-from flow_core.flow import Flow
-from flow_core.plugins import OperatorSpec, plugin_host
+from flow_core.errors import FlowError, NoSuchNameError
+from flow_core.plugins import plugin_host
 
 __all__ = ["UsageError", "describe_error", "did_you_mean", "unknown_operator", "where_raised"]
 
@@ -94,47 +93,15 @@ def where_raised(error: BaseException) -> str | None:
 
 def unknown_operator(error: BaseException) -> str | None:
     """What to say of an operator that does not exist, if that is what `error` is about."""
-    if isinstance(error, AttributeError):
-        name = error.name
-        holder: object = error.obj
-        if not isinstance(name, str) or name.startswith("_") or not _is_ours(holder):
-            return None
-        return f"{_named(holder)} has no {name!r}{_hint(name, holder)}"
-    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] in _packages():
-        name = getattr(error, "name_from", None)  # Python 3.12
-        if name is None and "cannot import name" in str(error):
-            name = str(error).partition("'")[2].partition("'")[0]
-        if isinstance(name, str):
-            return f"{error.name} has no {name!r}{_hint(name, sys.modules.get(error.name or ''))}"
+    if isinstance(error, NoSuchNameError):
+        return str(error)
+    if isinstance(error, ImportError) and str(error).startswith(f"{error.name} has no "):
+        return str(error)  # see no_such_name
     return None
-
-
-def _hint(name: str, holder: object) -> str:
-    host = plugin_host()
-    registered = host.operators.get(name)
-    if registered is not None:
-        module = registered.spec.target.partition(":")[0]
-        if hasattr(Flow, name):
-            return f"; it is a method of Flow: flow.{name}(...)"
-        return f"; it is an operator for pipe(): flow.pipe({name}(...)), from {module}"
-    near = ""
-    if host.package_of(name, OperatorSpec) is None:
-        near = did_you_mean(name, [each for each in dir(holder) if not each.startswith("_")])
-    return near or f": {host.unknown(name, OperatorSpec)}"
-
-
-def _is_ours(holder: object) -> bool:
-    if isinstance(holder, Flow):
-        return True
-    return isinstance(holder, ModuleType) and holder.__name__.partition(".")[0] in _packages()
 
 
 def _packages() -> set[str]:
     return {"flow_core"} | {plugin.module.partition(".")[0] for plugin in plugin_host().plugins}
-
-
-def _named(holder: object) -> str:
-    return holder.__name__ if isinstance(holder, ModuleType) else "a Flow"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -52,29 +52,6 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
     }
 )
 
-_PACKAGES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        "engine": {"flow-spark": "spark"},
-        "source": {"flow-spark": "from_dataframe"},
-        "sink": {"flow-spark": "to_dataframe"},
-        "operator": {
-            "flow-spark": "on_spark to_dataframe",
-            "flow-multicast": "auto_connect cache multicast publish ref_count replay share",
-            "flow-ops": "combine_latest concat concat_map debounce delay flat_map group_by merge "
-            "observe_on on_backpressure_buffer on_backpressure_drop on_backpressure_latest "
-            "ordered_merge parallel repeat retry sample subscribe_on switch_map throttle timeout "
-            "window zip",
-        },
-    }
-)
-_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        category: {name: package for package, names in those.items() for name in names.split()}
-        for category, those in _PACKAGES.items()
-    }
-)
-"""Names that a user may have read about, and the package that registers them; only for hints."""
-
 _ELSEWHERE_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "pyspark.sql.dataframe:DataFrame": "flow-spark",
@@ -469,16 +446,6 @@ class PluginHost:
             raise UnknownOperatorError(self.unknown(name, kind))
         return found
 
-    @staticmethod
-    def package_of(name: str, kind: type[Spec]) -> str | None:
-        """The package of this project that brings `name`, installed or not; for hints.
-
-        Args:
-            name: that of a record.
-            kind: the class of the record.
-        """
-        return _ELSEWHERE.get(kind.category, {}).get(name)
-
     def unknown(self, name: str, kind: type[Spec]) -> str:
         """What to tell a user who asked for a name that no plugin registers.
 
@@ -486,19 +453,26 @@ class PluginHost:
             name: that of a record.
             kind: the class of the record.
         """
+        from flow_core import hints  # which needs this module, and half of the library
+
         known = self._records[kind]
         text = f"no {kind.category} {name!r} is installed"
-        elsewhere = _ELSEWHERE.get(kind.category, {})
+        elsewhere = hints.plugged(kind.category)
+        package = elsewhere.get(name)
         versions = {plugin.distribution: plugin.version for plugin in self._plugins}
         missing = [other for other in elsewhere if elsewhere[other] not in versions]
-        near = difflib.get_close_matches(name, [*known, *missing], 1)
-        if elsewhere.get(name) in versions:
-            text += f"; the installed {elsewhere[name]} {versions[elsewhere[name]]} has none"
-        elif name in elsewhere:
-            text += f"; it comes with the package {elsewhere[name]}: pip install {elsewhere[name]}"
+        near = difflib.get_close_matches(name, [*known, *missing], 1, hints.NEAR)
+        if package in versions:
+            text += f"; the installed {package} {versions[package]} has none"
+        elif package is not None:
+            text += f"; it comes with the package {package}: pip install {package}"
+        elif said := hints.words(name) if kind is not EngineSpec else "":
+            text += f"; {said}"
         elif near:
             whose = "" if near[0] in known else f" of the package {elsewhere[near[0]]}"
             text += f"; did you mean {near[0]!r}{whose}?"
+        elif said := hints.words(name, near=True) if kind is not EngineSpec else "":
+            text += f"; {said}"
         else:
             text += f"; there are: {', '.join(sorted(known)) or 'none'}"
         if self._problems:

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-any-return, import-untyped"
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 from flow_core.surface.factories import factory_of
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flow_core.stages.aggregate import Comparable
 
 __all__ = [
+    "PACKAGES",
     "amb",
     "combine_latest",
     "concat",
@@ -40,6 +41,21 @@ E = TypeVar("E")
 S = TypeVar("S", bound="Comparable")
 T = TypeVar("T")
 U = TypeVar("U")
+PACKAGES: Final = {
+    "amb": "flow-ops",
+    "combine_latest": "flow-ops",
+    "concat": "flow-ops",
+    "fork_join": "flow-ops",
+    "interval": "flow-ops",
+    "interval_range": "flow-ops",
+    "merge": "flow-ops",
+    "merge_sequential": "flow-ops",
+    "ordered_merge": "flow-ops",
+    "sequence_equal": "flow-ops",
+    "timer": "flow-ops",
+    "zip": "flow-ops",
+}
+"""Which one executes which."""
 
 
 def amb(*sources: Publisher[T]) -> Flow[T]:

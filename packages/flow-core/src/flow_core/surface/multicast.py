@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-any-return, import-untyped"
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, overload
 
 from flow_core.stages.fluent import Fluent
 
@@ -25,6 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 class MulticastMethods(Fluent[T_co], Generic[T_co]):
     """The methods of `Flow` that flow-multicast executes."""
 
+    _package: ClassVar[str] = "flow-multicast"
     __slots__ = ()
 
     def cache(

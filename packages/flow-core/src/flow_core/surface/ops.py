@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-any-return, import-untyped"
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, overload
 
 from flow_core.stages.fluent import Fluent
 
@@ -44,6 +44,7 @@ W = TypeVar("W")
 class OpsMethods(Fluent[T_co], Generic[T_co]):
     """The methods of `Flow` that flow-ops executes."""
 
+    _package: ClassVar[str] = "flow-ops"
     __slots__ = ()
 
     def amb(self, *others: Publisher[D]) -> Flow[T_co | D]:

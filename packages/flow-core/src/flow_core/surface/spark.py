@@ -3,7 +3,7 @@
 # mypy: disable-error-code="no-any-return, import-untyped"
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, overload
 
 from flow_core.stages.fluent import Fluent, Words
 
@@ -31,6 +31,7 @@ T_co = TypeVar("T_co", covariant=True)
 class SparkMethods(Fluent[T_co], Generic[T_co]):
     """The methods of `Flow` that flow-spark executes."""
 
+    _package: ClassVar[str] = "flow-spark"
     __slots__ = ()
 
     def on_spark(
@@ -170,6 +171,7 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
 class SparkWords(Words[T_co], Generic[T_co]):
     """The methods of ``flow.spark``, for flows that flow-spark runs."""
 
+    _package: ClassVar[str] = "flow-spark"
     __slots__ = ()
 
     def for_each_batch(self, action: Callable[[int, Iterator[T_co]], object]) -> Flow[MicroBatch]:
