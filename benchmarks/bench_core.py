@@ -21,6 +21,7 @@ from flow_core import (
     Subscription,
     hooks,
 )
+from flow_core.structure import stages_of
 from flow_core.subscribers import core_subscriber
 from flow_ops import observe_on
 from rounds import Case, Pair, compare, python, versus
@@ -546,7 +547,7 @@ def debugging() -> None:
         made = assemble()
         for _ in range(RUNS - 1):
             made = assemble()
-        return len(made.stages)
+        return len(stages_of(made))
 
     def hooked() -> int:
         with hooks.on_assembly.scoped("benchmark", same_flow):

@@ -23,6 +23,7 @@ from bench_ops import (
     summed,
 )
 from flow_core import Flow, Subscriber, Subscription
+from flow_core.structure import stages_of
 from flow_multicast import DirectProcessor, MulticastProcessor, ReplayProcessor, publish
 from flow_ops import GroupedFlow, concat, concat_map, flat_map, group_by, merge, zip
 from rounds import Curve, grow
@@ -308,7 +309,7 @@ def appended(stages: int) -> int:
 
 
 def assembled(stages: int) -> int:
-    return len(maps(stages).stages)
+    return len(stages_of(maps(stages)))
 
 
 def assembly() -> None:

@@ -18,6 +18,7 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Subscription
+from flow_core.structure import source_of
 from flow_ops import concat_map, concat_map_eager, flat_map, switch_map
 from peers import consumed, loose
 from rounds import Case, compare, peer, python
@@ -86,7 +87,7 @@ def just_by_hand(items: int) -> Callable[[], int]:
 
     def run(on_next: Callable[[Any], None]) -> None:  # Any: what `call` gives
         for n in range(items):
-            source = flow.just(n).source
+            source = source_of(flow.just(n))
             if isinstance(source, flow.CallableSource):
                 on_next(source.call())
 

@@ -48,6 +48,7 @@ from flow_core import (
 )
 from flow_core.flow import AbsorbingSource, DeferredSource
 from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec
+from flow_core.structure import source_of
 from flow_core.testing import VirtualClock
 from flow_multicast import MulticastProcessor
 
@@ -115,7 +116,7 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "range": [(3,)],
         "just": [(1,)],
         "from_iterable": [([1, 2],)],
-        "from_publisher": [(flow.just(1).hide().source,)],
+        "from_publisher": [(source_of(flow.just(1).hide()),)],
         "error": [(ValueError("sample"),)],
         "from_future": [(Future[int](),)],
         "from_async_iterable": [(flow.range(3),)],
@@ -323,7 +324,8 @@ def _no_items() -> _AnyFlow:
 
 def _special(apply: Callable[[_AnyFlow], _AnyFlow], upstream: _AnyFlow) -> bool:
     made, usual = apply(upstream), apply(_no_items())
-    return made.source is not upstream.source and type(made.source) is not type(usual.source)
+    source = source_of(made)
+    return source is not source_of(upstream) and type(source) is not type(source_of(usual))
 
 
 # -- sample arguments
@@ -460,7 +462,7 @@ def _applying(
         made: Any = upstream.pipe(factory(*args, **named))  # Any: not all make a Flow
         if isinstance(made, Flow):
             # What runs stages elsewhere needs one to run.
-            return made.map(str) if isinstance(made.source, AbsorbingSource) else made
+            return made.map(str) if isinstance(source_of(made), AbsorbingSource) else made
         # A connectable, or parallel rails: what they come to when they are a flow again.
         return made.auto_connect() if hasattr(made, "auto_connect") else made.sequential()
 
@@ -756,7 +758,7 @@ def _operator_cells(row: Row) -> tuple[str, ...]:
 
 
 def _source_cells(made: _AnyFlow, answers: Fusion) -> tuple[str, ...]:
-    source = made.source
+    source = source_of(made)
     deferred = isinstance(source, DeferredSource)
     return (
         _yes(isinstance(source, ScalarSource)),

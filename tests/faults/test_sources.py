@@ -15,6 +15,7 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.plugins import Backpressure, plugin_host
 from flow_core.protocols import Subscriber
+from flow_core.structure import source_of
 from flow_core.testing import BAD_SOURCES, TestSubscriber, VirtualClock, check_bad_source
 
 PASSES_ON = {"hide", "do_on_request", "lift", "context_capture", "context_write"}
@@ -59,7 +60,7 @@ def test_an_operator_keeps_the_rules_behind_each_bad_source(tried: Any, drops: A
     clock = VirtualClock()
 
     def apply(source: Flow[int]) -> Flow[Any]:
-        guarded = flow.from_publisher(source.source) if tried.name in PASSES_ON else source
+        guarded = flow.from_publisher(source_of(source)) if tried.name in PASSES_ON else source
         made: Flow[Any] = tried.make(guarded, lambda task: task(), clock)
         return made
 

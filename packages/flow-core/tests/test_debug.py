@@ -257,10 +257,11 @@ def test_a_flow_of_a_publisher_may_be_made_at_the_top_of_a_script(
         textwrap.dedent("""
             import flow_core as flow
             from flow_core.assembly import assembly_trace
+            from flow_core.structure import source_of
 
-            print(assembly_trace(flow.Flow(flow.never().source)))
+            print(assembly_trace(flow.Flow(source_of(flow.never()))))
         """)
     )
     monkeypatch.setenv("FLOW_DEBUG", "1")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["the flow was assembled from:", f"  never(), at {script}:5"]
+    assert done.stdout.splitlines() == ["the flow was assembled from:", f"  never(), at {script}:6"]

@@ -23,9 +23,13 @@ from flow_core import (
     NoItemError,
     Operator,
     Stage,
+    Template,
     TooManyItemsError,
+    structure,
 )
+from flow_core.progress import progress
 from flow_core.protocols import Publisher, Subscriber
+from flow_core.structure import boundary_of, source_of, stages_of
 from flow_core.testing import (
     TIMEOUT_S,
     Drops,
@@ -62,10 +66,33 @@ def test_pipe_returns_whatever_the_operator_makes() -> None:
     assert list(flow.range(3).pipe(doubled).pipe(doubled)) == [0, 4, 8]
 
 
-def test_pipe_takes_operators_only() -> None:
-    for wrong in (str, lambda made: made, "map", None):
-        with pytest.raises(TypeError, match="Operator"):
-            flow.range(3).pipe(wrong)  # type: ignore[arg-type]  # the mistake
+def test_pipe_takes_operators_functions_and_stages() -> None:
+    def halves(numbers: Flow[int]) -> Flow[float]:
+        return numbers.map(lambda n: n / 2)
+
+    every = Template("every", params=("n",), state="i = 0", on_item="i += 1\nif i % n == 0: EMIT")
+    first: Operator[float, Flow[float]] = Operator("first", lambda made: made.take(2))
+    assert list(flow.range(4).pipe(halves, first, Stage(every, 2))) == [0.5]
+    assert list(flow.range(4).pipe()) == [0, 1, 2, 3]
+    assert flow.range(4).pipe(halves, list) == [0.0, 0.5, 1.0, 1.5]
+    assert flow.range(4).pipe(lambda made: made.count()).single() == 4
+
+
+def test_pipe_refuses_what_is_no_step() -> None:
+    for wrong in ("map", None, 3, flow.range(3)):
+        with pytest.raises(TypeError, match=r"pipe\(\) takes functions of a flow, and op"):
+            flow.range(3).pipe(wrong)  # type: ignore[call-overload]  # the mistake
+    with pytest.raises(TypeError, match=r"<function .* follows \[0, 1, 2\], which is no flow"):
+        flow.range(3).pipe(list, lambda made: made)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"pipe\(progress\): it makes an operator; call it: pipe"):
+        flow.range(3).pipe(progress)  # type: ignore[arg-type]
+    with pytest.raises(TypeError) as caught:
+        flow.range(3).pipe(halve)
+    assert caught.value.__notes__ == ["pipe() has called halve with a flow"]
+
+
+def halve(number: Any) -> Any:
+    return number / 2
 
 
 def test_an_operator_may_return_the_flow_itself_or_one_that_was_there_before() -> None:
@@ -73,22 +100,22 @@ def test_an_operator_may_return_the_flow_itself_or_one_that_was_there_before() -
     base = flow.range(3)
     piped = base.pipe(same).map(str)
     assert list(piped) == ["0", "1", "2"]
-    assert base.boundary is None
-    assert list(piped.moved(lambda source: source.hide())) == ["0", "1", "2"]
+    assert boundary_of(base) is None
+    assert list(structure.moved(piped, lambda source: source.hide())) == ["0", "1", "2"]
     shared = flow.just("shared")
     replaced: Operator[Any, Flow[Any]] = Operator("replaced", lambda _: shared)
     assert list(base.pipe(replaced)) == ["shared"]
-    assert shared.boundary is None
+    assert boundary_of(shared) is None
 
 
 def test_the_structure_of_a_flow_can_be_read() -> None:
     base = flow.range(5)
     first = base.map(str).filter(bool)
     behind = first.hide().take(3)
-    assert [stage.name for stage in first.stages] == ["map", "filter"]
-    assert first.boundary is None
-    assert [stage.name for stage in behind.stages] == ["take"]
-    boundary = behind.boundary
+    assert [stage.name for stage in stages_of(first)] == ["map", "filter"]
+    assert boundary_of(first) is None
+    assert [stage.name for stage in stages_of(behind)] == ["take"]
+    boundary = boundary_of(behind)
     assert boundary is not None
     assert boundary[0] is first
     assert boundary[1].name == "hide"
@@ -107,12 +134,12 @@ def test_the_text_of_a_flow_names_functions_and_their_places() -> None:
 def test_a_flow_can_be_moved_to_another_first_source() -> None:
     as_text: Operator[int, Flow[str]] = Operator("as_text", lambda made: made.map(str))
     made = flow.range(5).map(lambda n: n + 1).hide().filter(lambda n: n % 2).pipe(as_text)
-    moved = made.moved(lambda source: source.map(lambda n: n * 10).hide())
+    moved = structure.moved(made, lambda source: source.map(lambda n: n * 10).hide())
     assert list(moved) == ["1", "11", "21", "31", "41"]
     assert list(made) == ["1", "3", "5"]
-    assert [stage.name for stage in moved.stages] == ["filter", "map"]
-    assert moved.stages[0].assembled_at == made.stages[0].assembled_at
-    assert list(flow.range(3).moved(lambda _: flow.just(7))) == [7]
+    assert [stage.name for stage in stages_of(moved)] == ["filter", "map"]
+    assert stages_of(moved)[0].assembled_at == stages_of(made)[0].assembled_at
+    assert list(structure.moved(flow.range(3), lambda _: flow.just(7))) == [7]
 
 
 @pytest.mark.parametrize(
@@ -131,13 +158,13 @@ def test_an_operator_may_be_made_of_others(apply: Callable[[Flow[int]], Flow[int
     composed: Operator[int, Flow[int]] = Operator("composed", apply)
     made = flow.range(3).map(lambda n: n * 2).pipe(composed).filter(lambda n: n > 1)
     assert list(made) == [3, 5]
-    moved = made.moved(lambda source: source.map(lambda n: n + 10).hide())
+    moved = structure.moved(made, lambda source: source.map(lambda n: n + 10).hide())
     assert list(moved) == [21, 23, 25]
-    assert list(made.moved(lambda _: flow.just(7))) == [15]
+    assert list(structure.moved(made, lambda _: flow.just(7))) == [15]
     first = made
-    while first.boundary is not None:
-        first = first.boundary[0]
-    assert repr(first.source) == "range(0, 3)"
+    while boundary_of(first) is not None:
+        first = boundary_of(first)[0]
+    assert repr(source_of(first)) == "range(0, 3)"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +215,7 @@ class Absorbing(AbsorbingSource[int]):
     def subscribe(self, subscriber: Subscriber[int], /) -> None:
         made: Flow[Any] = flow.range(5)
         for stage in self.taken:
-            made = made.then(stage)
+            made = made.pipe(stage)
         made.hide().subscribe(subscriber)
 
 

@@ -56,3 +56,8 @@ def test_private_names_are_no_words() -> None:
 def test_the_error_can_be_sent() -> None:
     sent = pickle.loads(pickle.dumps(NoSuchNameError("Flow", "chunk")))
     assert str(sent) == "Flow has no 'chunk'; here it is buffer_with_count(count)"
+
+
+def test_completion_shows_nothing_that_only_engines_ask_for() -> None:
+    public = {name for name in dir(FLOW) if not name.startswith("_")}
+    assert not public & {"boundary", "called", "moved", "source", "stages", "then"}

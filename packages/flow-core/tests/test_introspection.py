@@ -15,6 +15,7 @@ from flow_core import UNBOUNDED, CoreSubscriber, Emitter, Flow, Fusion, Subscrip
 from flow_core.cli.explain import explain
 from flow_core.introspection import Scannable, Statistics, links, report
 from flow_core.operators import lift, serialize
+from flow_core.structure import source_of
 from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, observe, race
 
 
@@ -167,7 +168,7 @@ def test_a_completed_flow_is_terminated_and_was_not_cancelled() -> None:
     publisher = TestPublisher[int]()
     for made in (flow.range(3), flow.range(3).map(str), Flow(publisher).map(str)):
         subscriber = observe(made)
-        if made.source is publisher:
+        if source_of(made) is publisher:
             publisher.complete()
         found = look(subscriber.subscription)
         assert (found.terminated, found.cancelled) == (True, False), made

@@ -14,6 +14,7 @@ from flow_core import EMPTY, UNBOUNDED, Empty, Flow, NoneItemError, protocols
 from flow_core.demand import add_demand, bad_request, check_prefetch, replenish_limit
 from flow_core.stages.compiler import Program
 from flow_core.stages.pushed import subscribe_stages
+from flow_core.structure import source_of, stages_of
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber, core_subscriber
 from flow_core.testing import TestPublisher, TestSubscriber
 
@@ -68,10 +69,10 @@ def test_a_prefetch_is_replenished_at_three_quarters(prefetch: int, limit: int) 
 
 SUBSCRIBERS: dict[str, Callable[[], Any]] = {
     "stages": lambda: subscribe_stages(
-        Program[Any, Any](flow.just(1).map(str).stages), TestSubscriber[Any]()
+        Program[Any, Any](stages_of(flow.just(1).map(str))), TestSubscriber[Any]()
     ),
     "stages that expand": lambda: subscribe_stages(
-        Program[Any, Any](flow.just(1).flat_map_iterable(str).stages), TestSubscriber[Any]()
+        Program[Any, Any](stages_of(flow.just(1).flat_map_iterable(str))), TestSubscriber[Any]()
     ),
     "functions, counted": lambda: CallbackSubscriber[Any](prefetch=1),
     "guard": lambda: StrictSubscriber[Any](TestSubscriber[Any]()),
@@ -116,11 +117,11 @@ def test_a_subscriber_refuses_none_and_goes_on(name: str) -> None:
         lambda: flow.defer(lambda: flow.range(3)),
         lambda: flow.range(3).hide(),
         lambda: flow.from_publisher(TestPublisher[int]()),
-        lambda: flow.never().source,
-        lambda: flow.error(ValueError()).source,
-        lambda: flow.defer(flow.never).source,
-        lambda: flow.range(3).hide().source,
-        lambda: flow.from_publisher(TestPublisher[int]()).source,
+        lambda: source_of(flow.never()),
+        lambda: source_of(flow.error(ValueError())),
+        lambda: source_of(flow.defer(flow.never)),
+        lambda: source_of(flow.range(3).hide()),
+        lambda: source_of(flow.from_publisher(TestPublisher[int]())),
     ],
 )
 def test_subscribing_none_is_a_type_error(make: Callable[[], Any]) -> None:

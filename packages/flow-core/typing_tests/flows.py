@@ -106,4 +106,4 @@ def variance() -> None:
 
 def mistakes() -> None:
     flow.range(3).map(lambda n: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
-    flow.range(3).pipe(str)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - no operator
+    flow.range(3).pipe(3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType] - no operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
-from typing import Any, assert_type
+from typing import Any, Generic, TypeVar, assert_type
 
 import flow_core as flow
 from flow_core import (
@@ -19,10 +19,14 @@ from flow_core import (
     SingleSink,
     Stage,
     Template,
+    structure,
 )
 from flow_core.protocols import CallableSource
+from flow_core.structure import boundary_of, call_of, source_of, stages_of
 from flow_core.subscribers import CallbackSubscriber
 from flow_core.subscribers.awaiting import AsyncItems
+
+T = TypeVar("T")
 
 
 class Animal:
@@ -202,14 +206,47 @@ def observing(words: Flow[str]) -> None:
 
 def assembling(words: Flow[str], lengths: Operator[str, Flow[int]]) -> None:
     upper: Stage[str, bytes] = Stage(Template("upper"))
-    assert_type(words.then(upper), Flow[bytes])
+    assert_type(words.pipe(), Flow[str])
+    assert_type(words.pipe(upper), Flow[bytes])
     assert_type(words.pipe(lengths), Flow[int])
+    assert_type(words.pipe(lambda made: made.map(len)), Flow[int])
+    assert_type(words.pipe(lengths, doubled, Ends), Ends[int])
+    assert_type(words.pipe(spread, first_half, lengths), Flow[int])
+    assert_type(words.pipe(Ends).ends(), Flow[tuple[str, str]])
+    assert_type(words.pipe(upper, joined), bytes)
+    assert_type(words.pipe(spread).pipe(lambda made: made.map(len)), Flow[int])
     # Any: of the first item, and of neighbouring stages.
-    assert_type(words.source, Publisher[Any] | IterableSource[Any])
-    assert_type(words.stages, tuple[Stage[Any, Any], ...])
-    assert_type(words.boundary, tuple[Flow[Any], Operator[Any, Any]] | None)
-    assert_type(words.called(), CallableSource[str] | None)
-    assert_type(words.moved(lambda first: first.hide()), Flow[str])
+    assert_type(source_of(words), Publisher[Any] | IterableSource[Any])
+    assert_type(stages_of(words), tuple[Stage[Any, Any], ...])
+    assert_type(boundary_of(words), tuple[Flow[Any], Operator[Any, Any]] | None)
+    assert_type(call_of(words), CallableSource[str] | None)
+    assert_type(structure.moved(words, lambda first: first.hide()), Flow[str])
+
+
+def doubled(numbers: Flow[int]) -> Flow[int]:
+    return numbers.map(lambda n: 2 * n)
+
+
+def spread(texts: Flow[str]) -> Flow[str]:
+    return texts.flat_map_iterable(lambda text: text)
+
+
+def first_half(made: Flow[T]) -> Flow[T]:
+    return made.take(5)
+
+
+def joined(parts: Flow[bytes]) -> bytes:
+    return b"".join(parts)
+
+
+class Ends(Generic[T]):
+    """What a package puts beside a flow."""
+
+    def __init__(self, made: Flow[T]) -> None:
+        self._made = made
+
+    def ends(self) -> Flow[tuple[T, T]]:
+        return self._made.pairwise()
 
 
 def consuming(words: Flow[str]) -> None:
@@ -270,5 +307,6 @@ def mistakes(ints: Flow[int], words: Flow[str], objects: Flow[Opaque]) -> None:
     ints.on_error_map(lambda error: str(error))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType] - a text is no error
     ints.do_on_request(lambda: None)  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType] - it gets the amount
     ints.do_on_complete(lambda n: None)  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType, reportUnknownLambdaType] - it gets nothing
-    ints.then(Stage[str, str](Template("upper")))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - a stage for texts
+    ints.pipe(doubled, spread)  # type: ignore[misc]  # pyright: ignore[reportArgumentType] - it takes texts
+    ints.pipe(Stage[str, str](Template("upper")))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - a stage for texts
     ints.subscribe(1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue] - neither a subscriber nor a function

@@ -16,6 +16,7 @@ from pyspark.sql import Row
 import flow_core as flow
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
+from flow_core.structure import source_of
 from flow_core.testing import assert_result
 from flow_spark import (
     NotPicklableError,
@@ -151,7 +152,7 @@ def test_what_is_on_spark_already_stays_there(spark: SparkSession) -> None:
 
     again = there.pipe(on_spark(spark))
 
-    assert again.source is there.source
+    assert source_of(again) is source_of(there)
     assert sorted(again) == ["0", "1", "2"]
 
 

@@ -16,6 +16,7 @@ import pytest
 import flow_core as flow
 from flow_core.errors import NoneItemError
 from flow_core.stages import Program
+from flow_core.structure import stages_of
 from flow_spark import UnsupportedTypeError, on_spark, to_dataframe
 from flow_spark.errors import PartitionChangedError, RemoteTracebackError, SparkJobError
 from flow_spark.jobs.frames import divided
@@ -34,7 +35,7 @@ ROWS = 200_000
 
 
 def program(build: Callable[[flow.Flow[Any]], flow.Flow[Any]]) -> Program[Any, Any]:
-    return Program(build(flow.range(0)).stages)
+    return Program(stages_of(build(flow.range(0))))
 
 
 def job(df: DataFrame, build: Callable[[flow.Flow[Any]], flow.Flow[Any]] | None) -> PushedJob:

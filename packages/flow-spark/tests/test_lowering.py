@@ -10,6 +10,7 @@ import pytest
 import flow_core as flow
 from flow_core.errors import NoItemError
 from flow_core.stages import Program, Stage, Template
+from flow_core.structure import source_of, stages_of
 from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark.errors import OrderedOperatorError
 from flow_spark.jobs.lowering import Split, split
@@ -18,7 +19,7 @@ F = flow.range(10)
 
 
 def parts(flow_: flow.Flow[Any], *, ordered: bool = False) -> Split:
-    return split(flow_.stages, ordered=ordered, ways_out="ask the oracle")
+    return split(stages_of(flow_), ordered=ordered, ways_out="ask the oracle")
 
 
 def names(stages: tuple[Stage[Any, Any], ...]) -> str:
@@ -78,7 +79,7 @@ def test_every_stage_over_partitions_means_what_it_means_over_the_whole(
 ) -> None:
     items = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
     source = flow.from_iterable(items)
-    if case.apply(source).source is not source.source:
+    if source_of(case.apply(source)) is not source_of(source):
         return  # take(0) is empty()
     try:
         found = parts(case.apply(flow.from_iterable(items)), ordered=ordered)
@@ -133,7 +134,7 @@ def test_what_depends_on_an_order_is_refused_with_ways_out(made: flow.Flow[Any])
         parts(made)
 
     text = str(caught.value)
-    assert text.startswith(made.stages[-1].name)
+    assert text.startswith(stages_of(made)[-1].name)
     assert "assembled at" in text
     assert "test_lowering.py:" in text
     assert "ask the oracle" in text
@@ -151,7 +152,7 @@ def test_what_depends_on_an_order_is_refused_with_ways_out(made: flow.Flow[Any])
 def test_everything_runs_on_a_declared_order(made: flow.Flow[Any]) -> None:
     found = parts(made, ordered=True)
 
-    assert found == Split(made.stages, ())
+    assert found == Split(stages_of(made), ())
 
 
 def test_effects_stay_in_this_process_even_on_a_declared_order() -> None:
@@ -205,7 +206,7 @@ def test_some_partitions_have_nothing_to_give_before_their_end(
 def test_the_parts_of_a_stage_know_where_the_user_has_put_it() -> None:
     found = parts(F.average())
 
-    (stage,), (partial,), (combine,) = F.average().stages, found.remote, found.local
+    (stage,), (partial,), (combine,) = stages_of(F.average()), found.remote, found.local
     assert stage.assembled_at is not None
     for part in (partial, combine):
         assert part.assembled_at is not None
@@ -230,7 +231,7 @@ def test_one_item_is_in_order() -> None:
 def test_a_foreign_stage_with_a_memory_stays_in_this_process() -> None:
     every = Template("every_other", state="i = 0", on_item="i += 1\nif i % 2:\n    EMIT")
 
-    found = parts(F.map(str).then(Stage(every)).map(int))
+    found = parts(F.map(str).pipe(Stage(every)).map(int))
 
     assert (names(found.remote), names(found.local)) == ("map", "every_other map")
 
@@ -238,6 +239,6 @@ def test_a_foreign_stage_with_a_memory_stays_in_this_process() -> None:
 def test_a_foreign_stage_without_a_memory_runs_where_the_rows_are() -> None:
     negate = Template("negate", on_item="x = -x\nEMIT")
 
-    found = parts(F.then(Stage(negate)).map(str))
+    found = parts(F.pipe(Stage(negate)).map(str))
 
     assert (names(found.remote), names(found.local)) == ("negate map", "")

@@ -18,6 +18,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.stages import Program
+from flow_core.structure import stages_of
 from flow_spark.channel.wire import Kind
 from flow_spark.errors import NotPicklableError, RemoteError, RemoteTracebackError
 from flow_spark.pickling.by_value import registered_by_value
@@ -417,7 +418,7 @@ def through_a_global() -> Any:
     ],
 )
 def test_what_cannot_be_sent_is_named(make: Any, says: str) -> None:
-    program = Program[Any, Any](make().stages)
+    program = Program[Any, Any](stages_of(make()))
 
     with pytest.raises(NotPicklableError, match=says) as caught:
         dumps(program, "the stages of this flow")

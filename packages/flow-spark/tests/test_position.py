@@ -13,6 +13,7 @@ import pytest
 import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.stages import Program
+from flow_core.structure import stages_of
 from flow_spark.channel.wire import Kind
 from flow_spark.items.rows import RowReader
 from flow_spark.jobs.position import Position
@@ -32,7 +33,7 @@ def batches(*counts: int) -> Iterator[pa.RecordBatch]:
 
 def notes(position: Position, given: Iterator[pa.RecordBatch], made: Flow[Any]) -> list[str]:
     """What is said of where `made`, which raises, has raised."""
-    program: Program[Any, Any] = Program(made.stages)
+    program: Program[Any, Any] = Program(stages_of(made))
     with pytest.raises(Exception) as caught, position.told():
         list(program.iterate(position.items(given)))
     return [note for note in caught.value.__notes__ if not note.startswith("in stage")]
@@ -76,7 +77,9 @@ def test_a_chunk_of_pickled_items_is_read_again_for_its_item() -> None:
 
 def test_stages_do_not_run_again_for_a_message() -> None:
     ran: list[int] = []
-    program: Program[Any, Any] = Program(flow.range(1).map(ran.append).default_if_empty(5).stages)
+    program: Program[Any, Any] = Program(
+        stages_of(flow.range(1).map(ran.append).default_if_empty(5))
+    )
     position = Position(LastReader(program, ()), 1)
 
     assert notes(position, iter([last_row()]), flow.empty().map(inverse)) == [

@@ -14,6 +14,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.stages import Program
+from flow_core.structure import stages_of
 from flow_spark.channel.push import Push
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult
 from flow_spark.channel.wire import Target
@@ -67,7 +68,7 @@ class Dying:
 
 
 def program(build: Build) -> bytes:
-    return dumps(Program[Any, Any](build(flow.range(0)).stages), "stages")
+    return dumps(Program[Any, Any](stages_of(build(flow.range(0)))), "stages")
 
 
 def attempt(

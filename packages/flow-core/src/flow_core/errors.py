@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import opcode
 import sys
+from types import FrameType
 from typing import Final, Never, Protocol, final
 
 __all__ = [
@@ -155,11 +156,14 @@ def no_such_name(owner: str, name: str) -> Never:
     """
     if name.startswith("_"):
         raise AttributeError(f"{owner} has no attribute {name!r}")
-    error = NoSuchNameError(owner, name)
-    asking = sys._getframe(2)
-    if asking.f_code.co_code[asking.f_lasti] == _IMPORT_FROM:
-        raise ImportError(str(error), name=owner)
-    raise error
+    # No variable has the error or a frame: with the traceback, that would be a cycle.
+    if _imports(sys._getframe(2)):
+        raise ImportError(str(NoSuchNameError(owner, name)), name=owner)
+    raise NoSuchNameError(owner, name)
+
+
+def _imports(frame: FrameType) -> bool:
+    return frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
 
 
 def none_given(method: str) -> NoneItemError:

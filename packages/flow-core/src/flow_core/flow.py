@@ -32,6 +32,7 @@ from flow_core.errors import (
     NoneItemError,
     ProtocolViolationError,
     TooManyItemsError,
+    add_note,
     no_such_name,
     throw_if_fatal,
 )
@@ -56,6 +57,7 @@ from flow_core.stages.pushed import subscribe_stages
 from flow_core.stages.recovery import Recovering
 from flow_core.stages.template import UNSET, Site, Stage, Template, describe, line_of, user_site
 from flow_core.stages.transform import Transforming
+from flow_core.structure import boundary_of, stages_of
 from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async, run_to_end
 from flow_core.subscribers.blocking import check_may_block, iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
@@ -70,6 +72,18 @@ __all__ = ["AbsorbingSource", "DeferredSource", "Flow", "Place"]
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+H = TypeVar("H")
+
+if TYPE_CHECKING:
+    _Last = Operator[A, B] | Callable[["Flow[A]"], B]
+    _Step = Operator[A, "Flow[B]"] | Callable[["Flow[A]"], "Flow[B]"]
 
 _FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
 """What is a function at first sight, and no subscriber."""
@@ -237,30 +251,131 @@ class Flow(
 
     # -- assembly
 
-    def pipe(self, operator: Operator[T_co, R], *others: Never) -> R:
-        """Apply `operator`, and return whatever it makes of this flow.
+    @overload
+    def pipe(self) -> Flow[T_co]: ...
+
+    @overload
+    def pipe(self, a: _Last[T_co, A], /) -> A: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Last[A, B],
+        /,
+    ) -> B: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Last[B, C],
+        /,
+    ) -> C: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Step[B, C],
+        d: _Last[C, D],
+        /,
+    ) -> D: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Step[B, C],
+        d: _Step[C, D],
+        e: _Last[D, E],
+        /,
+    ) -> E: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Step[B, C],
+        d: _Step[C, D],
+        e: _Step[D, E],
+        f: _Last[E, F],
+        /,
+    ) -> F: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Step[B, C],
+        d: _Step[C, D],
+        e: _Step[D, E],
+        f: _Step[E, F],
+        g: _Last[F, G],
+        /,
+    ) -> G: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Step[B, C],
+        d: _Step[C, D],
+        e: _Step[D, E],
+        f: _Step[E, F],
+        g: _Step[F, G],
+        h: _Last[G, H],
+        /,
+    ) -> H: ...
+
+    def pipe(self, *operators: Any) -> Any:  # Any: see the overloads
+        """Apply operators or functions one after the other, and return what the last one makes.
 
         >>> import flow_core as flow
-        >>> halves = flow.Operator("halves", lambda numbers: numbers.map(lambda n: n / 2))
-        >>> list(flow.range(3).pipe(halves))
-        [0.0, 0.5, 1.0]
+        >>> def halves(numbers: flow.Flow[int]) -> flow.Flow[float]:
+        ...     return numbers.map(lambda n: n / 2)
+        >>> list(flow.range(3).pipe(halves, lambda numbers: numbers.skip(1)))
+        [0.5, 1.0]
+
+        A type checker follows functions and operators with types of their own, up to eight of them.
+        mypy knows what a lambda gets in the first place only: ``pipe(a).pipe(b)`` says more.
 
         Args:
-            operator: one of your own, or what a factory like ``flow_core.progress.progress()``
-                returns.
-            others: refused; operators are chained as ``flow.pipe(a).pipe(b)``.
+            operators: functions of a flow, stages, or what a factory like
+                ``flow_core.progress.progress()`` returns. All but the last one make a flow.
 
         Raises:
-            TypeError: if it is not one `Operator`.
+            TypeError: if one is none of these, or makes no flow although another one follows.
         """
-        if others:
-            raise TypeError("pipe() takes one operator: write flow.pipe(a).pipe(b)")
-        if not isinstance(operator, Operator):
-            way = "a plain function becomes one by Operator(name, function)"
-            if isinstance(operator, Stage):
-                way = "a stage is added by flow.then(stage), or made one by operators.stage(stage)"
-            raise TypeError(f"pipe() takes an Operator such as progress(), not {operator!r}; {way}")
-        return self._applied(operator)
+        made: Any = self
+        for operator in operators:
+            if not isinstance(made, Flow):
+                raise TypeError(f"pipe(): {operator!r} follows {made!r}, which is no flow")
+            made = made._piped(operator)
+        return made
+
+    def _piped(
+        self, operator: Operator[Any, Any] | _AnyStage | Callable[[Flow[Any]], Any]
+    ) -> Any:  # Any: see pipe
+        if isinstance(operator, Operator):
+            return self._applied(operator)
+        if not callable(operator):
+            raise TypeError(f"pipe() takes functions of a flow, and operators, not {operator!r}")
+        name = describe(operator)
+        try:
+            made = self._applied(Operator(name, operator))
+        except TypeError as error:
+            add_note(error, f"pipe() has called {name} with a flow")
+            raise
+        if isinstance(made, Operator):
+            raise TypeError(f"pipe({name}): it makes an operator; call it: pipe({name}(...))")
+        return made
 
     def _applied(self, operator: Operator[Any, R]) -> R:  # Any: see _then
         if isinstance(self._source, AbsorbingSource):
@@ -290,21 +405,13 @@ class Flow(
         # Not by the operator: each frame between here and the user's costs whoever looks for it.
         return self._made(source(self, *others, **options), together)
 
-    def then(self, stage: Stage[T_co, R]) -> Flow[R]:
-        """Put `stage` behind this flow; a user-defined one has the same rights as the built-in.
-
-        Args:
-            stage: a `Template` with its arguments.
-        """
-        return self._then(stage.located())
-
     def _then(self, stage: Stage[Any, R]) -> Flow[R]:  # Any: checked by the public methods
         made: Flow[R] = Flow(self._source)
         made._parent = self
         made._stage = stage
         source = self._source
         if isinstance(source, AbsorbingSource):
-            source.check(made.stages)
+            source.check(stages_of(made))
         return made if hooks.on_assembly.call is None else assembled(made)
 
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
@@ -322,7 +429,7 @@ class Flow(
         made._stage = stage
         source = self._source
         if isinstance(source, AbsorbingSource):
-            source.check(made.stages)
+            source.check(stages_of(made))
         return made if hooks.on_assembly.call is None else assembled(made)
 
     def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: see Fluent._pipe
@@ -334,85 +441,21 @@ class Flow(
     def _whole(self) -> Flow[T_co]:
         return self
 
-    def called(self) -> CallableSource[T_co] | None:
-        """The source, if a call of it gives all that there is: no item or one."""
-        source = self._source
-        if self._stage is None and isinstance(source, CallableSource):
-            return source
-        return None
-
     def _constant(self) -> ScalarSource[T_co] | None:
         source = self._source
         if self._stage is None and isinstance(source, ScalarSource):
             return source
         return None
 
-    # -- structure
-
-    @property
-    def source(self) -> Publisher[Any] | IterableSource[Any]:  # Any: of the first item
-        """Where the items of the last run of stages come from."""
-        return self._source
-
-    @property
-    def stages(self) -> tuple[_AnyStage, ...]:
-        """The stages since the last boundary, upstream first."""
-        stage, parent = self._stage, self._parent
-        if stage is None:
-            return ()
-        if parent is None or parent._stage is None:
-            return (stage,)
-        stages: list[_AnyStage] = [stage]
-        flow: Flow[Any] | None = parent
-        while flow is not None and flow._stage is not None:
-            stages.append(flow._stage)
-            flow = flow._parent
-        stages.reverse()
-        return tuple(stages)
-
-    @property
-    def boundary(self) -> tuple[Flow[Any], Operator[Any, Any]] | None:
-        """The flow before the last boundary and the operator there, or None at the first source."""
-        flow: Flow[Any] = self
-        while flow._origin is None and flow._stage is not None and flow._parent is not None:
-            flow = flow._parent
-        if flow._origin is not None:
-            return flow._origin
-        if flow._operator is None or flow._parent is None:
-            return None
-        return flow._parent, flow._operator
-
-    def moved(self, move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T_co]:
-        """The same flow over another first source: what an engine does to run it elsewhere.
-
-        Args:
-            move: gets the first source as a flow without stages, and gives what takes its place.
-        """
-        steps: list[Stage[Any, Any] | Operator[Any, Any]] = []
-        flow: Flow[Any] = self
-        while flow._origin is not None or flow._parent is not None:
-            if flow._origin is not None:
-                flow, operator = flow._origin
-                steps.append(operator)
-                continue
-            step = flow._stage if flow._stage is not None else flow._operator
-            if step is not None:
-                steps.append(step)
-            flow = flow._parent or flow
-        flow = move(flow)
-        for step in reversed(steps):
-            flow = flow._then(step) if isinstance(step, Stage) else flow.pipe(step)
-        return flow
-
     def _compiled(self) -> tuple[Publisher[Any] | IterableSource[Any], Program[Any, T_co]]:
         """The source and the program of one run, after whatever the source absorbs."""
         source = self._source
         program: Program[Any, T_co] | None = self._program
         if isinstance(source, AbsorbingSource):
-            source, left = source.absorb(self.stages)
+            source, left = source.absorb(stages_of(self))
             program = Program(left)
         elif program is None:
-            stages = self.stages
+            stages = stages_of(self)
             if not getattr(source, "none_free", True):
                 check: _AnyStage = Stage(CHECK, repr(source))
                 stages = (check, *stages)
@@ -538,7 +581,7 @@ class Flow(
                 publisher = cast("Publisher[Any]", source)
         except BaseException as error:
             throw_if_fatal(error)
-            program = Program(self.stages) if program is None else program
+            program = Program(stages_of(self)) if program is None else program
             shape = program.shape
             if not (shape.handles or shape.closes or shape.starts):
                 fail(subscriber, error)
@@ -749,8 +792,8 @@ class Flow(
         return f"{self!r}, assembled at {place}" if place else repr(self)
 
     def __repr__(self) -> str:
-        parts = [repr(stage) for stage in self.stages]
-        before = self.boundary
+        parts = [repr(stage) for stage in stages_of(self)]
+        before = boundary_of(self)
         head = repr(self._source) if before is None else f"{before[0]!r} | {before[1]!r}"
         return " | ".join([head, *parts])
 
@@ -764,20 +807,20 @@ def check_order(flow: Publisher[Any], what: str) -> None:  # Any: of whatever it
     if not isinstance(flow, Flow):
         return
     of: Flow[Any] = flow
-    source = of.source
+    source = of._source
     if isinstance(source, AbsorbingSource):
         where = line_of(user_site())
-        source.check(of.stages, f"{what}, assembled at {where}," if where else what)
+        source.check(stages_of(of), f"{what}, assembled at {where}," if where else what)
 
 
 def _moves(flow: Flow[Any]) -> bool:
     """Whether an operator says in which thread the end of this flow runs."""
-    boundary = flow.boundary
+    boundary = boundary_of(flow)
     while boundary is not None:
         before, operator = boundary
         if operator.moves:
             return True
-        boundary = before.boundary
+        boundary = boundary_of(before)
     return False
 
 
@@ -823,7 +866,7 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
         except Exception as error:
             throw_if_fatal(error)
             made = Flow(_FailedSource(error))
-        for stage in flow.stages:
+        for stage in stages_of(flow):
             made = made._then(stage)
         flow = made
     return flow

@@ -177,8 +177,9 @@ class Chain(_Keyed[T, T]):
         name: what it is called in messages.
 
     >>> import flow_core as flow
+    >>> from flow_core.structure import stages_of
     >>> def logged(made):
-    ...     print(made.stages[-1].name)
+    ...     print(stages_of(made)[-1].name)
     ...     return made
     >>> with on_assembly.scoped("doc", logged):
     ...     evens = flow.range(9).filter(lambda n: n % 2 == 0).take(2)

@@ -40,7 +40,7 @@ def stage(made: Stage[T, R]) -> Operator[T, Flow[R]]:
     >>> list(flow.range(10).pipe(every(3)))
     [2, 5, 8]
     """
-    return Operator(made.name, lambda flow: flow.then(made), repr(made))
+    return Operator(made.name, lambda flow: flow._then(made.located()), repr(made))
 
 
 if not TYPE_CHECKING:  # for whom anything would be an attribute then

@@ -15,6 +15,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import IterableSource
 from flow_core.stages.compiler import Program
 from flow_core.stages.template import Stage, Template
+from flow_core.structure import source_of, stages_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,9 +77,9 @@ def progress(label: str, total: int | None = None) -> Operator[T, Flow[T]]:
     detail = repr(label) if total is None else f"{label!r}, total={total}"
 
     def apply(flow: Flow[T]) -> Flow[T]:
-        pulled = isinstance(flow.source, IterableSource)
-        stage: Stage[T, T] = Stage(PROGRESS, label, total)
-        return Flow(_Items(flow) if pulled else flow).then(stage)
+        pulled = isinstance(source_of(flow), IterableSource)
+        shown: Stage[T, T] = Stage(PROGRESS, label, total)
+        return Flow(_Items(flow) if pulled else flow)._then(shown.located())
 
     return Operator("progress", apply, detail)
 
@@ -126,7 +127,8 @@ class _Items(IterableSource[T]):
 
     def __init__(self, flow: Flow[T]) -> None:
         self._flow = flow
-        self.calls_user_code = Program[Any, Any](flow.stages).calls_user_code  # Any: of no matter
+        program: Program[Any, Any] = Program(stages_of(flow))  # Any: of no matter
+        self.calls_user_code = program.calls_user_code
 
     def iterate(self) -> Iterator[T]:
         """See `IterableSource.iterate`."""

@@ -21,7 +21,7 @@ class GroupedFlow(Flow[V_co], Generic[K_co, V_co]):
     """A flow of the items of one key; what its operators make of it is a `Flow`.
 
     >>> import flow_core as flow
-    >>> group = GroupedFlow("even", flow.just(2, 4).source)
+    >>> group = GroupedFlow("even", flow.just(2, 4))
     >>> group.key, list(group.map(str))
     ('even', ['2', '4'])
 

@@ -16,6 +16,7 @@ from flow_core.flow import Place
 from flow_core.plugins import PluginHost, plugin_host
 from flow_core.progress import progress
 from flow_core.protocols import Publisher, Subscriber
+from flow_core.structure import source_of, stages_of
 
 HERE = "test_explain.py"
 
@@ -88,7 +89,7 @@ def test_a_boundary_that_asks_for_fusion_polls_unless_user_code_would_change_thr
     monkeypatch.setattr("flow_core.plugins.host._host", host)
 
     def elsewhere() -> Operator[Any, Flow[Any]]:
-        return Operator("elsewhere", lambda flow: Flow(flow.hide().source), "pool")
+        return Operator("elsewhere", lambda flow: Flow(source_of(flow.hide())), "pool")
 
     assert "loop 1, polled by elsewhere (SYNC fusion): skip" in explain(
         flow_core.range(9).skip(1).pipe(elsewhere())
@@ -100,7 +101,7 @@ def test_a_boundary_that_asks_for_fusion_polls_unless_user_code_would_change_thr
 
 
 def test_a_boundary_that_nobody_registers_is_shown_as_such() -> None:
-    own = Operator("mine", lambda flow: Flow(flow.hide().source), "x=1")
+    own = Operator("mine", lambda flow: Flow(source_of(flow.hide())), "x=1")
     assert "boundary mine(x=1): registered by no plugin" in explain(flow_core.just(1).pipe(own))
 
 
@@ -226,8 +227,8 @@ def test_a_source_can_refuse_what_is_put_behind_it(project, write, monkeypatch) 
         FlowError, match=r"behind \(map\(abs\),\): paired\(\), assembled at .*test_explain.py:\d+,"
     ):
         there.pipe(paired)
-    assert there.hide().skip(1).pipe(paired).stages
-    assert there.pipe(Operator("unknown", lambda flow: flow)).stages
+    assert stages_of(there.hide().skip(1).pipe(paired))
+    assert stages_of(there.pipe(Operator("unknown", lambda flow: flow)))
 
 
 def test_who_asks_about_a_flow_that_is_refused_is_told_by_the_exit_code(flow, write) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import CoreSubscriber, Flow, Fusion, QueueSubscription, Subscription
+from flow_core import CoreSubscriber, Flow, Fusion, QueueSubscription, Subscription, structure
 from flow_core.progress import counting, progress
 from flow_core.testing import Screen, assert_result, recorded_screen
 
@@ -249,7 +249,7 @@ def test_without_a_terminal_nothing_is_shown_or_started(
 
 def test_an_engine_that_moves_the_source_keeps_the_bar_here(screen: Screen) -> None:
     counted = flow.range(3).map(lambda n: n + 1).pipe(progress("numbers")).map(str)
-    moved = counted.moved(lambda source: source.map(lambda n: n * 10).hide())
+    moved = structure.moved(counted, lambda source: source.map(lambda n: n * 10).hide())
     assert list(moved) == ["1", "11", "21"]
     assert " 3 rows" in screen.last
 

@@ -570,6 +570,7 @@ def test_options_that_have_no_effect_are_noted(flow, write) -> None:
 
 ENGINE_PLUGIN = """
     import contextlib
+    from flow_core import structure
     from flow_core.plugins import EngineSpec, hookimpl
     from flow_core.engine import Engine
 
@@ -577,7 +578,7 @@ ENGINE_PLUGIN = """
         name = "tenfold"
         facts = {}
         def place(self, flow):
-            return flow.moved(lambda source: source.map(lambda n: n * 10))
+            return structure.moved(flow, lambda source: source.map(lambda n: n * 10))
 
     @contextlib.contextmanager
     def open_engine(options):

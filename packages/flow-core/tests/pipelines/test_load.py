@@ -11,6 +11,7 @@ import pytest
 import flow_core
 from flow_core import pipelines
 from flow_core.pipelines import PipelineError
+from flow_core.structure import stages_of
 
 Write = Callable[[str, str], Path]
 
@@ -217,7 +218,7 @@ def test_an_error_of_a_stage_says_where_in_the_file_it_was_assembled(
 use = "map"
 mapper = {{ item = "x" }}
 """)
-    (stage,) = pipeline.flow().stages
+    (stage,) = stages_of(pipeline.flow())
     assert stage.assembled_at == f"{tmp_path / 'job.toml'}:5"
     with pytest.raises(TypeError) as caught:
         pipeline.flow().first()
@@ -227,7 +228,7 @@ mapper = {{ item = "x" }}
 def test_operators_in_one_list_are_at_its_line(load: Load, tmp_path: Path) -> None:
     pipeline = load(f'description = "one"\noperators = ["pairwise", "count"]\n{RANGE}')
     line = f"{tmp_path / 'job.toml'}:2"
-    assert [stage.assembled_at for stage in pipeline.flow().stages] == [line, line]
+    assert [stage.assembled_at for stage in stages_of(pipeline.flow())] == [line, line]
     with pytest.raises(PipelineError, match=r"job.toml:2: .* 1 \(pairwyse\) use: no operator"):
         load(f'description = "one"\noperators = ["pairwyse"]\n{RANGE}')
 

@@ -11,6 +11,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow
+from flow_core.structure import source_of
 from flow_core.testing import (
     Drops,
     TestPublisher,
@@ -204,7 +205,9 @@ def test_a_flow_within_defer_deals_with_a_deferred_source_that_fails() -> None:
 
 
 def test_defer_may_be_the_source_of_another_flow() -> None:
-    assert_result(lambda: Flow(flow.defer(lambda: flow.range(3)).source).map(str), ["0", "1", "2"])
+    assert_result(
+        lambda: Flow(source_of(flow.defer(lambda: flow.range(3)))).map(str), ["0", "1", "2"]
+    )
     assert_result(lambda: flow.defer(lambda: flow.range(3)).hide().map(str), ["0", "1", "2"])
 
 

@@ -18,6 +18,7 @@ import flow_core as flow
 from flow_core import EMPTY, UNBOUNDED, Flow, Fusion, NoneItemError, QueueSubscription
 from flow_core.errors import ProtocolViolationError
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
+from flow_core.structure import source_of, stages_of
 from flow_core.testing import (
     STAGE_CASES,
     TIMEOUT_S,
@@ -129,12 +130,12 @@ def woken(made: Flow[Any], mode: Fusion = Fusion.ASYNC, request: int = 0) -> Wok
 def staged(case: StageCase) -> bool:
     """Whether it leaves the source as it is and puts something behind it."""
     made = case.apply(Flow(SharedQueue()))
-    return bool(made.stages) and isinstance(made.source, SharedQueue)
+    return bool(stages_of(made)) and isinstance(source_of(made), SharedQueue)
 
 
 def item_by_item(made: Flow[Any]) -> bool:
     """Whether each stage makes one item or none of each, and has nothing else to do."""
-    for stage in made.stages:
+    for stage in stages_of(made):
         lines = stage.template.lines
         if lines.expands or lines.absorbs or lines.stops or lines.on_end:
             return False
@@ -168,7 +169,9 @@ def test_what_is_granted_lies_within_what_is_asked(case: StageCase) -> None:
         made = case.apply(upstream.flow)
         subscriber = woken(made, mode)
         can = grants if item_by_item(made) else grants & ~Fusion.ASYNC
-        if mode & Fusion.THREAD_BOUNDARY and any(s.template.calls_user_code for s in made.stages):
+        if mode & Fusion.THREAD_BOUNDARY and any(
+            s.template.calls_user_code for s in stages_of(made)
+        ):
             can = Fusion.NONE
         both = mode & can & Fusion.ANY
         assert subscriber.granted is (Fusion.SYNC if both & Fusion.SYNC else both)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import Flow, NoneItemError, Stage, Template
+from flow_core import Flow, NoneItemError, Stage, Template, structure
 from flow_core.plugins import plugin_host
 from flow_core.protocols import Fusion
+from flow_core.structure import stages_of
 from flow_core.testing import (
     ConditionalTestSubscriber,
     Drops,
@@ -95,11 +96,15 @@ RUNS: dict[str, Callable[[Flow[Any]], None]] = {
         TestSubscriber(1, on_item=lambda self, _: self.request(1))
     ),
     "fused": lambda made: made.subscribe(TestSubscriber(fusion=Fusion.SYNC)),
-    "hidden": lambda made: made.moved(lambda source: source.hide()).subscribe(TestSubscriber()),
-    "hidden, conditional": lambda made: made.moved(lambda source: source.hide()).subscribe(
-        ConditionalTestSubscriber()
+    "hidden": lambda made: structure.moved(made, lambda source: source.hide()).subscribe(
+        TestSubscriber()
     ),
-    "pushing, fused": lambda made: made.moved(Flow).subscribe(TestSubscriber(fusion=Fusion.SYNC)),
+    "hidden, conditional": lambda made: structure.moved(
+        made, lambda source: source.hide()
+    ).subscribe(ConditionalTestSubscriber()),
+    "pushing, fused": lambda made: structure.moved(made, Flow).subscribe(
+        TestSubscriber(fusion=Fusion.SYNC)
+    ),
 }
 each_run = pytest.mark.parametrize("run", RUNS)
 
@@ -168,9 +173,9 @@ def test_an_operator_is_assembled_where_it_is_piped() -> None:
 
 def test_a_stage_that_is_used_twice_knows_both_places() -> None:
     stage: Stage[int, int] = Stage(Template("again"))
-    first = flow.range(1).then(stage)
-    second = flow.range(1).then(stage)
-    places = [made.stages[0].assembled_at for made in (first, second)]
+    first = flow.range(1).pipe(stage)
+    second = flow.range(1).pipe(stage)
+    places = [stages_of(made)[0].assembled_at for made in (first, second)]
     assert places[0] != places[1]
     assert None not in places
 
@@ -194,7 +199,7 @@ def test_in_a_long_flow_the_note_names_the_right_one_of_many_equal_stages(run: s
         for index in range(200):
             if index == position:
                 made = made.filter(raising(error, when=2))
-                places.append(made.stages[-1].assembled_at)
+                places.append(stages_of(made)[-1].assembled_at)
             else:
                 made = made.filter(lambda n: n >= 0)
         run_failing(run, made, error)
@@ -260,7 +265,9 @@ def test_none_from_an_iterable_fails_the_flow(stages: Callable[[Flow[Any]], Flow
     made.subscribe(subscriber)
     assert isinstance(subscriber.error, NoneItemError)
     assert "from_iterable(list) gave None" in str(subscriber.error)
-    assert len(subscriber.items) == (0 if made.stages and made.stages[-1].name == "to_list" else 1)
+    assert len(subscriber.items) == (
+        0 if stages_of(made) and stages_of(made)[-1].name == "to_list" else 1
+    )
     with pytest.raises(NoneItemError, match="from_iterable\\(list\\) gave None"):
         list(made)
 
@@ -676,8 +683,8 @@ def test_an_error_of_a_flow_within_a_flow_is_noted_for_both() -> None:
     for run in ("iterated", "pushed", "hidden"):
         run_failing(run, outer, error)
         first, second = notes_of(error)
-        assert first.endswith(str(inner.stages[0].assembled_at))
-        assert second.endswith(str(outer.stages[0].assembled_at))
+        assert first.endswith(str(stages_of(inner)[0].assembled_at))
+        assert second.endswith(str(stages_of(outer)[0].assembled_at))
         del error.__notes__
 
 
@@ -690,7 +697,7 @@ def test_an_error_of_a_flow_that_a_subscriber_runs_is_the_subscribers() -> None:
         made.subscribe(lambda _: list(inner), errors.append)
         assert errors == [error]
         (note,) = notes_of(error)
-        assert note.endswith(str(inner.stages[0].assembled_at))
+        assert note.endswith(str(stages_of(inner)[0].assembled_at))
 
 
 def test_an_error_of_a_source_that_is_a_flow_of_the_same_shape_is_the_sources() -> None:
@@ -699,4 +706,4 @@ def test_an_error_of_a_source_that_is_a_flow_of_the_same_shape_is_the_sources() 
     for run in ("iterated", "pushed", "fused"):
         run_failing(run, flow.from_iterable(inner).map(lambda n: n), error)
         (note,) = notes_of(error)
-        assert note.endswith(str(inner.stages[0].assembled_at))
+        assert note.endswith(str(stages_of(inner)[0].assembled_at))

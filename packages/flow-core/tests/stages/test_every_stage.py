@@ -12,6 +12,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, Template, stages
 from flow_core.stages import filtering
+from flow_core.structure import source_of, stages_of
 from flow_core.testing import STAGE_CASES, StageCase, assert_result
 
 INPUTS = [(), (5,), tuple(range(10)), (1, 1, 2, 3, 3, 3, 1, 7, 7)]
@@ -27,8 +28,8 @@ class FailureError(Exception):
     """What a source in these tests fails with."""
 
 
-def stages_of(case: StageCase) -> set[Template]:
-    return {stage.template for stage in case.apply(flow.range(3)).stages}
+def templates_of(case: StageCase) -> set[Template]:
+    return {stage.template for stage in stages_of(case.apply(flow.range(3)))}
 
 
 def templates() -> Iterator[Template]:
@@ -43,7 +44,7 @@ def failing(items: tuple[int, ...], error: Exception) -> Iterator[int]:
 
 
 def test_the_table_of_cases_has_every_template() -> None:
-    covered = set[Template]().union(*map(stages_of, STAGE_CASES))
+    covered = set[Template]().union(*map(templates_of, STAGE_CASES))
     assert set(templates()) - covered == {filtering.CHECK}
 
 
@@ -105,7 +106,7 @@ def test_an_error_of_the_source_follows_what_was_emitted_before(
         seen.extend(make())
     except FailureError as failure:
         raised.append(failure)
-    templates = stages_of(case)
+    templates = templates_of(case)
     complete = case.model(list(items))
     at_end = any(template.emits_at_end for template in templates)
     recovers = any(template.recovers for template in templates)
@@ -115,7 +116,7 @@ def test_an_error_of_the_source_follows_what_was_emitted_before(
     assert raised in ([error], [])
     stopped = not raised
     source = flow.from_iterable(items)
-    reads = case.apply(source).source is source.source
+    reads = source_of(case.apply(source)) is source_of(source)
     assert stopped <= any(template.stops for template in templates) | recovers | (not reads)
     assert_result(make, seen, None if stopped else error)
 

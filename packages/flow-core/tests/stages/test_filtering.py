@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import UNBOUNDED, Flow, NoItemError, NoneItemError, TooManyItemsError
+from flow_core import UNBOUNDED, Flow, NoItemError, NoneItemError, TooManyItemsError, structure
 from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 
 Stages = Callable[[Flow[Any]], Flow[Any]]
@@ -144,7 +144,7 @@ def test_counts_from_nothing_to_huge(count: int, items: list[int]) -> None:
         (source().element_at_or_default(count, 9), [*items[count : count + 1], 9][:1]),
     ):
         assert list(made) == expected
-        for hidden in (made, made.moved(lambda s: s.hide())):
+        for hidden in (made, structure.moved(made, lambda s: s.hide())):
             subscriber = TestSubscriber[int]()
             hidden.subscribe(subscriber)
             subscriber.assert_result(*expected)

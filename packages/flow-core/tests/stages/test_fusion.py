@@ -21,6 +21,7 @@ from flow_core import (
     ScalarSource,
 )
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
+from flow_core.structure import source_of, stages_of
 from flow_core.testing import (
     STAGE_CASES,
     TIMEOUT_S,
@@ -124,7 +125,7 @@ def test_what_a_source_grants_lies_within_what_is_asked(name: str, mode: Fusion)
 def test_what_stages_grant_lies_within_what_is_asked(case: StageCase, mode: Fusion) -> None:
     for made in (case.apply(flow.range(5)), case.apply(Flow(flow.range(5)))):
         subscriber = asked(made, mode)
-        user_code = any(stage.template.calls_user_code for stage in made.stages)
+        user_code = any(stage.template.calls_user_code for stage in stages_of(made))
         refused = user_code and mode & Fusion.THREAD_BOUNDARY
         expected = Fusion.SYNC if mode & Fusion.SYNC and not refused else Fusion.NONE
         assert subscriber.granted is expected
@@ -324,7 +325,7 @@ def test_no_stage_forwards_the_subscription_of_a_fusable_source(case: StageCase)
             flow.range(9).subscribe(Spy())
 
     made = case.apply(Flow(Source()))
-    if not made.stages:
+    if not stages_of(made):
         return
     subscriber = asked(made)
     assert upstream
@@ -443,10 +444,10 @@ def test_items_are_never_compared_where_the_operator_does_not_say_so() -> None:
 
 @pytest.mark.checklist("F04", "F55")
 def test_the_kinds_of_sources() -> None:
-    assert isinstance(flow.just(1).source, ScalarSource)
-    assert isinstance(flow.empty().source, ScalarSource)
-    assert isinstance(flow.from_callable(int).source, CallableSource)
-    assert not isinstance(flow.from_callable(int).source, ScalarSource)
+    assert isinstance(source_of(flow.just(1)), ScalarSource)
+    assert isinstance(source_of(flow.empty()), ScalarSource)
+    assert isinstance(source_of(flow.from_callable(int)), CallableSource)
+    assert not isinstance(source_of(flow.from_callable(int)), ScalarSource)
     assert issubclass(ScalarSource, CallableSource)
     assert issubclass(CallableSource, IterableSource)
 
@@ -473,8 +474,8 @@ def test_a_call_is_made_once_per_subscriber_and_never_while_assembling() -> None
 def test_the_count_of_a_constant_is_a_constant() -> None:
     for constant, expected in ((flow.just(7), 1), (flow.empty(), 0)):
         counted = constant.count()
-        assert isinstance(counted.source, ScalarSource)
-        assert counted.source.call() == expected
+        assert isinstance(source_of(counted), ScalarSource)
+        assert source_of(counted).call() == expected
         assert_result(constant.count, [expected])
     assert_result(lambda: flow.just(7).map(str).count(), [1])
 

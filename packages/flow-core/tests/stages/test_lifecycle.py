@@ -17,6 +17,7 @@ from flow_core import (
     Stage,
     Subscription,
     Template,
+    structure,
 )
 from flow_core.testing import Drops, TestPublisher, TestSubscriber, assert_result, race
 
@@ -144,7 +145,7 @@ def test_an_error_of_the_source_closes_once(shape: str, fusion: Fusion) -> None:
         yield 0
         raise ZeroDivisionError
 
-    made = SHAPES[shape](log).moved(lambda _: flow.from_iterable(failing()))
+    made = structure.moved(SHAPES[shape](log), lambda _: flow.from_iterable(failing()))
     subscriber = TestSubscriber[Any](fusion=fusion)
     made.subscribe(subscriber)
     assert isinstance(subscriber.error, ZeroDivisionError)
@@ -174,7 +175,9 @@ def test_a_source_that_fails_when_it_is_asked_whether_it_is_empty_closes_once() 
 
     log: list[str] = []
     subscriber = TestSubscriber[int](fusion=Fusion.SYNC)
-    closing("closed", Flow(flow.from_iterable(failing())).moved(Flow), log).subscribe(subscriber)
+    closing("closed", structure.moved(Flow(flow.from_iterable(failing())), Flow), log).subscribe(
+        subscriber
+    )
     assert isinstance(subscriber.error, ZeroDivisionError)
     assert log == ["closed"]
 
@@ -435,7 +438,7 @@ def test_on_close_may_have_names_of_its_own() -> None:
     ):
         log.clear()
         own = Template("own", params=("actions",), state="n = 0", on_close=text)
-        made = flow.range(2).then(Stage(own, [log.append]))
+        made = flow.range(2).pipe(Stage(own, [log.append]))
         assert list(made) == [0, 1]
         assert log == [1]
         made.subscribe(TestSubscriber[int]())
@@ -446,7 +449,7 @@ def test_on_close_may_have_names_of_its_own() -> None:
 def test_a_param_of_any_name_can_be_called_at_the_end(name: str) -> None:
     log: list[object] = []
     own = Template("own", params=(name,), on_close=f"{name}(1)")
-    assert_result(lambda: flow.range(2).then(Stage(own, log.append)), [0, 1])
+    assert_result(lambda: flow.range(2).pipe(Stage(own, log.append)), [0, 1])
     assert set(log) == {1}
 
 
@@ -455,7 +458,7 @@ def test_on_close_sees_the_state_as_it_is_at_the_end() -> None:
     counted = Template(
         "counted", params=("tell",), state="n = 0", on_item="n += 1\nEMIT", on_close="tell(n)"
     )
-    made = flow.range(9).then(Stage(counted, seen.append))
+    made = flow.range(9).pipe(Stage(counted, seen.append))
     assert list(made.take(4)) == [0, 1, 2, 3]
     made.subscribe(TestSubscriber[int](fusion=Fusion.SYNC))
     assert seen == [4, 9]

@@ -13,6 +13,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, Stage, Template
 from flow_core.stages import Form, Program, compiler, generated_source
+from flow_core.structure import stages_of
 from flow_core.testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
 
 each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
@@ -31,7 +32,7 @@ def summed(a: int, b: int) -> int:
 
 
 def program(made: Flow[Any]) -> Program[Any, Any]:
-    return Program(made.stages)
+    return Program(stages_of(made))
 
 
 # -- long flows
@@ -116,10 +117,10 @@ def test_one_loop_is_generated_for_flows_of_one_shape() -> None:
 
 
 def test_the_cache_of_loops_is_bounded_and_running_loops_outlive_it() -> None:
-    running = iter(flow.range(3).then(Stage(Template("first of many"))))
+    running = iter(flow.range(3).pipe(Stage(Template("first of many"))))
     assert next(running) == 0
     for index in range(compiler._MAX_CACHED + 10):
-        assert list(flow.range(2).then(Stage(Template(f"shape {index}")))) == [0, 1]
+        assert list(flow.range(2).pipe(Stage(Template(f"shape {index}")))) == [0, 1]
     assert len(compiler._shapes) <= compiler._MAX_CACHED
     assert list(running) == [1, 2]
     generated = [name for name in linecache.cache if name.startswith("<flow pull: shape")]
@@ -127,11 +128,11 @@ def test_the_cache_of_loops_is_bounded_and_running_loops_outlive_it() -> None:
 
 
 def test_an_error_is_traced_to_its_stage_after_its_loop_has_left_the_cache() -> None:
-    made = flow.range(3).then(Stage(Template("seldom"))).map(reciprocal)
+    made = flow.range(3).pipe(Stage(Template("seldom"))).map(reciprocal)
     kept = program(made)
     assert generated_source(Form.PULL, kept)
     for index in range(compiler._MAX_CACHED + 10):
-        program(flow.range(2).then(Stage(Template(f"many {index}"))))
+        program(flow.range(2).pipe(Stage(Template(f"many {index}"))))
     with pytest.raises(ZeroDivisionError) as raised:
         list(kept.iterate(iter([0])))
     assert raised.value.__notes__[0].startswith("in stage 2 of 2: map(reciprocal)")
@@ -141,7 +142,7 @@ def test_threads_may_compile_at_once() -> None:
     def run(index: int) -> list[int]:
         made = flow.range(3)
         for _ in range(index % 7):
-            made = made.then(Stage(Template(f"by threads {index % 5}")))
+            made = made.pipe(Stage(Template(f"by threads {index % 5}")))
         return list(made)
 
     with ThreadPoolExecutor(8) as pool:
@@ -189,7 +190,7 @@ def test_an_error_in_a_pickled_program_names_the_place_of_the_original() -> None
         list(copy.iterate(iter(range(9))))
     (note,) = raised.value.__notes__
     assert note.startswith("in stage 2 of 2: map(reciprocal)")
-    assert note.endswith(str(made.stages[1].assembled_at))
+    assert note.endswith(str(stages_of(made)[1].assembled_at))
 
 
 def reciprocal(n: int) -> float:
@@ -200,7 +201,7 @@ def reciprocal(n: int) -> float:
 def test_every_stage_runs_after_pickling_with_its_lambdas(case: StageCase) -> None:
     items = [1, 1, 2, 3, 3, 3, 1, 7, 7]
     made = case.apply(flow.from_iterable(items))
-    if not made.stages:
+    if not stages_of(made):
         return
     copy = pickle.loads(cloudpickle.dumps(program(made)))
     assert list(copy.iterate(iter(items))) == case.model(items)

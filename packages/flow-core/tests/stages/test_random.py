@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core import UNBOUNDED, Flow, Fusion
+from flow_core import UNBOUNDED, Flow, Fusion, structure
+from flow_core.structure import source_of, stages_of
 from flow_core.testing import (
     STAGE_CASES,
     ConditionalTestSubscriber,
@@ -28,16 +29,16 @@ steps = st.lists(st.integers(1, 9), min_size=1, max_size=40)
 
 def with_boundaries(made: Flow[Any]) -> Flow[Any]:
     """A hide() before every second stage."""
-    behind: Flow[Any] = Flow(made.source)
-    for index, stage in enumerate(made.stages):
-        behind = (behind.hide() if index % 2 == 0 else behind).then(stage)
+    behind: Flow[Any] = Flow(source_of(made))
+    for index, stage in enumerate(stages_of(made)):
+        behind = (behind.hide() if index % 2 == 0 else behind).pipe(stage)
     return behind
 
 
 UPSTREAMS: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
     "as it is": lambda f: f,
-    "hidden": lambda f: f.moved(lambda source: source.hide()),
-    "pushing": lambda f: f.moved(Flow),
+    "hidden": lambda f: structure.moved(f, lambda source: source.hide()),
+    "pushing": lambda f: structure.moved(f, Flow),
     "boundaries": with_boundaries,
 }
 each_upstream = pytest.mark.parametrize("upstream", UPSTREAMS)

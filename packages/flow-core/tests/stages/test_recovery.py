@@ -14,7 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core import Flow, Fusion, NoneItemError, OnComplete, OnError, OnNext, Stage, Template
+from flow_core import (
+    Flow,
+    Fusion,
+    NoneItemError,
+    OnComplete,
+    OnError,
+    OnNext,
+    Stage,
+    Template,
+    structure,
+)
 from flow_core.testing import Drops, TestPublisher, TestSubscriber, assert_result
 
 Run = Callable[[Flow[Any]], tuple[list[Any], BaseException | None]]
@@ -32,7 +42,9 @@ def pulled(made: Flow[Any]) -> tuple[list[Any], BaseException | None]:
 def subscribed(fusion: Fusion, hidden: bool) -> Run:
     def run(made: Flow[Any]) -> tuple[list[Any], BaseException | None]:
         subscriber = TestSubscriber[Any](fusion=fusion)
-        (made.moved(lambda source: source.hide()) if hidden else made).subscribe(subscriber)
+        (structure.moved(made, lambda source: source.hide()) if hidden else made).subscribe(
+            subscriber
+        )
         assert subscriber.terminated
         return subscriber.items, subscriber.error
 
@@ -350,8 +362,8 @@ ENDLESS = Template(
         (lambda f: f.on_error_map(lambda _: KeyError(1)).on_error_return(9).take(1), [0]),
         (lambda f: f.on_error_return(9).first_or_default(8).to_list(), [[0]]),
         (lambda f: f.materialize().take(1), [OnNext(0)]),
-        (lambda f: f.then(Stage(ENDLESS, itertools.count())).take_while(lambda n: n < 0), []),
-        (lambda f: f.then(Stage(ENDLESS, itertools.count())).take(1), [0]),
+        (lambda f: f.pipe(Stage(ENDLESS, itertools.count())).take_while(lambda n: n < 0), []),
+        (lambda f: f.pipe(Stage(ENDLESS, itertools.count())).take(1), [0]),
         (lambda f: f.on_error_return(9).take(2), [0, 9]),
     ],
 )
@@ -361,7 +373,7 @@ def test_what_stands_for_an_error_comes_too_late_for_a_stage_that_has_stopped(
     def fail() -> None:
         raise ValueError
 
-    assert run(recover(flow.range(5).then(Stage(AFTER, fail)))) == (expected, None)
+    assert run(recover(flow.range(5).pipe(Stage(AFTER, fail)))) == (expected, None)
 
 
 @each_run
@@ -634,7 +646,7 @@ def test_an_error_is_not_kept_alive_by_the_loop_that_it_passed(
     make: Callable[[], Flow[Any]], hidden: bool
 ) -> None:
     def run_all() -> None:
-        made = make().moved(lambda source: source.hide()) if hidden else make()
+        made = structure.moved(make(), lambda source: source.hide()) if hidden else make()
         try:
             list(made)
         except Exception:
@@ -768,17 +780,17 @@ RETRY_ONCE = Template(
 def test_several_items_may_stand_for_an_error() -> None:
     error = KeyError(1)
     for items in ([7], [7, 8, 9]):
-        made = failing(error, 1).then(Stage(RETRY_ONCE, items))
+        made = failing(error, 1).pipe(Stage(RETRY_ONCE, items))
         assert_result(lambda made=made: made, [1, *items])
         assert_result(lambda made=made: made.take(2), [1, 7])
         assert_result(
             lambda made=made: made.map(str).to_list(), [[str(item) for item in (1, *items)]]
         )
-    assert_result(lambda: failing(error, 1).then(Stage(RETRY_ONCE, [])), [1], error)
+    assert_result(lambda: failing(error, 1).pipe(Stage(RETRY_ONCE, [])), [1], error)
     assert_result(
-        lambda: failing(error, 1).then(Stage(RETRY_ONCE, [7, None])), [1, 7], NoneItemError
+        lambda: failing(error, 1).pipe(Stage(RETRY_ONCE, [7, None])), [1, 7], NoneItemError
     )
-    again = failing(error, 1).then(Stage(RETRY_ONCE, [7, None])).then(Stage(RETRY_ONCE, [8, 9]))
+    again = failing(error, 1).pipe(Stage(RETRY_ONCE, [7, None])).pipe(Stage(RETRY_ONCE, [8, 9]))
     assert_result(lambda: again, [1, 7, 8, 9])
 
 
@@ -787,9 +799,9 @@ def test_an_error_that_a_handler_raises_after_its_items_follows_them() -> None:
     after = Template(
         "after", params=("items", "act"), on_error="for x in items:\n    EMIT\nact(error)"
     )
-    assert_result(lambda: failing(error, 1).then(Stage(after, [7], raising(later))), [1, 7], later)
-    assert_result(lambda: failing(error, 1).then(Stage(after, [7], lambda _: None)), [1, 7], error)
-    both = failing(error, 1).then(Stage(after, [7], raising(later))).on_error_return(8)
+    assert_result(lambda: failing(error, 1).pipe(Stage(after, [7], raising(later))), [1, 7], later)
+    assert_result(lambda: failing(error, 1).pipe(Stage(after, [7], lambda _: None)), [1, 7], error)
+    both = failing(error, 1).pipe(Stage(after, [7], raising(later))).on_error_return(8)
     assert_result(lambda: both, [1, 7, 8])
-    failing_below = failing(error, 1).then(Stage(after, [0, 7], lambda _: None))
+    failing_below = failing(error, 1).pipe(Stage(after, [0, 7], lambda _: None))
     assert_result(lambda: failing_below.map(lambda n: 1 // n).on_error_return(8), [1, 8])

@@ -299,27 +299,27 @@ def test_a_start_may_emit_from_nested_loops_and_stop_in_them() -> None:
     )
     pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
     for source in (flow.range(2), flow.range(2).hide()):
-        assert_result(lambda source=source: source.then(Stage(grid, 99)), [*pairs, 0, 1])
-        assert_result(lambda source=source: source.then(Stage(grid, 5)), pairs[:3])
+        assert_result(lambda source=source: source.pipe(Stage(grid, 99)), [*pairs, 0, 1])
+        assert_result(lambda source=source: source.pipe(Stage(grid, 5)), pairs[:3])
         assert_result(
-            lambda source=source: source.then(Stage(grid, 5)).end_with(9), [*pairs[:3], 9]
+            lambda source=source: source.pipe(Stage(grid, 5)).end_with(9), [*pairs[:3], 9]
         )
-        assert_result(lambda source=source: source.then(Stage(grid, 99)).take(7), [*pairs, 0])
-        assert_result(lambda source=source: source.then(Stage(grid, 99)).take(2), pairs[:2])
+        assert_result(lambda source=source: source.pipe(Stage(grid, 99)).take(7), [*pairs, 0])
+        assert_result(lambda source=source: source.pipe(Stage(grid, 99)).take(2), pairs[:2])
         assert_result(
             lambda source=source: (
-                source.then(Stage(grid, 9)).flat_map_iterable(lambda p: p).skip(1).take(3)
+                source.pipe(Stage(grid, 9)).flat_map_iterable(lambda p: p).skip(1).take(3)
             ),
             [1, 0, 2],
         )
-        assert_result(lambda source=source: source.then(Stage(grid, 1)).count(), [0])
+        assert_result(lambda source=source: source.pipe(Stage(grid, 1)).count(), [0])
 
 
 def test_a_stop_at_the_start_ends_what_is_above_and_runs_the_ends_below() -> None:
     stop = Template("stop", on_start="STOP", on_end="x = 'own end'\nEMIT")
     log: list[str] = []
     made = flow.range(3).end_with("above").do_on_complete(lambda: log.append("above"))
-    made = made.then(Stage(stop)).do_on_complete(lambda: log.append("below")).end_with("below")
+    made = made.pipe(Stage(stop)).do_on_complete(lambda: log.append("below")).end_with("below")
     assert_result(lambda: made, ["own end", "below"])
     assert "above" not in log
     subscriber = TestSubscriber[Any](fusion=Fusion.SYNC)

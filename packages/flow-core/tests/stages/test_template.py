@@ -33,12 +33,12 @@ def every(n: int) -> Operator[T, Flow[T]]:
 
 
 def made(template: Template, *args: object, items: range = range(6)) -> Flow[Any]:
-    return flow.from_iterable(items).then(Stage(template, *args))
+    return flow.from_iterable(items).pipe(Stage(template, *args))
 
 
 def test_a_users_stage_has_the_rights_of_the_built_in_ones() -> None:
     assert_result(lambda: flow.range(10).pipe(every(3)), [2, 5, 8])
-    assert_result(lambda: flow.range(10).then(Stage(EVERY, 3)), [2, 5, 8])
+    assert_result(lambda: flow.range(10).pipe(Stage(EVERY, 3)), [2, 5, 8])
     assert_result(
         lambda: flow.range(30).map(lambda n: n + 1).pipe(every(3)).pipe(every(2)).take(4),
         [6, 12, 18, 24],
@@ -72,7 +72,7 @@ def test_a_stage_that_lets_nothing_through() -> None:
         ignore = Template("ignore", on_item=text)
         assert_result(lambda ignore=ignore: made(ignore), [])
         assert_result(lambda ignore=ignore: made(ignore).count(), [0])
-        assert_result(lambda ignore=ignore: flow.range(6).filter(bool).then(Stage(ignore)), [])
+        assert_result(lambda ignore=ignore: flow.range(6).filter(bool).pipe(Stage(ignore)), [])
         assert_result(lambda ignore=ignore: made(ignore).flat_map_iterable(range).take(2), [])
 
 
@@ -81,14 +81,14 @@ def test_a_stage_that_emits_more_at_the_end() -> None:
     for stages, rest in (
         (lambda f: f, ["a", "b", "c"]),
         (lambda f: f.take(5), ["a", "b"]),
-        (lambda f: f.then(Stage(then, "de")), ["a", "b", "c", "d", "e"]),
-        (lambda f: f.then(Stage(then, "de")).take(7), ["a", "b", "c", "d"]),
+        (lambda f: f.pipe(Stage(then, "de")), ["a", "b", "c", "d", "e"]),
+        (lambda f: f.pipe(Stage(then, "de")).take(7), ["a", "b", "c", "d"]),
         (lambda f: f.flat_map_iterable(lambda x: [x]).take(5), ["a", "b"]),
     ):
         assert_result(
-            lambda stages=stages: stages(flow.range(3).then(Stage(then, "abc"))), [0, 1, 2, *rest]
+            lambda stages=stages: stages(flow.range(3).pipe(Stage(then, "abc"))), [0, 1, 2, *rest]
         )
-    assert_result(lambda: flow.range(9).take(3).then(Stage(then, "ab")).take(4), [0, 1, 2, "a"])
+    assert_result(lambda: flow.range(9).take(3).pipe(Stage(then, "ab")).take(4), [0, 1, 2, "a"])
 
 
 def test_a_stage_that_stops_itself_still_emits_its_rest() -> None:
@@ -113,8 +113,8 @@ def test_a_stage_that_stops_itself_still_emits_its_rest() -> None:
     assert_result(
         lambda: made(head, 4).flat_map_iterable(lambda n: [n, n]).take(5), [0, 0, 1, 1, 2]
     )
-    assert_result(lambda: flow.range(9).take(5).then(Stage(head, 4)).take(9), [0, 1, 2, 3])
-    assert_result(lambda: flow.range(9).take(2).then(Stage(head, 4)).take(9), [0, 1])
+    assert_result(lambda: flow.range(9).take(5).pipe(Stage(head, 4)).take(9), [0, 1, 2, 3])
+    assert_result(lambda: flow.range(9).take(2).pipe(Stage(head, 4)).take(9), [0, 1])
 
 
 def test_a_stop_in_a_loop_leaves_all_loops() -> None:
@@ -184,7 +184,7 @@ def test_names_of_a_template_are_its_own() -> None:
         )
         assert_result(lambda counting=counting: made(counting, 10), [10, 21, 32, 43, 54, 65])
         assert_result(
-            lambda counting=counting: made(counting, 10).then(Stage(counting, 1)).map(lambda n: n),
+            lambda counting=counting: made(counting, 10).pipe(Stage(counting, 1)).map(lambda n: n),
             [11, 23, 35, 47, 59, 71],
         )
 
@@ -253,7 +253,7 @@ def test_equal_templates_are_interchangeable() -> None:
     again = pickle.loads(pickle.dumps(EVERY))
     assert again == EVERY
     assert pickle.loads(pickle.dumps(EVERY)) is again
-    assert list(flow.range(10).then(Stage(again, 4))) == [3, 7]
+    assert list(flow.range(10).pipe(Stage(again, 4))) == [3, 7]
 
 
 def test_a_stage_that_is_named_like_a_built_in_one_is_not_taken_for_it() -> None:
@@ -344,7 +344,7 @@ PLUS = Template("plus", params=("m",), on_item="x = plus(x, m)\nEMIT", helpers=(
 
 def test_helpers_are_called_by_their_names_in_any_text() -> None:
     assert_result(lambda: made(PLUS, 5), [5, 6, 7, 8, 9, 10])
-    assert_result(lambda: made(PLUS, 5).then(Stage(PLUS, 1)).take(1), [6])
+    assert_result(lambda: made(PLUS, 5).pipe(Stage(PLUS, 1)).take(1), [6])
     kept = Template(
         "kept",
         state="kept = Kept()",
@@ -360,7 +360,7 @@ def test_two_templates_may_have_different_helpers_of_one_name() -> None:
         return n * m
 
     times = Template("times", params=("m",), on_item="x = plus(x, m)\nEMIT", helpers=(plus,))
-    assert_result(lambda: made(PLUS, 1).then(Stage(times, 2)), [2, 4, 6, 8, 10, 12])
+    assert_result(lambda: made(PLUS, 1).pipe(Stage(times, 2)), [2, 4, 6, 8, 10, 12])
 
 
 def test_helpers_are_pickled_by_reference_and_the_template_stays_one() -> None:
@@ -369,7 +369,7 @@ def test_helpers_are_pickled_by_reference_and_the_template_stays_one() -> None:
     assert copy.helpers[0] is plus
     assert copy == PLUS
     assert pickle.loads(pickle.dumps(Stage(PLUS, 3))).template is copy
-    assert list(flow.range(2).then(pickle.loads(pickle.dumps(Stage(PLUS, 3))))) == [3, 4]
+    assert list(flow.range(2).pipe(pickle.loads(pickle.dumps(Stage(PLUS, 3))))) == [3, 4]
     assert b"plus" in pickle.dumps(PLUS)
 
 
@@ -441,7 +441,7 @@ def test_names_of_the_other_texts_are_the_stages_own() -> None:
             on_close=f"{name} += {name}_0\ntell({name})",
         )
         tell: Any = lambda *values, seen=seen: seen.append(values[0])  # noqa: E731 - a closure
-        both = made(own, tell, items=range(2)).then(Stage(own, tell))
+        both = made(own, tell, items=range(2)).pipe(Stage(own, tell))
         assert list(both) == [0, 1, 0, 1, 0, 1, 3, 6]
         assert seen == [11, 8]
         seen.clear()
@@ -494,17 +494,17 @@ def test_a_stop_in_nested_loops_of_on_error_leaves_them_all_and_completes() -> N
         """,
     )
     pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
-    assert_result(lambda: failing().then(Stage(grid, 9)), [0, *pairs])
-    assert_result(lambda: failing().then(Stage(grid, 5)), [0, *pairs[:3]])
-    assert_result(lambda: failing().then(Stage(grid, 5)).end_with(9), [0, *pairs[:3], 9])
-    assert_result(lambda: failing().then(Stage(grid, 9)).take(3), [0, *pairs[:2]])
-    assert_result(lambda: failing().then(Stage(grid, 99)), [0, *pairs], KeyError)
+    assert_result(lambda: failing().pipe(Stage(grid, 9)), [0, *pairs])
+    assert_result(lambda: failing().pipe(Stage(grid, 5)), [0, *pairs[:3]])
+    assert_result(lambda: failing().pipe(Stage(grid, 5)).end_with(9), [0, *pairs[:3], 9])
+    assert_result(lambda: failing().pipe(Stage(grid, 9)).take(3), [0, *pairs[:2]])
+    assert_result(lambda: failing().pipe(Stage(grid, 99)), [0, *pairs], KeyError)
     assert_result(
-        lambda: failing().then(Stage(grid, 99)).skip(1).flat_map_iterable(lambda p: p).take(3),
+        lambda: failing().pipe(Stage(grid, 99)).skip(1).flat_map_iterable(lambda p: p).take(3),
         [0, 1, 0],
     )
-    assert_result(lambda: flow.error(error).then(Stage(grid, 99)).count(), [], error)
-    assert_result(lambda: flow.error(error).then(Stage(grid, 5)).count(), [3])
+    assert_result(lambda: flow.error(error).pipe(Stage(grid, 99)).count(), [], error)
+    assert_result(lambda: flow.error(error).pipe(Stage(grid, 5)).count(), [3])
 
 
 async def awaited(n: int) -> int:

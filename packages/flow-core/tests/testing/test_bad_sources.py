@@ -9,6 +9,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import CoreSubscriber, Flow, Subscription, hooks
+from flow_core.structure import source_of
 from flow_core.testing import BAD_SOURCES, STAGE_CASES, BadSource, check_bad_source
 
 Apply = Callable[[Flow[int]], Flow[Any]]
@@ -35,7 +36,7 @@ def test_every_stage_keeps_the_rules_behind_a_bad_source(bad: BadSource) -> None
 
 @pytest.mark.parametrize("bad", each_bad_source())
 def test_from_publisher_keeps_the_rules_behind_a_bad_source(bad: BadSource) -> None:
-    check_bad_source(lambda source: flow.from_publisher(source.source), only=only(bad))
+    check_bad_source(lambda source: flow.from_publisher(source_of(source)), only=only(bad))
 
 
 def test_an_operator_that_needs_no_source_is_fine() -> None:

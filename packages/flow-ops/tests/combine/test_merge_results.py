@@ -12,6 +12,7 @@ import flow_core as flow
 from flow_core import pipelines
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import AbsorbingSource
+from flow_core.structure import source_of
 from flow_core.testing import (
     ENDINGS,
     Payloads,
@@ -302,7 +303,7 @@ class Elsewhere(AbsorbingSource[int]):
         flow.from_iterable(self.items).subscribe(subscriber)
 
     def united(self, flows):
-        sources = [each.source for each in flows if isinstance(each, flow.Flow)]
+        sources = [source_of(each) for each in flows if isinstance(each, flow.Flow)]
         if len(sources) < len(flows) or not all(isinstance(each, Elsewhere) for each in sources):
             return None
         return flow.Flow(Elsewhere(*[item for each in sources for item in each.items]))
@@ -314,8 +315,8 @@ class Elsewhere(AbsorbingSource[int]):
 def test_flows_of_one_place_are_merged_there() -> None:
     one, two = flow.Flow(Elsewhere(1, 2)), flow.Flow(Elsewhere(3))
 
-    assert repr(merge(one, two).source) == "elsewhere(1, 2, 3)"
-    assert repr(one.pipe(merge_with(two)).source) == "elsewhere(1, 2, 3)"
+    assert repr(source_of(merge(one, two))) == "elsewhere(1, 2, 3)"
+    assert repr(source_of(one.pipe(merge_with(two)))) == "elsewhere(1, 2, 3)"
     assert sorted(merge(one, two)) == [1, 2, 3]
 
 
@@ -329,5 +330,5 @@ def test_flows_of_one_place_are_merged_here_if_they_have_to_be() -> None:
         merge([one, two]),
         merge_sequential(one, two),
     ):
-        assert not isinstance(merged.source, Elsewhere)
+        assert not isinstance(source_of(merged), Elsewhere)
         assert sorted(merged) == [1, 2, 3]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core.protocols import IterableSource
+from flow_core.structure import source_of
 from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import concat_map, zip_with
 from flow_ops import zip as zip_flows
@@ -109,10 +110,10 @@ def test_every_prefetch_gives_all_rows(prefetch):
 
 def test_synchronous_flows_are_one_iterable():
     made = zip_flows(flow.range(3), flow.range(3).map(str))
-    assert isinstance(made.source, IterableSource)
-    assert not hasattr(made.source, "subscribe")
+    assert isinstance(source_of(made), IterableSource)
+    assert not hasattr(source_of(made), "subscribe")
     hidden = zip_flows(flow.range(3), flow.range(3).hide())
-    assert not isinstance(hidden.source, IterableSource)
+    assert not isinstance(source_of(hidden), IterableSource)
 
 
 def test_a_row_comes_when_the_last_item_of_it_does():

@@ -9,6 +9,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
+from flow_core.structure import source_of
 from flow_core.testing import (
     BAD_SOURCES,
     BadSource,
@@ -478,7 +479,7 @@ def test_messages_name_the_users_line() -> None:
     made = [make(flow.just(1), flow.just(2)) for make, _ in SECOND.values()]
     made += [make(flow.just(1)) for make, _ in AGAIN.values()]
     for one in made:
-        assert "test_sequence_signals.py" in repr(one.source)
+        assert "test_sequence_signals.py" in repr(source_of(one))
 
 
 # -- what is kept, and bad neighbours

@@ -6,6 +6,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
+from flow_core.structure import stages_of
 from flow_core.testing import TestSubscriber, VirtualClock, assert_marbles, assert_result
 from flow_ops import interval, interval_range, timer
 
@@ -192,7 +193,7 @@ def test_says_what_it_is():
 def test_stages_within_an_operator_say_where_the_user_has_put_it() -> None:
     made = interval_range(0, 3, 1)
 
-    assert [stage.name for stage in made.stages] == ["take", "map"]
-    for stage in made.stages:
+    assert [stage.name for stage in stages_of(made)] == ["take", "map"]
+    for stage in stages_of(made):
         assert stage.assembled_at is not None
         assert "test_interval.py:" in stage.assembled_at

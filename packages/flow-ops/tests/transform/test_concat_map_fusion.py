@@ -10,6 +10,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Fusion, IterableSource, QueueSubscription
+from flow_core.structure import source_of
 from flow_core.testing import TestSubscriber
 from flow_ops import concat_map, observe_on
 
@@ -184,7 +185,7 @@ def test_inner_flows_of_a_known_source_are_not_subscribed_to(make, monkeypatch):
 
     seen = TestSubscriber()
     made = flow.range(1, 4).pipe(concat_map(make))
-    source = made.source
+    source = source_of(made)
     monkeypatch.setattr(flow.Flow, "subscribe", refused)
     source.subscribe(seen)
     assert seen.assert_rules_kept().completed
@@ -200,9 +201,9 @@ def test_the_subscription_is_its_own():
 
 
 def test_a_synchronous_upstream_makes_a_source_that_can_be_iterated():
-    assert isinstance(flow.range(3).pipe(concat_map(flow.just)).source, IterableSource)
+    assert isinstance(source_of(flow.range(3).pipe(concat_map(flow.just))), IterableSource)
     hidden = flow.range(3).hide().pipe(concat_map(flow.just))
-    assert not isinstance(hidden.source, IterableSource)
+    assert not isinstance(source_of(hidden), IterableSource)
 
 
 @pytest.mark.checklist("F12", "F14")

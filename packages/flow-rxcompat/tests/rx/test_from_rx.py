@@ -18,6 +18,7 @@ from reactivex.subject import BehaviorSubject, ReplaySubject, Subject
 
 import flow_core as flow
 from flow_core.errors import FlowError, MissingBackpressureError, NoneItemError
+from flow_core.structure import source_of
 from flow_core.testing import Drops, TestSubscriber, assert_result
 from flow_rxcompat.rx import from_rx
 
@@ -333,7 +334,7 @@ def test_refuses_what_is_no_observable(wrong: Any) -> None:
 
 
 def test_messages_name_it() -> None:
-    assert repr(from_rx(Subject[int]()).source) == "from_rx(Subject)"
+    assert repr(source_of(from_rx(Subject[int]()))) == "from_rx(Subject)"
 
 
 # -- threads

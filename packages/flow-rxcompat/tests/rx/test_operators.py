@@ -16,6 +16,7 @@ from reactivex.scheduler import NewThreadScheduler, VirtualTimeScheduler
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
+from flow_core.structure import source_of
 from flow_core.testing import Drops, TestPublisher, TestSubscriber, assert_result
 from flow_rxcompat.rx import rx, via_flow
 
@@ -238,8 +239,8 @@ def test_messages_name_the_operator() -> None:
 
     named = {"map": ops.map(str), "take": ops.take(1), "doubled": doubled}
     for name, operator in named.items():
-        assert repr(flow.range(3).pipe(rx(operator)).source) == f"rx({name})"
-    assert repr(flow.range(3).pipe(rx(compose(ops.skip(1), doubled))).source) == "rx(compose)"
+        assert repr(source_of(flow.range(3).pipe(rx(operator)))) == f"rx({name})"
+    assert repr(source_of(flow.range(3).pipe(rx(compose(ops.skip(1), doubled))))) == "rx(compose)"
 
 
 # -- mistakes

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from flow_core.flow import Flow
 from flow_core.operator import Operator
+from flow_core.structure import source_of, stages_of
 from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.jobs.origin import FrameOrigin
@@ -119,15 +120,15 @@ def _native(
     *,
     other: bool = False,
 ) -> Flow[Any]:
-    source = flow.source
+    source = source_of(flow)
     origin = source.origin if is_on_spark(source) else None
     if not isinstance(origin, (FrameOrigin, StreamOrigin)):
         raise UnsupportedTypeError(
             f"{name}() is said in columns, and the items of {flow!r} have none: use {instead}(), "
             "or make a DataFrame of them first: from_dataframe(flow.to_dataframe(...))"
         )
-    if flow.stages:
-        stage = flow.stages[0]
+    if stages_of(flow):
+        stage = stages_of(flow)[0]
         where = f", assembled at {stage.assembled_at}," if stage.assembled_at else ""
         raise UnsupportedTypeError(
             f"{name}() has to come before the first stage in Python, and {stage!r}{where} comes "

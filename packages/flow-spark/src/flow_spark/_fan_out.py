@@ -12,6 +12,7 @@ from flow_core.batches import MicroBatch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
+from flow_core.structure import source_of, stages_of
 from flow_spark._sinks import frame_on_spark
 from flow_spark._sources import is_on_spark
 from flow_spark.errors import SparkJobError, UnsupportedTypeError
@@ -80,14 +81,14 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
             raise TypeError(f"a sink takes a DataFrame and a number, and {sink!r} is not callable")
 
     def apply(flow: Flow[Any]) -> Flow[MicroBatch]:
-        source = flow.source
+        source = source_of(flow)
         if not is_on_spark(source) or not isinstance(source.origin, StreamOrigin):
             raise UnsupportedTypeError(
                 f"write_each() needs the micro-batches of from_stream(), with nothing but stages "
                 f"behind it, and {flow!r} has none"
             )
         df = frame_on_spark(source, flow, schema, "write_each")
-        stages = (stage.name for stage in flow.stages)
+        stages = (stage.name for stage in stages_of(flow))
         each = _EachSink(df, sinks, source.origin.settings.after(*stages, "write_each"))
         return Flow(JobSource[MicroBatch](each, Program[Any, MicroBatch](()), exact=True))
 

@@ -13,6 +13,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
 from flow_core.stages.template import describe
+from flow_core.structure import source_of, stages_of
 from flow_spark._sinks import frame_on_spark
 from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark.errors import UnsupportedTypeError
@@ -101,12 +102,12 @@ def scan_by_key(
     states = KeyStates(key, accumulate, _pickled_seed(seed), timeout_ms, on_timeout, order_by)
 
     def apply(flow: Flow[T]) -> Flow[tuple[K, S]]:
-        source = flow.source
+        source = source_of(flow)
         if (
             not is_on_spark(source)
             or not isinstance(source.origin, StreamOrigin)
             or source.origin.chunked
-            or source.split(flow.stages).local
+            or source.split(stages_of(flow)).local
         ):
             raise UnsupportedTypeError(
                 "scan_by_key() keeps states in the query of from_stream(), with nothing but stages "
@@ -117,7 +118,7 @@ def scan_by_key(
         keyed = frame_on_spark(source, flow.map(_Keyed(key)), _DDL, "scan_by_key")
         _use_rocksdb(keyed.sparkSession)
         # Items are unpickled in tasks that have not made them: their classes have to be there.
-        needs = (Program[Any, Any](flow.stages), origin.kept().readers)
+        needs = (Program[Any, Any](stages_of(flow)), origin.kept().readers)
         processor = _processor(dumps((states, needs), "a function of scan_by_key()"))
         # Any: PySpark's annotations do not say what the function returns.
         grouped = cast("Any", keyed.groupBy("bucket"))
@@ -128,7 +129,7 @@ def scan_by_key(
             timeMode="none" if timeout_ms is None else "processingTime",
         )
         reader = ChunkReader((states, needs))
-        settings = origin.settings.after(*(stage.name for stage in flow.stages), "scan_by_key")
+        settings = origin.settings.after(*(stage.name for stage in stages_of(flow)), "scan_by_key")
         return Flow(SparkSource[tuple[K, S]](StreamOrigin(df, None, settings, reader=reader)))
 
     return Operator("scan_by_key", apply)

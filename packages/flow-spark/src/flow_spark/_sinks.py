@@ -15,6 +15,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.stages import Program
+from flow_core.structure import source_of, stages_of
 from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark._spool import Spool, spooled
 from flow_spark.errors import (
@@ -88,7 +89,7 @@ def to_dataframe(
     """
 
     def apply(flow: Flow[Any]) -> DataFrame:
-        source = flow.source
+        source = source_of(flow)
         if is_on_spark(source):
             return frame_on_spark(source, flow, schema, "to_dataframe")
         columns = _schema(flow, None, schema, "to_dataframe")
@@ -147,7 +148,7 @@ def write(
     destination = _Destination(format, path, mode, partition_by, options)
 
     def apply(flow: Flow[Any]) -> None:
-        source = flow.source
+        source = source_of(flow)
         if is_on_spark(source):
             with _frame_for_now(source, flow, schema, "write") as df:
                 if df.isStreaming:
@@ -269,7 +270,7 @@ def _check_limit(limit: int | None) -> None:
 
 
 def _table(flow: Flow[Any], limit: int | None, schema: object, name: str) -> ArrowTable:
-    source = flow.source
+    source = source_of(flow)
     if is_on_spark(source):
         with _frame_for_now(source, flow, schema, name) as df:
             if df.isStreaming:
@@ -528,7 +529,7 @@ def frame_on_spark(
     source: SparkSource[Any], flow: Flow[Any], schema: object, name: str
 ) -> DataFrame:
     """The items of a flow on Spark as a DataFrame; `name` is that of the sink, for messages."""
-    origin, parts = source.lowered(flow.stages, stays=True)
+    origin, parts = source.lowered(stages_of(flow), stays=True)
     return _framed(source, flow, schema, name, parts=parts, opened=origin.kept())
 
 
@@ -537,7 +538,7 @@ def _frame_for_now(
     source: SparkSource[Any], flow: Flow[Any], schema: object, name: str
 ) -> Generator[DataFrame, None, None]:
     """As `frame_on_spark`, for as long as the block lasts: what was sent to Spark need not stay."""
-    origin, parts = source.lowered(flow.stages, stays=True)
+    origin, parts = source.lowered(stages_of(flow), stays=True)
     with origin.opened(Stop()) as opened:
         if opened is None:
             raise SparkJobError(f"{name}() was stopped")
@@ -553,7 +554,7 @@ def _framed(
     parts: Split,
     opened: Opened,
 ) -> DataFrame:
-    plain = not flow.stages and not opened.others and not isinstance(opened.reader, ChunkReader)
+    plain = not stages_of(flow) and not opened.others and not isinstance(opened.reader, ChunkReader)
     if schema is None and plain:
         return opened.df
     columns = _schema(flow, source.origin.item_type, schema, name)
@@ -582,7 +583,7 @@ def _framed(
 def _schema(flow: Flow[Any], source: object, given: object, name: str) -> ItemSchema:
     if given is not None:
         return ItemSchema.of(given)
-    found = item_type(flow.stages, source)
+    found = item_type(stages_of(flow), source)
     if found is None:
         raise UnsupportedTypeError(
             f"{name}() does not know the columns of {flow!r}: its last mapper has no return "

@@ -17,6 +17,7 @@ from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Subscription
+from flow_core.structure import stages_of
 from flow_spark._segments import Lock, Outcome, Position, Segments
 from flow_spark._spool import local_folder
 from flow_spark.errors import SpoolError, UnsupportedTypeError
@@ -126,8 +127,8 @@ def _columns(
     flow: Flow[Any] | Callable[[int], Flow[Any]], schema: object
 ) -> ItemSchema:  # Any: items of whatever type
     found = schema
-    if found is None and isinstance(flow, Flow):
-        found = item_type(flow.stages, None)
+    if found is None and not callable(flow):
+        found = item_type(stages_of(flow), None)
     if found is None:
         raise UnsupportedTypeError(
             "stream_source() does not know the columns: give schema='id bigint, name string', or a "

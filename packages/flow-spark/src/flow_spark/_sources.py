@@ -13,6 +13,7 @@ from flow_core.flow import AbsorbingSource, Flow, Place
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Program, Stage
+from flow_core.structure import source_of, stages_of
 from flow_spark.errors import SessionConflictError, UnsupportedTypeError
 from flow_spark.jobs.frames import plan_of
 from flow_spark.jobs.job import lowered_all
@@ -66,7 +67,7 @@ class SparkSource(AbsorbingSource[T]):
     ) -> Flow[Any] | None:  # Any: as in AbsorbingSource
         """See `AbsorbingSource.united`: what `union` makes of them, if it can."""
         found = [flow for flow in flows if isinstance(flow, Flow)]
-        if len(found) < len(flows) or not all(is_on_spark(flow.source) for flow in found):
+        if len(found) < len(flows) or not all(is_on_spark(source_of(flow)) for flow in found):
             return None
         try:
             return union(*found)
@@ -240,7 +241,7 @@ def on_spark(
         detail += f", spool={os.fspath(spool)!r}"
 
     def apply(flow: Flow[T]) -> Flow[T]:
-        if is_on_spark(flow.source):
+        if is_on_spark(source_of(flow)):
             return flow  # its items are there already
         return Flow(SparkSource[T](FlowOrigin(flow, session, partitions, spool)))
 
@@ -276,7 +277,7 @@ def union(*flows: Flow[T]) -> Flow[T]:
 
 
 def _branch(flow: Flow[Any]) -> tuple[Origin, Split]:
-    source = flow.source if isinstance(flow, Flow) else None
+    source = source_of(flow) if isinstance(flow, Flow) else None
     if not is_on_spark(source):
         raise TypeError(
             f"union() takes flows on Spark, not {flow!r}: move it there by .on_spark(session)"
@@ -287,7 +288,7 @@ def _branch(flow: Flow[Any]) -> tuple[Origin, Split]:
             "union() takes flows that end, and a stream does not: unite the DataFrames, "
             "from_stream(df.union(other))"
         )
-    origin, parts = source.lowered(flow.stages, stays=True)
+    origin, parts = source.lowered(stages_of(flow), stays=True)
     effect = effect_in(parts)
     if effect is not None:
         raise UnsupportedTypeError(

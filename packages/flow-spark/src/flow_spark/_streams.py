@@ -14,6 +14,7 @@ from flow_core.clocks import Seconds, in_seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
+from flow_core.structure import source_of, stages_of
 from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark.errors import CheckpointConflictError, UnsupportedTypeError
 from flow_spark.jobs.publisher import JobSource
@@ -309,7 +310,7 @@ def _each_batch(
     name: str, deal: Deal, *, needs_checkpoint: bool = False
 ) -> Operator[Any, Flow[MicroBatch]]:
     def apply(flow: Flow[Any]) -> Flow[MicroBatch]:
-        source = flow.source
+        source = source_of(flow)
         if is_on_spark(source) and isinstance(source.origin, StreamOrigin):
             if needs_checkpoint and source.origin.settings.checkpoint is None:
                 raise UnsupportedTypeError(
@@ -317,7 +318,7 @@ def _each_batch(
                     "checkpoint each run is another query, so that everything would be done "
                     "again: give one, from_stream(df, checkpoint='…'), or use for_each_batch()"
                 )
-            parts = source.split(flow.stages)
+            parts = source.split(stages_of(flow))
             if not parts.local:
                 program = Program[Any, MicroBatch](parts.remote)
                 each = EachBatch(source.origin, deal, name)

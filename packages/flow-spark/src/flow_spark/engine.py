@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from flow_core.engine import Engine, EngineOptions
 from flow_core.flow import Flow
+from flow_core.structure import moved
 from flow_spark.driver.session import session
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class SparkEngine(Engine):
 
     def place(self, flow: Flow[T], /) -> Flow[T]:
         """See `Engine.place`: the first source moves, and the stages behind it are absorbed."""
-        return flow.moved(lambda source: source.on_spark(self.spark, spool=self._spool))
+        return moved(flow, lambda source: source.on_spark(self.spark, spool=self._spool))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.stages import Stage, Translation
 from flow_core.stages.filtering import TAKE
+from flow_core.structure import stages_of
 from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark import (
     NotPicklableError,
@@ -255,7 +256,7 @@ def order_is_no_matter(case: StageCase) -> bool:
 def parts(case: StageCase) -> Split | None:
     """Where it runs if items have no order; None if it is refused then."""
     try:
-        return split(case.apply(flow.range(0)).stages, ordered=False, ways_out="")
+        return split(stages_of(case.apply(flow.range(0))), ordered=False, ways_out="")
     except OrderedOperatorError:
         return None
 

@@ -11,6 +11,7 @@ import pytest
 import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.stages import Program
+from flow_core.structure import stages_of
 from flow_spark.items.arrow import pa
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
@@ -30,7 +31,7 @@ def found(build: Build, items: list[int], *, task: bool) -> list[int]:
         items: of the only partition.
         task: whether Spark makes a task of it.
     """
-    program: Program[Any, Any] = Program(build(flow.range(0)).stages)
+    program: Program[Any, Any] = Program(stages_of(build(flow.range(0))))
     rows = []
     if task:
         batches = [pa.record_batch([items], schema=NUMBERS)] if items else []

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 
 import flow_core as flow
 from flow_core.flow import Flow
+from flow_core.structure import source_of, stages_of
 from flow_spark import NotPicklableError, OrderedOperatorError, on_spark, to_dataframe
 from flow_spark.jobs.shuffling import ShuffledOrigin
 
@@ -200,9 +201,9 @@ def test_what_a_function_raises_before_the_shuffle_arrives(spark: SparkSession) 
 
 
 def test_it_says_where_it_is(spark: SparkSession) -> None:
-    source: Any = flow.range(10).pipe(on_spark(spark)).count_by_key(str).source
+    source: Any = source_of(flow.range(10).pipe(on_spark(spark)).count_by_key(str))
 
-    origin, _ = source.lowered(flow.range(10).count_by_key(str).stages, stays=False)
+    origin, _ = source.lowered(stages_of(flow.range(10).count_by_key(str)), stays=False)
 
     assert isinstance(origin, ShuffledOrigin)
     assert repr(origin).startswith("what a shuffle by key gives of on_spark(range(0, 10))")

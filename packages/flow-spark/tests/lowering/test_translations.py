@@ -13,6 +13,7 @@ import flow_core as flow
 from flow_core.errors import PluginError
 from flow_core.plugins import PluginHost
 from flow_core.stages import Program
+from flow_core.structure import stages_of
 from flow_spark import on_spark, to_dataframe
 from flow_spark.jobs.lowering import split
 
@@ -51,7 +52,7 @@ SPAN_OF_SPANS = Template(
 
 
 def span():
-    return Operator("span", lambda flow: flow.then(Stage(SPAN)))
+    return Operator("span", lambda flow: flow.pipe(Stage(SPAN)))
 
 
 def in_parts(stage):
@@ -92,7 +93,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def names(made: flow.Flow[Any]) -> tuple[str, str]:
-    found = split(made.stages, ordered=False, ways_out="")
+    found = split(stages_of(made), ordered=False, ways_out="")
     return (
         " ".join(stage.name for stage in found.remote),
         " ".join(stage.name for stage in found.local),
@@ -106,7 +107,7 @@ def test_a_stage_of_a_third_party_runs_in_parts_by_its_translation(install: Inst
 
 
 def test_its_parts_over_partitions_give_what_it_gives_over_the_whole(install: Install) -> None:
-    found = split(flow.range(10).pipe(install().span()).stages, ordered=False, ways_out="")
+    found = split(stages_of(flow.range(10).pipe(install().span())), ordered=False, ways_out="")
     remote, local = Program[Any, Any](found.remote), Program[Any, Any](found.local)
 
     def arriving() -> Iterator[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_core.structure import stages_of
 from flow_spark.items.types import item_type
 
 F = flow.range(3)
@@ -37,4 +38,4 @@ def word(number: int) -> str:
     ids=repr,
 )
 def test_an_aggregate_of_ints(made: flow.Flow[Any], expected: object) -> None:
-    assert item_type(made.stages, int) == expected
+    assert item_type(stages_of(made), int) == expected

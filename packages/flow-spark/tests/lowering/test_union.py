@@ -11,6 +11,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.flow import Flow
+from flow_core.structure import source_of
 from flow_spark import (
     OrderedOperatorError,
     UnsupportedTypeError,
@@ -153,7 +154,7 @@ def test_what_cannot_be_united(spark: SparkSession, tmp_path: Path) -> None:
 def test_flows_that_are_merged_say_whether_they_can_be_united(spark: SparkSession) -> None:
     """What ``merge`` of flow-ops asks the first source."""
     there, here = placed(spark, 3), flow.range(3)
-    source: Any = there.source
+    source: Any = source_of(there)
 
     united = source.united((there, there.map(lambda n: -n)))
 

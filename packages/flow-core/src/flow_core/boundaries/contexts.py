@@ -26,6 +26,7 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
+from flow_core.structure import source_of
 from flow_core.subscribers.strict import core_subscriber
 
 __all__ = ["context_capture", "context_write"]
@@ -125,7 +126,7 @@ def context_write(
 # Any: what is passed on is of no matter here.
 def _source(flow: Flow[Any], written: _Values | None) -> Publisher[Any] | IterableSource[Any]:
     """An iterator if `flow` is one; subscribed to, it is a link all the same."""
-    source = flow.source
+    source = source_of(flow)
     if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
         return _IterableContextSource(flow, written)
     return _ContextSource(flow, written)

@@ -23,6 +23,7 @@ from flow_core.errors import OnErrorNotImplementedError
 from flow_core.flow import Flow
 from flow_core.plugins import plugin_host
 from flow_core.progress import counting
+from flow_core.structure import boundary_of
 
 __all__ = ["FAILED", "explain_target", "run_target"]
 
@@ -226,12 +227,12 @@ def _print(flow: _AnyFlow, label: str, total: int | None) -> None:
 
 
 def _has_progress(flow: _AnyFlow) -> bool:
-    boundary = flow.boundary
+    boundary = boundary_of(flow)
     while boundary is not None:
         before, operator = boundary
         if operator.name == "progress":
             return True
-        boundary = before.boundary
+        boundary = boundary_of(before)
     return False
 
 

@@ -22,6 +22,7 @@ from flow_core.operator import Operator
 from flow_core.plugins import OperatorSpec, Placement, plugin_host
 from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
 from flow_core.stages import Form, Program, Stage, generated_source
+from flow_core.structure import boundary_of, source_of, stages_of
 
 __all__ = ["explain", "tree"]
 
@@ -98,12 +99,12 @@ def _runs(flow: _AnyFlow) -> list[_Run]:
     behind: Operator[Any, Any] | None = None
     pulled = False
     while True:
-        boundary = flow.boundary
+        boundary = boundary_of(flow)
         if boundary is None:
             runs.append(_Run(flow, None, behind, pulled))
             return runs[::-1]
         runs.append(_Run(flow, boundary[1], behind, pulled))
-        pulled = isinstance(flow.source, IterableSource)
+        pulled = isinstance(source_of(flow), IterableSource)
         flow, behind = boundary
 
 
@@ -117,8 +118,8 @@ def _draw(root: Tree, flow: _AnyFlow, source: bool, plan: bool) -> bool:
             _draw_boundary(root, run.entry, run.flow)
         for other in _other_upstreams(run):
             refused |= _draw(root.add(Text("also from", "dim")), other, source, plan)
-        stages = run.flow.stages
-        absorbing = _absorbing(run.flow.source)
+        stages = stages_of(run.flow)
+        absorbing = _absorbing(source_of(run.flow))
         if absorbing is not None:
             left = _draw_absorbed(root, absorbing, stages, plan)
             refused |= left is None
@@ -130,12 +131,12 @@ def _draw(root: Tree, flow: _AnyFlow, source: bool, plan: bool) -> bool:
 
 
 def _draw_source(root: Tree, flow: _AnyFlow) -> None:
-    text = Text.assemble(("source ", "dim"), (repr(flow.source), "bold green"))
+    text = Text.assemble(("source ", "dim"), (repr(source_of(flow)), "bold green"))
     root.add(text.append(f": {_source_kind(flow)}", "dim"))
 
 
 def _source_kind(flow: _AnyFlow) -> str:
-    source = flow.source
+    source = source_of(flow)
     if isinstance(source, ScalarSource):
         return "a constant"
     if isinstance(source, CallableSource):
@@ -150,9 +151,9 @@ def _source_kind(flow: _AnyFlow) -> str:
 
 
 def _draw_boundary(root: Tree, operator: Operator[Any, Any], flow: _AnyFlow) -> None:
-    before, source, spec = flow.boundary, flow.source, _spec(operator)
+    before, source, spec = boundary_of(flow), source_of(flow), _spec(operator)
     there = spec is not None and spec.placement in {Placement.CLUSTER, Placement.SHUFFLE}
-    if there and before is not None and _absorbing(before[0].source) and _absorbing(source):
+    if there and before is not None and _absorbing(source_of(before[0])) and _absorbing(source):
         text = Text.assemble(("absorbed, which makes ", "dim"), (repr(source), "bold green"))
         root.add(text.append(f": {operator!r}"))
         return
@@ -231,7 +232,7 @@ def _draw_loop(
 
 def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, Any], Form, str]:
     """The program of a loop, the form it takes, and that form in words."""
-    source = run.flow.source
+    source = source_of(run.flow)
     synchronous = isinstance(source, (IterableSource, DeferredSource))
     if isinstance(source, (AbsorbingSource, DeferredSource)):
         program: Program[Any, Any] = Program(stages)
@@ -274,8 +275,8 @@ def _spec(operator: Operator[Any, Any]) -> OperatorSpec | None:
 
 def _other_upstreams(run: _Run) -> Iterator[_AnyFlow]:
     """Further flows that a source with several upstreams names in ``upstreams``."""
-    before = run.flow.boundary
-    named: object = getattr(run.flow.source, "upstreams", ())
+    before = boundary_of(run.flow)
+    named: object = getattr(source_of(run.flow), "upstreams", ())
     for each in cast("tuple[object, ...]", named) if isinstance(named, tuple) else ():
         flow = as_flow(each)
         if flow is not None and (before is None or flow is not before[0]):

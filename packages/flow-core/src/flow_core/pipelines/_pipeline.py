@@ -32,6 +32,7 @@ from flow_core.pipelines._document import (
 from flow_core.plugins import plugin_host
 from flow_core.sinks import print_items
 from flow_core.stages.template import line_of, user_site
+from flow_core.structure import stages_of
 
 __all__ = ["Pipeline", "load", "load_document"]
 
@@ -52,7 +53,7 @@ class _Plan:
             operator = _called(bound)
             if not isinstance(operator, Operator):
                 raise PipelineError([f"{place}: it made no Operator, but {operator!r}"])
-            known = len(made.stages)
+            known = len(stages_of(made))
             with _noted(place):
                 piped = made.pipe(cast("Operator[object, object]", operator))
             made = _flow(piped, place, "can only be the sink, for no operator can follow")
@@ -354,7 +355,7 @@ def _locate(flow: Flow[object], known: int, place: Place) -> None:
         return
     # Where this library was called, which is where `Flow` thinks that they were assembled.
     called = line_of(user_site())
-    stages = flow.stages
+    stages = stages_of(flow)
     for stage in stages[known if len(stages) > known else 0 :]:
         if stage.assembled_at == called:  # not one of a user's own function
             stage.site = (place.file, place.line)

@@ -16,9 +16,12 @@ from dataclasses import dataclass, field
 from inspect import CO_COROUTINE
 from keyword import iskeyword
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final, Generic, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, final
 
 from flow_core.errors import FlowError
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
 
 __all__ = ["UNSET", "Stage", "Template", "TemplateError", "describe"]
 
@@ -240,6 +243,10 @@ class Stage(Generic[T_contra, R_co]):
         self.template = template
         self.args = args
         self.site: Site | None = None
+
+    def __call__(self, flow: Flow[T_contra], /) -> Flow[R_co]:
+        """Put this stage behind a flow, as `Flow.pipe` does with it."""
+        return flow._then(self.located())
 
     def located(self) -> Stage[T_contra, R_co]:
         """The same stage, knowing that it was assembled by the code that called this library."""

@@ -14,6 +14,7 @@ from flow_core.demand import UNBOUNDED, bad_request
 from flow_core.errors import is_fatal, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.protocols import Fusion, IterableSource, Publisher, Subscriber
+from flow_core.structure import moved, source_of, stages_of
 from flow_core.testing.drops import recorded_drops
 from flow_core.testing.races import race
 from flow_core.testing.subscriber import TIMEOUT_S, ConditionalTestSubscriber, TestSubscriber
@@ -150,13 +151,13 @@ def _prepared(upstream: Upstream, make: _Make) -> _AnyFlow:
 
 
 def _moved(move: Callable[[_AnyFlow], _AnyFlow]) -> Callable[[_AnyFlow], _AnyFlow]:
-    return lambda flow: flow.moved(move)
+    return lambda flow: moved(flow, move)
 
 
 def _reentrant(flow: _AnyFlow) -> _AnyFlow | None:
-    if not flow.stages or not isinstance(flow.source, IterableSource):
+    if not stages_of(flow) or not isinstance(source_of(flow), IterableSource):
         return None  # What comes next need not put up with it, or the source would have to block.
-    return flow.moved(lambda source: Flow(_Reentrant(source)))
+    return moved(flow, lambda source: Flow(_Reentrant(source)))
 
 
 @final

@@ -12,6 +12,7 @@ from flow_core.flow import AbsorbingSource, Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_iterable
+from flow_core.structure import source_of, stages_of
 from flow_ops.combine._sources import check_sources
 from flow_ops.coordination import Mapper, itself
 from flow_ops.transform._flat import FlatMap
@@ -237,7 +238,7 @@ def _mapped(flows: Iterable[Publisher[T]], label: str, limits: Limits, kind: _Ki
 def _united(flows: tuple[Publisher[T], ...]) -> Flow[T] | None:
     """One flow where the items are, if the source of the first knows how to unite them."""
     first = flows[0] if len(flows) > 1 else None
-    source: object = first.source if isinstance(first, Flow) else None
+    source: object = source_of(first) if isinstance(first, Flow) else None
     if not isinstance(source, AbsorbingSource):
         return None
     absorbing: AbsorbingSource[T] = source  # pyright: ignore[reportUnknownVariableType]  # as said
@@ -288,12 +289,12 @@ class SourcesSource(IterableSource[Publisher[T]]):
                 waiting.extend(reversed(part._sources))
 
     def _stands_for(self, flow: Publisher[T]) -> SourcesSource[T] | None:
-        if not isinstance(flow, Flow) or flow.stages:
+        if not isinstance(flow, Flow) or stages_of(flow):
             return None
-        merged, own = flow.source, self._limits
+        merged, own = source_of(flow), self._limits
         if not isinstance(merged, Mapped) or merged.make is not self._kind:
             return None
-        part: object = merged.upstream.source
+        part: object = source_of(merged.upstream)
         if (
             not isinstance(part, SourcesSource)
             or (merged.limits.prefetch, merged.limits.delay_error)

@@ -16,6 +16,7 @@ from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Pu
 from flow_core.sources import empty
 from flow_core.stages import Program
 from flow_core.stages.compiler import close_iterator, exhausted
+from flow_core.structure import stages_of
 from flow_ops.combine._sources import check_sources, described, take_errors
 from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, combined
 from flow_ops.transform._inner import inline_source
@@ -187,7 +188,7 @@ def _iterated(flow: _AnyFlow) -> bool:
 
     Not if a stage is to hear of the end: that of a loop which has not begun would not.
     """
-    return inline_source(flow) is not None and not Program[Any, Any](flow.stages).shape.closes
+    return inline_source(flow) is not None and not Program[Any, Any](stages_of(flow)).shape.closes
 
 
 @final
@@ -231,7 +232,7 @@ class IterableZip(IterableSource[tuple[Any, ...]]):
 def _calls_user_code(flow: _AnyFlow) -> bool:
     source = inline_source(flow)
     return (source is not None and source.calls_user_code) or any(
-        stage.template.calls_user_code for stage in flow.stages
+        stage.template.calls_user_code for stage in stages_of(flow)
     )
 
 

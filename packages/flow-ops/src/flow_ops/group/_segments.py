@@ -15,6 +15,7 @@ from flow_core.clocks import Clock
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
+from flow_core.structure import source_of
 from flow_ops.coordination import Listener
 from flow_ops.group._splitting import Splitting
 from flow_ops.group._unicast import Unicast
@@ -427,7 +428,7 @@ def _drop_items(items: list[Any]) -> None:
 
 
 def _drop_window(flow: Flow[Any]) -> None:
-    window = flow.source
+    window = source_of(flow)
     if isinstance(window, Window):
         window.abandon()
 

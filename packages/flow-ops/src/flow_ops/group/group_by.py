@@ -13,6 +13,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
 from flow_core.results import GroupedFlow
 from flow_core.stages.template import describe
+from flow_core.structure import source_of
 from flow_ops.coordination import coordinated
 from flow_ops.group._splitting import Splitting
 from flow_ops.group._unicast import Unicast
@@ -250,7 +251,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
 
     def part_dropped(self, part: GroupedFlow[K, V]) -> None:
         """See `Splitting.part_dropped`."""
-        group = part.source
+        group = source_of(part)
         if isinstance(group, Group):
             group.abandon()
 

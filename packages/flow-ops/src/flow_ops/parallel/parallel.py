@@ -16,6 +16,7 @@ from flow_core.parallel import ParallelFlow
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.results import FailureHandling, FailurePolicy
 from flow_core.sources import defer, from_iterable
+from flow_core.structure import moved, source_of
 from flow_ops.coordination import Mapper, itself
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
 from flow_ops.parallel.failures import filter_rail, map_rail
@@ -190,4 +191,4 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
 
 def _over(source: Flow[Any], rail: Flow[T]) -> Flow[T]:
     """`rail` over another source than the prototype; take(0), for one, has none."""
-    return rail.moved(lambda first: source if isinstance(first.source, _Prototype) else first)
+    return moved(rail, lambda first: source if isinstance(source_of(first), _Prototype) else first)

@@ -11,6 +11,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_publisher
+from flow_core.structure import source_of, stages_of
 from flow_ops.coordination import Mapper, itself
 from flow_ops.transform.concat_map import IterableConcatMap
 
@@ -160,10 +161,11 @@ class FlowsSource(IterableSource[Flow[T]]):
                 waiting.extend(reversed(flows))
 
     def _stands_for(self, flow: Flow[T]) -> tuple[Flow[T], ...] | None:
-        source = flow.source
-        if not isinstance(source, IterableConcatMap) or flow.stages:
+        source = source_of(flow)
+        if not isinstance(source, IterableConcatMap) or stages_of(flow):
             return None
-        inner = cast("IterableConcatMap[T]", source).upstream.source  # no stage: of its own items
+        # No stage: of its own items.
+        inner = source_of(cast("IterableConcatMap[T]", source).upstream)
         if isinstance(inner, FlowsSource) and inner._delay_error == self._delay_error:
             return cast("FlowsSource[T]", inner)._flows
         return None

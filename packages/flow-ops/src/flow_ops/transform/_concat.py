@@ -22,6 +22,7 @@ from flow_core.protocols import (
 )
 from flow_core.stages import Gate
 from flow_core.stages.pulled import GRANT
+from flow_core.structure import call_of
 from flow_ops.coordination import Mapper, combined, no_stop, overflow
 from flow_ops.transform._concat_inner import InnerSubscriber
 from flow_ops.transform._ending import EndsInDrain
@@ -365,7 +366,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
                 except BaseException as error:
                     self._fail(mapper.failed(error))
                     return False
-                called = flow.called()
+                called = call_of(flow)
                 if called is not None:
                     try:
                         item: R | None = called.call()

@@ -21,6 +21,7 @@ from flow_core.protocols import (
 from flow_core.stages import Gate, Program, Stage
 from flow_core.stages.compiler import Failing, close_iterator, exhausted
 from flow_core.stages.filtering import CHECK
+from flow_core.structure import source_of, stages_of
 
 __all__ = [
     "Polled",
@@ -46,7 +47,7 @@ def none_item(label: str) -> NoneItemError:
 
 def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the first item
     """The source of `flow`, if its items come from an iterator and from nothing else."""
-    source = flow.source
+    source = source_of(flow)
     if (
         not isinstance(source, IterableSource)
         or hasattr(cast("object", source), "subscribe")
@@ -70,7 +71,7 @@ def pulled(flow: Flow[T], gate: Gate) -> Pulled[T] | None:
     source = inline_source(flow)
     if source is None:
         return None
-    stages = flow.stages
+    stages = stages_of(flow)
     if not stages:
         raw = _iterated(source)
         return Pulled(raw, raw)

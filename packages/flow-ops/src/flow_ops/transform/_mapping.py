@@ -17,6 +17,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
 from flow_core.serial import SerialDrain
 from flow_core.stages.template import describe
+from flow_core.structure import call_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Coordinator, Input, Mapper, combined, no_stop, overflow
 from flow_ops.transform._single import single
@@ -292,7 +293,7 @@ class Outer(Input[T], Generic[T, R]):
                 raise
             self._stop(mapper.failed(error))
             return
-        called = flow.called()
+        called = call_of(flow)
         if called is None:
             if owner.add(flow):
                 slots.spare += 1

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast, final
 from flow_core.flow import DeferredSource, Flow
 from flow_core.protocols import CallableSource, Subscriber
 from flow_core.sources import empty
+from flow_core.structure import call_of, source_of, stages_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Mapper
 
@@ -27,10 +28,10 @@ def single(
         mapper: makes flows of its items.
         apply: what the operator makes of a flow, which may be known only when it is subscribed.
     """
-    called = flow.called()
+    called = call_of(flow)
     if called is not None:
         return Flow(MappedCall(called, mapper))
-    if isinstance(flow.source, DeferredSource) and not flow.stages:
+    if isinstance(source_of(flow), DeferredSource) and not stages_of(flow):
         return Flow(MappedLater(flow, apply, mapper.label))
     return None
 
@@ -41,7 +42,7 @@ def resolved(flow: Flow[T]) -> Flow[T]:
     Raises:
         BaseException: what the source raises when it is resolved.
     """
-    while isinstance(source := flow.source, DeferredSource) and not flow.stages:
+    while isinstance(source := source_of(flow), DeferredSource) and not stages_of(flow):
         flow = cast("DeferredSource[T]", source).resolve()  # no stage: of the flow's own items
     return flow
 

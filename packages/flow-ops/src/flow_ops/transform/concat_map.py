@@ -16,6 +16,7 @@ from flow_core.protocols import Fusion, IterableSource, Publisher, Subscriber
 from flow_core.sources.calls import fail
 from flow_core.stages.compiler import close_iterator
 from flow_core.stages.template import describe
+from flow_core.structure import call_of, source_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Mapper, combined
 from flow_ops.transform._concat import ConcatMapSubscriber
@@ -99,7 +100,7 @@ def _concat_mapped(
     mapped = single(flow, mapping, apply)
     if mapped is not None:
         return mapped
-    if isinstance(flow.source, IterableSource):
+    if isinstance(source_of(flow), IterableSource):
         return Flow(IterableConcatMap(flow, mapping, prefetch, delay_error))
     return Flow(ConcatMap(flow, mapping, prefetch, delay_error))
 
@@ -194,7 +195,7 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
                 except BaseException as error:
                     raise mapper.failed(error)  # noqa: B904 - the same error, with a note
                 try:
-                    called = flow.called()
+                    called = call_of(flow)
                     if called is not None:
                         item: R | None = called.call()
                         if item is not None:

@@ -10,6 +10,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher
 from flow_core.sources import from_callable
+from flow_core.structure import call_of
 from flow_ops.transform._when import deciding
 
 __all__ = ["delay_until"]
@@ -52,7 +53,7 @@ def delay_until(
 
 
 def _then(made: Flow[Any], item: T) -> Flow[T]:  # Any: they are dropped
-    called = made.called()
+    called = call_of(made)
     if called is not None:
         return from_callable(lambda: (called.call(), item)[1])
     return made.ignore_elements().end_with(item)

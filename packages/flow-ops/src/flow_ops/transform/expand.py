@@ -14,6 +14,7 @@ from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource
 from flow_core.sources import defer
 from flow_core.stages.template import describe
+from flow_core.structure import call_of
 from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Mapper
 from flow_ops.sequence.concat import follow_one_another
 from flow_ops.transform._mapping import One
@@ -225,7 +226,7 @@ class ExpandDepth(Coordinator[T], Generic[T]):
 
     def _expand(self, item: T) -> None:
         flow = _made(self._mapper, item)
-        called = flow.called()
+        called = call_of(flow)
         only: T | None = None
         if called is not None:
             only = called.call()

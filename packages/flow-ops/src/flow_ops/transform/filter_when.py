@@ -9,6 +9,7 @@ from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.sources import from_callable
+from flow_core.structure import call_of
 from flow_ops.transform._when import deciding
 
 __all__ = ["filter_when"]
@@ -51,7 +52,7 @@ def filter_when(
 
 
 def _kept(made: Flow[bool], item: T) -> Flow[T]:
-    called = made.called()
+    called = call_of(made)
     if called is not None:
         return from_callable(lambda: item if called.call() else None)
     return made.take(1).filter(bool).map(lambda _: item)

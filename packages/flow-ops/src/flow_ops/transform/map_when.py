@@ -8,6 +8,7 @@ from typing import TypeVar
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
+from flow_core.structure import call_of
 from flow_ops.transform._when import deciding
 
 __all__ = ["map_when"]
@@ -51,6 +52,6 @@ def map_when(
 
 
 def _first(made: Flow[R], _: object) -> Flow[R]:
-    if made.called() is not None:
+    if call_of(made) is not None:
         return made  # has no more than one
     return made.take(1)

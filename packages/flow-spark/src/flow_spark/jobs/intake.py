@@ -11,6 +11,7 @@ from flow_core.demand import replenish_limit
 from flow_core.flow import DeferredSource, Flow
 from flow_core.protocols import CoreSubscriber, IterableSource, Subscription
 from flow_core.stages.compiler import close_iterator
+from flow_core.structure import source_of
 
 __all__ = ["Stop", "taken"]
 
@@ -55,7 +56,7 @@ def taken(flow: Flow[Any], stop: Stop) -> Iterator[Any]:  # Any: items of whatev
     A flow of this thread is iterated over; one that has threads of its own is subscribed to, so
     that waiting for it can be ended.
     """
-    if isinstance(flow.source, (IterableSource, DeferredSource)):
+    if isinstance(source_of(flow), (IterableSource, DeferredSource)):
         return _iterated(flow, stop)
     return _received(flow, stop)
 

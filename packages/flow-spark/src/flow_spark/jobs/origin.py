@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from flow_core.flow import Flow
 from flow_core.sources.iterables import RangeSource
 from flow_core.stages.compiler import close_iterator
+from flow_core.structure import source_of, stages_of
 from flow_spark._spool import (
     Spool,
     parquet_writer,
@@ -425,8 +426,8 @@ class FlowOrigin:
         return Opened(df, ChunkReader(tuple(items.sender.classes)))
 
     def _ints(self) -> range | None:
-        source = self._flow.source
-        if not isinstance(source, RangeSource) or self._flow.stages:
+        source = source_of(self._flow)
+        if not isinstance(source, RangeSource) or stages_of(self._flow):
             return None
         ints = source.ints
         return ints if max(abs(ints.start), abs(ints.stop)) < _LARGEST_ID else None

@@ -45,6 +45,7 @@ from flow_core.protocols import CoreSubscriber, Fusion, Publisher, Subscriber, S
 from flow_core.sources import files
 from flow_core.sources.emitter import Emitter
 from flow_core.stages.sink import SingleSink
+from flow_core.structure import stages_of
 from flow_core.testing.cases import STAGE_CASES, OperatorCase, StageCase, Surroundings
 from flow_core.testing.subscriber import TestSubscriber
 from flow_core.testing.tck.operator import OperatorVerification
@@ -443,7 +444,7 @@ def _recipe(name: str, cases: Iterable[StageCase]) -> OperatorRecipe | None:
         return None
     fit, case = max(fits, key=lambda found: found[0].worth())
     facts: dict[str, object] = {"min_items": min(fit.lengths), "max_items": fit.most}
-    stages = case.apply(sources.empty()).stages
+    stages = stages_of(case.apply(sources.empty()))
     if any(callable(value) for stage in stages for value in stage.args):
         facts["fusable"] = Fusion.SYNC  # but not across threads, where user code would move (F39)
     return OperatorRecipe(name, case.apply, fit.ints, facts=facts | dict(FACTS.get(name, {})))
@@ -454,7 +455,7 @@ def _shape(recipe: OperatorRecipe) -> object:
 
     Stages of one shape share all of it but their own text, so that one of them is tried there.
     """
-    templates = [stage.template for stage in recipe.apply(sources.empty()).stages]
+    templates = [stage.template for stage in stages_of(recipe.apply(sources.empty()))]
     if not templates:
         return recipe.name
     return tuple((t.drops, t.expands, t.absorbs, t.emits_at_end) for t in templates)

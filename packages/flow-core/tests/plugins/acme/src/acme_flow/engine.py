@@ -5,7 +5,7 @@ import sys
 from collections.abc import Generator, Mapping
 from typing import Any, TypeVar
 
-from flow_core import Flow
+from flow_core import Flow, structure
 from flow_core.engine import Engine, EngineOptions
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class AcmeEngine(Engine):
         def move(source: Flow[Any]) -> Flow[Any]:
             return source.map(lambda item: item * 10)
 
-        return flow.moved(move)
+        return structure.moved(flow, move)
 
 
 @contextlib.contextmanager

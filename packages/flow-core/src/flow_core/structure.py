@@ -1,0 +1,105 @@
+"""How a flow is put together: what engines, operators and `flow explain` ask of it.
+
+>>> import flow_core as flow
+>>> made = flow.range(9).map(str).take(2)
+>>> [stage.name for stage in stages_of(made)]
+['map', 'take']
+>>> source_of(made)
+range(0, 9)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flow_core.protocols import CallableSource, IterableSource, Publisher
+from flow_core.stages.template import Stage
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+    from flow_core.operator import Operator
+
+__all__ = ["boundary_of", "call_of", "moved", "source_of", "stages_of"]
+
+T = TypeVar("T")
+
+
+def source_of(flow: Flow[Any]) -> Publisher[Any] | IterableSource[Any]:
+    """Where the items of the last run of stages come from.
+
+    Args:
+        flow: what is asked about.
+    """
+    return flow._source
+
+
+def stages_of(flow: Flow[Any]) -> tuple[Stage[Any, Any], ...]:
+    """The stages since the last boundary, upstream first.
+
+    Args:
+        flow: what is asked about.
+    """
+    stage, parent = flow._stage, flow._parent
+    if stage is None:
+        return ()
+    if parent is None or parent._stage is None:
+        return (stage,)
+    stages: list[Stage[Any, Any]] = [stage]
+    before: Flow[Any] | None = parent
+    while before is not None and before._stage is not None:
+        stages.append(before._stage)
+        before = before._parent
+    stages.reverse()
+    return tuple(stages)
+
+
+def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
+    """The flow before the last boundary and the operator there, or None at the first source.
+
+    Args:
+        flow: what is asked about.
+    """
+    while flow._origin is None and flow._stage is not None and flow._parent is not None:
+        flow = flow._parent
+    if flow._origin is not None:
+        return flow._origin
+    if flow._operator is None or flow._parent is None:
+        return None
+    return flow._parent, flow._operator
+
+
+def call_of(flow: Flow[T]) -> CallableSource[T] | None:
+    """The source, if a call of it gives all that there is: no item or one; else None.
+
+    Args:
+        flow: what is asked about.
+    """
+    source = flow._source
+    if flow._stage is None and isinstance(source, CallableSource):
+        return source
+    return None
+
+
+def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
+    """The same flow over another first source: what an engine does to run it elsewhere.
+
+    Args:
+        flow: stays as it is.
+        move: gets the first source as a flow without stages, and gives what takes its place.
+    """
+    steps: list[Stage[Any, Any] | Operator[Any, Any]] = []
+    before: Flow[Any] = flow
+    while before._origin is not None or before._parent is not None:
+        if before._origin is not None:
+            before, operator = before._origin
+            steps.append(operator)
+            continue
+        step = before._stage if before._stage is not None else before._operator
+        if step is not None:
+            steps.append(step)
+        before = before._parent or before
+    made = move(before)
+    for step in reversed(steps):
+        made = made._then(step) if isinstance(step, Stage) else made.pipe(step)
+    return made
