@@ -104,6 +104,7 @@ nox.options.sessions = [
         (f"tests-{OLDEST}(flow-core)", *(f"tests-{NEWEST}({name})" for name in PACKAGES))
     ),
     "examples",
+    "plugin",
 ]
 
 SOAK = {  # in `soak`, and in `faults`; `tests` takes 2, 100000, 4000 and 400
@@ -247,6 +248,18 @@ def typing_alone(session: nox.Session) -> None:
         session.run("pyright")
 
 
+@nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
+def plugin(session: nox.Session) -> None:
+    """Build the example of somebody else's package, install it beside flow-core, and test it."""
+    install(session, "flow-core")
+    session.install("./examples/plugin[test]", *dependencies("typing"))
+    with session.chdir("examples/plugin"):
+        session.run("pytest", *session.posargs)
+        session.run("flow", "run", "acme_flow.operators:countdown", "--", "--start", "3")
+        session.run("mypy", "src", "tests")
+        session.run("pyright", "src", "tests")
+
+
 @nox.session(python=PYTHONS, reuse_venv=False)
 @nox.parametrize("package", EACH_PACKAGE)
 def tests(session: nox.Session, package: str) -> None:
@@ -305,6 +318,7 @@ def run_examples(session: nox.Session, *selected: str) -> None:
     # What takes long comes first.
     pages = ["packages/flow-spark/README.md", "tests/test_flights.py"]
     pages += ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
+    pages += ["--ignore=examples/plugin"]  # which is not installed here: see `plugin`
     # Apart from Spark, whose threads and files would look like something left behind.
     soaking = (SOAKED, "-m", "not cluster", "--numprocesses=auto")
     in_common(session, "pytest", "tests/faults", *soaking)

@@ -31,6 +31,7 @@ from flow_core.errors import (
     no_such_name,
 )
 from flow_core.flow import AbsorbingSource, Flow
+from flow_core.namespaces import register_namespace
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
 from flow_core.operator import Operator
 from flow_core.protocols import (
@@ -156,6 +157,7 @@ __all__ = [
     "operators",
     "ordered_merge",
     "range",
+    "register_namespace",
     "repeat_callable",
     "repeat_value",
     "sequence_equal",

@@ -37,6 +37,7 @@ from flow_core.errors import (
     throw_if_fatal,
 )
 from flow_core.homes import Home, current_home
+from flow_core.namespaces import NAMESPACES
 from flow_core.operator import Operator
 from flow_core.protocols import (
     CallableSource,
@@ -246,8 +247,15 @@ class Flow(
     if not TYPE_CHECKING:  # for whom anything would be an attribute then
 
         def __getattr__(self, name: str) -> object:
-            """What is missing, and what it is called here."""
-            no_such_name(type(self).__name__, name)
+            """A namespace that a package has registered; or what a missing name is called here."""
+            namespace = NAMESPACES.get(name)
+            if namespace is None:
+                no_such_name(type(self).__name__, name)
+            return namespace(self)
+
+        def __dir__(self) -> list[str]:
+            """All names, with those of namespaces."""
+            return sorted({*super().__dir__(), *NAMESPACES})
 
     # -- assembly
 

@@ -149,6 +149,10 @@ def _elsewhere(name: str, owner: str) -> str:
 def _of_plugins(name: str) -> str:
     """Where a name is that a plugin has registered."""
     host = plugin_host()
+    namespace = host.namespaces.get(name)
+    if namespace is not None:
+        module = namespace.spec.target.partition(":")[0]
+        return f"{namespace.plugin.distribution}, which is installed, brings it: import {module}"
     found = host.sources.get(name) or host.operators.get(name) or host.sinks.get(name)
     if found is None:
         return ""

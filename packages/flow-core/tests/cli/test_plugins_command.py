@@ -12,7 +12,7 @@ from flow_core.plugins import PluginHost
 
 PLUGIN = """
     from flow_core.plugins import (
-        Backpressure, OperatorSpec, SinkSpec, TranslationSpec, hookimpl
+        Backpressure, NamespaceSpec, OperatorSpec, SinkSpec, TranslationSpec, hookimpl
     )
     from flow_core.protocols import Fusion
 
@@ -28,6 +28,10 @@ PLUGIN = """
     def flow_sinks():
         yield SinkSpec("to_nowhere", "shout_x:sink")
         yield "nonsense"
+
+    @hookimpl
+    def flow_namespaces():
+        yield NamespaceSpec("loud", "shout_x:Loud")
 
     @hookimpl
     def flow_translations():
@@ -112,6 +116,7 @@ SHAPE = {
     "sources": {"backpressure", "answers", "distributed", "method"},
     "sinks": {"backpressure", "method"},
     "engines": {"options"},
+    "namespaces": set(),
     "converters": {"accepts"},
     "translations": {"template"},
 }

@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-HERE = Path(__file__).parent
+EXAMPLE = Path(__file__).parents[4] / "examples" / "plugin"
 
 Install = Callable[..., Path]
 
@@ -18,7 +18,7 @@ Install = Callable[..., Path]
 @pytest.fixture
 def acme(tmp_path: Path) -> Path:
     """A folder for ``sys.path`` with acme-flow, installed from a wheel that is built here."""
-    wheel = build_wheel(HERE / "acme", tmp_path)
+    wheel = build_wheel(EXAMPLE, tmp_path)
     target = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(target)

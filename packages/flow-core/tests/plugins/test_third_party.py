@@ -144,3 +144,42 @@ def test_a_pipeline_that_needs_it_says_so_where_it_is_missing(
     assert "job.toml:6: [source] use: no source 'countdown' is installed" in done.stderr
     assert "job.toml:10: [[operators]] 1 (every) use: no operator 'every'" in done.stderr
     assert "job.toml:18: [sink] use: no sink 'tally' is installed" in done.stderr
+
+
+def test_its_methods_are_under_its_name_once_it_is_imported(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "jobs.py").write_text(
+        "import flow_core\n"
+        "def early(): return flow_core.range(1, 9).acme.every(2)\n"
+        "def late():\n"
+        "    import acme_flow.namespace\n"
+        "    return flow_core.range(1, 9).acme.every(2).acme.smooth()\n"
+    )
+    assert command("run", "jobs.py:late").stdout == "4.0\n6.0\n"
+    early = command("run", "jobs.py:early")
+    assert early.returncode == 2
+    says = (
+        "Flow has no 'acme'; acme-flow, which is installed, brings it: import acme_flow.namespace"
+    )
+    assert says in early.stderr
+
+
+def test_its_methods_are_named_in_a_pipeline(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(
+        'source = { use = "countdown", start = 6 }\noperators = ["acme.smooth"]\n'
+    )
+    assert command("run", "job.toml").stdout == "5.0\n4.0\n3.0\n2.0\n"
+    (tmp_path / "job.toml").write_text(
+        'source = { use = "countdown", start = 6 }\noperators = ["acme.smoth", "acne.smooth"]\n'
+    )
+    done = command("run", "job.toml")
+    assert done.returncode == 2
+    assert "the namespace 'acme' (acme_flow.namespace:Acme) has no 'smoth'" in done.stderr
+    assert "no namespace 'acne' is installed; did you mean 'acme'?" in done.stderr
+
+
+def test_its_namespace_is_listed(command: Command) -> None:
+    (found,) = json.loads(command("plugins", "--json").stdout)["namespaces"]
+    assert (found["name"], found["distribution"]) == ("acme", "acme-flow")
+    assert "flow.acme" in command("plugins").stdout

@@ -14,6 +14,7 @@ from rich.text import Text
 from flow_core.plugins import (
     ConverterSpec,
     EngineSpec,
+    NamespaceSpec,
     OperatorSpec,
     PluginHost,
     Registered,
@@ -56,6 +57,7 @@ def _sections(host: PluginHost) -> Mapping[str, Mapping[str, Registered[Spec]]]:
         "sources": host.sources,
         "sinks": host.sinks,
         "engines": host.engines,
+        "namespaces": host.namespaces,
         "converters": host.converters,
         "translations": host.translations,
     }
@@ -177,6 +179,8 @@ def _columns(spec: Spec) -> tuple[str, ...]:
             return ("options",)
         case TranslationSpec():
             return ("template",)
+        case NamespaceSpec():
+            return ("methods",)
         case _:
             return ("accepts",)
 
@@ -202,5 +206,7 @@ def _cells(spec: Spec) -> tuple[str, ...]:
             return (spec.accepts,)
         case TranslationSpec():
             return (spec.template,)
+        case NamespaceSpec():
+            return (f"flow.{spec.name}.…",)
         case _:
             return ("",)

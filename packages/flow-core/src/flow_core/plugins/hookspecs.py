@@ -10,6 +10,7 @@ import pluggy
 from flow_core.plugins.records import (
     ConverterSpec,
     EngineSpec,
+    NamespaceSpec,
     OperatorSpec,
     SinkSpec,
     SourceSpec,
@@ -20,6 +21,7 @@ __all__ = [
     "GROUP",
     "flow_converters",
     "flow_engines",
+    "flow_namespaces",
     "flow_operators",
     "flow_sinks",
     "flow_sources",
@@ -56,6 +58,12 @@ def flow_sinks() -> Iterable[SinkSpec]:
 @hookspec
 def flow_engines() -> Iterable[EngineSpec]:
     """Where flows can run."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_namespaces() -> Iterable[NamespaceSpec]:
+    """What methods of packages are found under."""
     raise NotImplementedError
 
 

@@ -25,6 +25,7 @@ from flow_core.plugins.hookspecs import GROUP
 from flow_core.plugins.records import (
     ConverterSpec,
     EngineSpec,
+    NamespaceSpec,
     OperatorSpec,
     SinkSpec,
     SourceSpec,
@@ -47,6 +48,7 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
         "flow_sources": SourceSpec,
         "flow_sinks": SinkSpec,
         "flow_engines": EngineSpec,
+        "flow_namespaces": NamespaceSpec,
         "flow_converters": ConverterSpec,
         "flow_translations": TranslationSpec,
     }
@@ -269,6 +271,11 @@ class PluginHost:
         return self._of(EngineSpec)
 
     @property
+    def namespaces(self) -> Mapping[str, Registered[NamespaceSpec]]:
+        """What methods of packages are found under."""
+        return self._of(NamespaceSpec)
+
+    @property
     def converters(self) -> Mapping[str, Registered[ConverterSpec]]:
         """What flows can be made of."""
         return self._of(ConverterSpec)
@@ -292,11 +299,17 @@ class PluginHost:
         >>> list(flow.range(10).pipe(take(2)))
         [0, 1]
 
+        Args:
+            name: that of a record; ``acme.smooth`` is a method of the namespace ``acme``.
+
         Raises:
             UnknownOperatorError: if no plugin registers `name`; says what comes near, and which
                 package would bring it.
             PluginError: if its package cannot be imported.
         """
+        space, _, method = name.rpartition(".")
+        if space:
+            return self._find(self.namespaces, space, NamespaceSpec).spec.method(method)
         found = _callable(self._find(self.operators, name, OperatorSpec).spec)
         return cast("OperatorFactory", found)  # what a record of an operator names
 

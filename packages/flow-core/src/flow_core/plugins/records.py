@@ -21,6 +21,7 @@ __all__ = [
     "ConverterSpec",
     "EngineSpec",
     "Kind",
+    "NamespaceSpec",
     "OperatorSpec",
     "Placement",
     "SinkSpec",
@@ -158,15 +159,21 @@ class OperatorSpec(Spec):
         return loaded
 
 
-def _factory_of(name: str, method: Any) -> Callable[..., Any]:  # Any: a method, and an Operator
-    """A factory of the operator that a method of `Flow` is."""
+def _factory_of(
+    name: str, method: Any, holder: Callable[[Any], object] | None = None
+) -> Callable[..., Any]:  # Any: a method, its flow, and an Operator
+    """A factory of the operator that a method is: of `Flow`, or of what `holder` makes of one."""
     signature = inspect.signature(method)
     signature = signature.replace(parameters=list(signature.parameters.values())[1:])
 
     @functools.wraps(method)
     def factory(*args: Any, **options: Any) -> Operator[Any, Any]:
         signature.bind(*args, **options)
-        return Operator(name, lambda flow: getattr(flow, name)(*args, **options))
+
+        def apply(flow: Any) -> Any:
+            return getattr(flow if holder is None else holder(flow), name)(*args, **options)
+
+        return Operator(name, apply)
 
     vars(factory)["__signature__"] = signature
     return factory
@@ -225,6 +232,33 @@ class EngineSpec(Spec):
 
     _: KW_ONLY
     options: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class NamespaceSpec(Spec):
+    """Methods for flows under one name: its target is a class that is called with the flow.
+
+    The module of the class registers it, with `flow_core.register_namespace`. The record is for
+    those who have not imported it: lists, pipelines, and who asks a flow for the name.
+    """
+
+    category: ClassVar[str] = "namespace"
+
+    def method(self, name: str) -> Callable[..., Any]:  # Any: an Operator
+        """A factory of the operator that one of its methods is.
+
+        Args:
+            name: that of the method.
+
+        Raises:
+            PluginError: as `load` does, and if there is no such method.
+        """
+        loaded = self.load()
+        found = None if name.startswith("_") else getattr(loaded, name, None)
+        if not isinstance(loaded, type) or not callable(found):
+            raise PluginError(f"the namespace {self.name!r} ({self.target}) has no {name!r}")
+        return _factory_of(name, found, loaded)
 
 
 @final

@@ -1,6 +1,7 @@
-"""Two operators and a source."""
+"""A stage, two operators and a source."""
 
 import itertools
+from statistics import fmean
 from typing import TypeVar
 
 import flow_core
@@ -31,6 +32,11 @@ def append(other: Flow[T]) -> Operator[T, Flow[T]]:
     return Operator(
         "append", lambda flow: flow_core.from_iterable(itertools.chain(flow, other)), repr(other)
     )
+
+
+def smoothed(flow: Flow[float], count: int = 3) -> Flow[float]:
+    """The mean of each `count` items that follow each other; a function, for `pipe` as it is."""
+    return flow.buffer_with_count(count, 1).filter(lambda w: len(w) == count).map(fmean)
 
 
 def countdown(start: int) -> Flow[int]:

@@ -6,6 +6,7 @@ from flow_core.plugins import (
     ConverterSpec,
     EngineSpec,
     Kind,
+    NamespaceSpec,
     OperatorSpec,
     SinkSpec,
     SourceSpec,
@@ -26,6 +27,11 @@ def flow_operators() -> Iterator[OperatorSpec]:
         conditional=True,
     )
     yield OperatorSpec("append", "acme_flow.operators:append", summary="Then another flow's items.")
+
+
+@hookimpl
+def flow_namespaces() -> Iterator[NamespaceSpec]:
+    yield NamespaceSpec("acme", "acme_flow.namespace:Acme", summary="Each n-th item; means.")
 
 
 @hookimpl

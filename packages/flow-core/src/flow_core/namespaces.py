@@ -1,0 +1,70 @@
+"""Methods of a package of your own, found under its name: ``flow.acme.smooth()``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from flow_core.errors import FlowError
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["NAMESPACES", "register_namespace"]
+
+N = TypeVar("N", bound=type)
+
+NAMESPACES: Final[dict[str, Callable[[Flow[Any]], object]]] = {}  # Any: of whatever items
+"""What has been registered, by name."""
+
+
+def register_namespace(name: str) -> Callable[[N], N]:
+    """Let a class give its methods to every flow, under a name.
+
+    >>> import flow_core as flow
+    >>> from typing import Generic, TypeVar
+    >>> T = TypeVar("T")
+    >>> @register_namespace("docs")
+    ... class Docs(Generic[T]):
+    ...     def __init__(self, made: flow.Flow[T]) -> None:
+    ...         self._made = made
+    ...
+    ...     def twice(self) -> flow.Flow[T]:
+    ...         return self._made.repeat(2)
+    >>> list(flow.range(2).docs.twice())
+    [0, 1, 0, 1]
+    >>> list(flow.range(2).pipe(Docs).twice())
+    [0, 1, 0, 1]
+
+    The second form is for type checkers, which cannot know what has been registered. It is the
+    module of the class that registers it, when it is imported.
+
+    Args:
+        name: a lower-case name that a `Flow` has not. That of the package, as a rule.
+
+    Returns:
+        What decorates the class, which is called with the flow.
+
+    Raises:
+        ValueError: if a flow has the name already, or it is none.
+        FlowError: if another class is registered under it.
+    """
+    from flow_core.flow import Flow
+
+    if not name.isidentifier() or name.startswith("_") or name != name.lower():
+        raise ValueError(f"{name!r} is no name for a namespace: a lower-case word, such as 'acme'")
+    if hasattr(Flow, name):
+        raise ValueError(f"a flow has {name!r} already")
+
+    def register(cls: N) -> N:
+        found = NAMESPACES.setdefault(name, cls)
+        if _place(found) != _place(cls):  # the same class may come again, when it is reloaded
+            raise FlowError(f"the namespace {name!r} belongs to {_place(found)}, not {_place(cls)}")
+        NAMESPACES[name] = cls
+        return cls
+
+    return register
+
+
+def _place(cls: object) -> str:
+    return f"{getattr(cls, '__module__', '')}.{getattr(cls, '__qualname__', cls)}"

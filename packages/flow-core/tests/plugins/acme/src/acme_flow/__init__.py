@@ -1,1 +1,0 @@
-"""A package that adds to flows what its authors need."""
