@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-import sys
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+import flow_core
+from flow_core import hints
+from flow_core.errors import PluginError
 from flow_core.plugins import (
     ConverterSpec,
     EngineSpec,
     NamespaceSpec,
     OperatorSpec,
+    Plugin,
     PluginHost,
     Registered,
     SinkSpec,
@@ -26,21 +32,104 @@ from flow_core.plugins import (
 )
 from flow_core.protocols import Fusion
 
-__all__ = ["fusion_text", "list_plugins"]
+__all__ = ["fusion_text", "list_plugins", "show"]
 
 FORMAT: Final = 1
 """The shape of what ``--json`` prints. Keys may be added to it; any other change counts it up."""
 
-_WIDTH: Final = 1000
+_FLOW: Final = flow_core.empty()
+"""One that has all methods."""
 
 
-def list_plugins(*, as_json: bool) -> None:
-    """Print every record of every plugin, and the problems at the end."""
+def list_plugins(words: Sequence[str] = (), *, as_json: bool, check: bool = False) -> bool:
+    """Print the records of all plugins, and the problems at the end.
+
+    Args:
+        words: what the name, the summary or the distribution has; all of it without any.
+        as_json: whether a program reads it.
+        check: whether all objects are loaded, so that what cannot be is among the problems.
+
+    Returns:
+        Whether a check has found nothing.
+    """
     host = plugin_host()
+    problems = [*map(str, host.problems), *(_unusable(host) if check else ())]
     if as_json:
-        print(json.dumps(_document(host), indent=2))  # noqa: T201 - the command's output
+        print(json.dumps(_document(host, words), indent=2))  # noqa: T201 - the command's output
     else:
-        _draw(host)
+        _draw(host, words, problems)
+    return not (check and problems)
+
+
+def show(name: str) -> None:
+    """Print how an operator, source or sink is called, what it does, and by whom it is.
+
+    Args:
+        name: that of its record; ``acme.smooth`` is a method of the namespace ``acme``.
+
+    Raises:
+        UnknownOperatorError: if no plugin registers it; says what comes near.
+    """
+    host = plugin_host()
+    found = [
+        records[name] for records in (host.operators, host.sources, host.sinks) if name in records
+    ]
+    texts = [_text(each.spec, each.plugin) for each in found]
+    if not texts:
+        texts = [_with_signature(f"flow.{name}", host.operator(name))]
+    print("\n\n".join(texts))  # noqa: T201 - the command's output
+
+
+def _text(spec: Spec, plugin: Plugin) -> str:
+    method: str | None = getattr(spec, "method", None)
+    called, function = spec.target.replace(":", "."), spec.load()
+    if spec.category == "source" and spec.name in flow_core.__all__:
+        called = f"flow_core.{spec.name}"
+    elif method is not None:
+        called, function = f"flow.{method}", attrgetter(method)(_FLOW)
+    facts = [f"{key}: {text}" for key, text in _said(spec)]
+    by = f"{spec.category} of {plugin}: {spec.target}"
+    return "\n".join([_with_signature(called, function), "", by, *facts])
+
+
+def _with_signature(called: str, function: object) -> str:
+    signature = str(inspect.signature(function)) if callable(function) else ""
+    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)
+    return f"{called}{signature}\n\n{inspect.getdoc(function) or ''}".rstrip()
+
+
+def _said(spec: Spec) -> Iterator[tuple[str, str]]:
+    """What a record says of its object, for a reader."""
+    match spec:
+        case OperatorSpec():
+            yield "kind", spec.kind.value
+            yield "back-pressure", spec.backpressure.value
+            yield "fusion", f"asks {fusion_text(spec.asks)}, answers {fusion_text(spec.answers)}"
+            yield "on a cluster", spec.placement.value
+        case SourceSpec():
+            yield "back-pressure", spec.backpressure.value
+            yield "fusion", f"answers {fusion_text(spec.answers)}"
+            yield "items", "on a cluster" if spec.distributed else "in this process"
+        case SinkSpec():
+            yield "back-pressure", spec.backpressure.value
+        case _:
+            pass
+
+
+def _unusable(host: PluginHost) -> Iterator[str]:
+    """What cannot be loaded, or is not what its record is for."""
+    for records in _sections(host).values():
+        for found in records.values():
+            try:
+                loaded = found.spec.load()
+            except PluginError as error:
+                yield f"{found.plugin.name} ({found.plugin}): {error}"
+                continue
+            if not callable(loaded):
+                yield (
+                    f"{found.plugin.name} ({found.plugin}): {found.spec.category} "
+                    f"{found.spec.name!r}: {found.spec.target} cannot be called"
+                )
 
 
 def fusion_text(mode: Fusion) -> str:
@@ -63,7 +152,7 @@ def _sections(host: PluginHost) -> Mapping[str, Mapping[str, Registered[Spec]]]:
     }
 
 
-def _document(host: PluginHost) -> dict[str, Any]:  # Any: what JSON can hold
+def _document(host: PluginHost, words: Sequence[str]) -> dict[str, Any]:  # Any: what JSON can hold
     document: dict[str, Any] = {
         "format": FORMAT,
         "plugins": [
@@ -88,6 +177,7 @@ def _document(host: PluginHost) -> dict[str, Any]:  # Any: what JSON can hold
                 **_facts(found.spec),
             }
             for name, found in records.items()
+            if _has(found, words)
         ]
     document["problems"] = [
         {
@@ -137,76 +227,55 @@ def _modes(mode: Fusion) -> list[str]:
     return [part.name or "" for part in parts if part in mode]
 
 
-def _draw(host: PluginHost) -> None:
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-    plugins = Table(title="Plugins", title_justify="left", box=None, pad_edge=False)
-    for column in ("distribution", "version", "plugin", "module"):
-        plugins.add_column(column, header_style="dim")
-    for plugin in host.plugins:
-        plugins.add_row(
-            plugin.distribution or "-", plugin.version or "-", plugin.name, plugin.module
-        )
-    console.print(plugins)
+def _draw(host: PluginHost, words: Sequence[str], problems: Sequence[str]) -> None:
+    console = Console(highlight=False)
+    for word in words:
+        if said := hints.words(word, near=True):
+            console.print(Text(f"{word}: {said}"))
+    if not words:
+        plugins = Table(title="Plugins", title_justify="left", box=None, pad_edge=False)
+        for column in ("distribution", "version", "plugin", "module"):
+            plugins.add_column(column, header_style="dim")
+        for plugin in host.plugins:
+            plugins.add_row(
+                plugin.distribution or "-", plugin.version or "-", plugin.name, plugin.module
+            )
+        console.print(plugins)
     for section, records in _sections(host).items():
-        if not records:
+        chosen = {name: found for name, found in records.items() if _has(found, words)}
+        if not chosen:
             continue
         console.print()
         table = Table(title=section.capitalize(), title_justify="left", box=None, pad_edge=False)
-        first = next(iter(records.values())).spec
-        for column in ("name", *_columns(first), "from", "summary"):
-            # A summary gives way first when the terminal is narrow; names are never cut.
-            table.add_column(column, header_style="dim", no_wrap=column in ("name", "from"))
-        for name, found in records.items():
+        for column in ("name", "from", "summary"):
+            # The summary gives way when the terminal is narrow; names are never cut.
+            table.add_column(column, header_style="dim", no_wrap=column != "summary")
+        for name, found in chosen.items():
             by = found.plugin.distribution or found.plugin.module
-            table.add_row(Text(name, "bold"), *_cells(found.spec), by, Text(found.spec.summary))
+            table.add_row(Text(name, "bold"), by, Text(_summary(found.spec)))
         console.print(table)
-    if host.problems:
+    shown = any(_has(found, words) for each in _sections(host).values() for found in each.values())
+    more = "`flow help NAME` tells more of one." if shown else "No record has this in its name."
+    console.print(f"\n{more}", markup=False)
+    if problems:
         console.print()
         console.print(Text("Problems", "bold red"))
-        for problem in host.problems:
+        for problem in problems:
             console.print(Text(f"  {problem}"), soft_wrap=True)
 
 
-def _columns(spec: Spec) -> tuple[str, ...]:
-    match spec:
-        case OperatorSpec():
-            return ("kind", "back-pressure", "fusion: asks", "answers", "conditional")
-        case SourceSpec():
-            return ("back-pressure", "fusion: answers", "where")
-        case SinkSpec():
-            return ("back-pressure",)
-        case EngineSpec():
-            return ("options",)
-        case TranslationSpec():
-            return ("template",)
-        case NamespaceSpec():
-            return ("methods",)
-        case _:
-            return ("accepts",)
+def _has(found: Registered[Spec], words: Sequence[str]) -> bool:
+    text = f"{found.spec.name} {_summary(found.spec)} {found.plugin.distribution}".lower()
+    return all(word.lower() in text for word in words)
 
 
-def _cells(spec: Spec) -> tuple[str, ...]:
+def _summary(spec: Spec) -> str:
     match spec:
-        case OperatorSpec():
-            return (
-                spec.kind.value,
-                spec.backpressure.value,
-                fusion_text(spec.asks),
-                fusion_text(spec.answers),
-                "yes" if spec.conditional else "-",
-            )
-        case SourceSpec():
-            where = "cluster" if spec.distributed else "here"
-            return (spec.backpressure.value, fusion_text(spec.answers), where)
-        case SinkSpec():
-            return (spec.backpressure.value,)
-        case EngineSpec():
-            return (", ".join(f"--{option}" for option in spec.options) or "-",)
         case ConverterSpec():
-            return (spec.accepts,)
+            return spec.summary or f"A flow of a {spec.accepts}."
         case TranslationSpec():
-            return (spec.template,)
+            return spec.summary or f"What {spec.template} is on a cluster."
         case NamespaceSpec():
-            return (f"flow.{spec.name}.…",)
+            return f"flow.{spec.name}: {spec.summary}".rstrip(": ")
         case _:
-            return ("",)
+            return spec.summary

@@ -52,7 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if options.command == "plugins":
                 from flow_core.cli._listing import list_plugins
 
-                list_plugins(as_json=options.json)
+                if not list_plugins(options.words, as_json=options.json, check=options.check):
+                    return FAILED
+            elif options.command == "help":
+                from flow_core.cli._listing import show
+
+                show(options.name)
             elif options.command == "explain":
                 _run.explain_target(options, for_target, stop)
             else:
@@ -112,7 +117,21 @@ def _parser() -> Parser:
         description="List operators, sources, sinks, engines and converters by distribution.",
         allow_abbrev=False,
     )
+    listing.add_argument(
+        "words", metavar="WORD", nargs="*", help="only what has this in its name or its summary"
+    )
     listing.add_argument("--json", action="store_true", help="for programs")
+    listing.add_argument(
+        "--check", action="store_true", help="load everything, and fail if something cannot be"
+    )
+    helping = commands.add_parser(
+        "help",
+        parents=[common],
+        help="what an operator, source or sink does, with an example",
+        description="Show one operator, source or sink: how it is called, and what it does.",
+        allow_abbrev=False,
+    )
+    helping.add_argument("name", metavar="NAME", help="its name, also that of another library")
     run = commands.add_parser(
         "run",
         parents=[common, placed],
