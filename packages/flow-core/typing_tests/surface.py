@@ -197,7 +197,7 @@ def demand() -> None:
 
 def mistakes(executor: Executor) -> None:
     """Each line is one, and both checkers say so."""
-    numbers.flat_map(str)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    numbers.flat_map(int)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     numbers.flat_map(lambda n: n + 1)  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]
     numbers.concat_map(lambda n: flow.just(n.upper()))  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownLambdaType, reportUnknownMemberType]
     numbers.merge_all()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import assert_type
 
@@ -47,10 +48,28 @@ def twice() -> Operator[str, Flow[str]]:
 
 assert_type(flow.just("a").pipe(twice()), Flow[str])
 
+# What a flow can be made of.
+
+
+async def fetched(n: int) -> str:
+    return str(n)
+
+
+async def ticks(n: int) -> AsyncIterator[float]:
+    yield float(n)
+
+
+assert_type(numbers.flat_map(lambda n: [n, n]), Flow[int])
+assert_type(numbers.flat_map(range), Flow[int])
+assert_type(numbers.flat_map(fetched), Flow[str])
+assert_type(numbers.flat_map(ticks), Flow[float])
+assert_type(numbers.concat_map(lambda n: fetched(n)), Flow[str])
+assert_type(numbers.switch_map(lambda n: {n: "a"}), Flow[int])
+assert_type(numbers.concat_map_eager(lambda n: flow.just(n) if n else flow.empty()), Flow[int])
+
 # Mistakes.
 concat_map(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 numbers.pipe(concat_map(lambda n: n))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
-numbers.pipe(concat_map(lambda n: [n]))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
 numbers.pipe(concat_map(lambda n: flow.just(n.upper())))  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownLambdaType, reportUnknownMemberType]
 concat_map(words, 8)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 concat_map(words, prefetch="8")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

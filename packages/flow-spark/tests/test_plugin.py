@@ -52,5 +52,5 @@ def test_everything_public_is_there() -> None:
     for name in flow_spark.__all__:
         assert getattr(flow_spark, name) is not None
     assert set(flow_spark.__all__) <= set(dir(flow_spark))
-    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+    with pytest.raises(AttributeError, match="flow_spark has no 'missing'"):
         _ = flow_spark.missing

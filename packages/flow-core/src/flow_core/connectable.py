@@ -53,6 +53,13 @@ class Connectable(Publisher[T], Generic[T]):
                 )
             raise AttributeError(message, name=name, obj=self)
 
+        def __iter__(self) -> object:
+            """Refused: what to do first."""
+            raise TypeError(
+                f"a {type(self).__name__} waits for connect(), and is no flow to iterate over: "
+                "iterate over .ref_count() or .auto_connect()"
+            )
+
     @abstractmethod
     def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:
         """Run the source for all subscribers, unless it runs already.

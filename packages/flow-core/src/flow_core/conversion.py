@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Iterable
 from concurrent.futures import Future
-from typing import Never, TypeVar, overload
+from typing import Final, Never, TypeAlias, TypeVar, cast, overload
 
+from flow_core.errors import NoConverterError, NoneItemError
 from flow_core.flow import Flow
 from flow_core.protocols import Publisher
+from flow_core.stages.template import describe
 
-__all__ = ["from_"]
+__all__ = ["Convertible", "as_flow", "from_"]
 
 T = TypeVar("T")
+
+Convertible: TypeAlias = Publisher[T] | Iterable[T] | AsyncIterable[T] | Awaitable[T]
+"""What functions of the user may give where a flow is wanted: what `from_` takes, but for text."""
+
+_ITERABLES: Final = frozenset[type]({list, tuple, range})
+"""What no package has a converter of its own for."""
 
 
 @overload
@@ -58,3 +66,31 @@ def from_(value: object, /) -> Flow[object]:
     from flow_core.plugins import plugin_host
 
     return plugin_host().convert(value)
+
+
+def as_flow(made: Convertible[T], who: str) -> Flow[T]:
+    """What a function of the user has given, as a flow.
+
+    Args:
+        made: a flow or another publisher, or whatever `from_` takes.
+        who: has given it, for messages.
+
+    Raises:
+        NoneItemError: for None.
+        TypeError: for anything else that no flow can be made of.
+    """
+    if isinstance(made, Flow):
+        return made
+    from flow_core.sources import from_iterable, from_publisher
+
+    given: object = made  # whatever the types say
+    if given is None:
+        raise NoneItemError(f"{who} gave None, not a Flow; return empty() for none")
+    if type(given) in _ITERABLES:
+        return from_iterable(cast("Iterable[T]", given))
+    if hasattr(given, "subscribe"):
+        return from_publisher(cast("Publisher[T]", given))
+    try:
+        return cast("Flow[T]", from_(given))
+    except NoConverterError as error:
+        raise TypeError(f"{who} gave {describe(given)}, not a Flow: {error}") from None

@@ -56,7 +56,16 @@ from flow_core.stages.filtering import CHECK, Filtering
 from flow_core.stages.pulled import IteratorSubscription
 from flow_core.stages.pushed import subscribe_stages
 from flow_core.stages.recovery import Recovering
-from flow_core.stages.template import UNSET, Site, Stage, Template, describe, line_of, user_site
+from flow_core.stages.template import (
+    UNSET,
+    Site,
+    Stage,
+    Template,
+    describe,
+    line_of,
+    refuse_coroutine_function,
+    user_site,
+)
 from flow_core.stages.transform import Transforming
 from flow_core.structure import boundary_of, stages_of
 from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async, run_to_end
@@ -88,6 +97,10 @@ if TYPE_CHECKING:
 
 _FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
 """What is a function at first sight, and no subscriber."""
+
+_SUBSCRIBE_WAY: Final = (
+    "map_async() awaits one for each item, as in `await flow.map_async(function).run_async()`"
+)
 
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
@@ -253,6 +266,17 @@ class Flow(
                 no_such_name(type(self).__name__, name)
             return namespace(self)
 
+        def __or__(self, other: object) -> object:
+            """Refused: what `repr` shows as ``|`` is `pipe`."""
+            raise TypeError(f"flows have no operator |: write flow.pipe({describe(other)})")
+
+        def __add__(self, other: object) -> object:
+            """Refused: several things may be meant."""
+            raise TypeError(
+                "flows have no operator +: a.concat(b) is one after the other, a.merge(b) both at "
+                "once, a.zip(b) in pairs"
+            )
+
         def __dir__(self) -> list[str]:
             """All names, with those of namespaces."""
             return sorted({*super().__dir__(), *NAMESPACES})
@@ -379,7 +403,8 @@ class Flow(
         try:
             made = self._applied(Operator(name, operator))
         except TypeError as error:
-            add_note(error, f"pipe() has called {name} with a flow")
+            way = f"what makes operators is called first: pipe({name}(...))"
+            add_note(error, f"pipe() has called {name} with a flow; {way}")
             raise
         if isinstance(made, Operator):
             raise TypeError(f"pipe({name}): it makes an operator; call it: pipe({name}(...))")
@@ -538,6 +563,8 @@ class Flow(
                     f"on_next, on_error and on_complete), not {on_next!r}"
                 )
         function: Any = None if on_next is UNSET else on_next  # Any: a function, by now
+        for each in (function, on_error, on_complete):
+            refuse_coroutine_function("subscribe", each, _SUBSCRIBE_WAY)
         home = current_home()
         if prefetch is None and home is not None and _keeps_latest(self._source):
             prefetch = 1  # what waits for the loop is not yet out of date

@@ -192,11 +192,13 @@ def test_a_plugin_may_accept_text_of_a_class_of_its_own(
     ("value", "says"),
     [
         (None, "None is not an item, and no source"),
-        (42, r"of a builtins.int; the installed ones accept .*collections.abc:Iterable"),
-        (42, r"not installed: pyspark.sql.*DataFrame \(pip install flow-spark\)"),
-        (42, r"reactivex.*Observable \(pip install flow-rxcompat\)"),
+        (42, r"of a builtins.int: flow_core.just\(42\) is a flow of it as one item$"),
+        (Path(), r"; the installed ones accept .*collections.abc:Iterable"),
+        (Path(), r"not installed: pyspark.sql.*DataFrame \(pip install flow-spark\)"),
+        (Path(), r"reactivex.*Observable \(pip install flow-rxcompat\)"),
+        (Path(), r"flow_core.just\(value\) is a flow of it as one item"),
         (list, "builtins.list is a class; make an object of it first"),
-        (len, r"from_callable\(function\) is a flow of what a function returns"),
+        (len, r"flow_core.from_callable\(len\) is a flow of what it returns"),
     ],
 )
 def test_what_nobody_accepts_comes_with_what_is_accepted_and_by_which_package(

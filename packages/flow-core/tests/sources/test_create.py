@@ -153,8 +153,10 @@ def test_the_function_is_not_called_for_a_subscriber_that_has_cancelled() -> Non
 def test_an_async_function_is_refused_with_a_hint() -> None:
     async def push(emitter: Emitter[int]) -> None: ...
 
+    with pytest.raises(TypeError, match="from_async_iterable"):
+        flow.create(push)
     subscriber = TestSubscriber[int]()
-    flow.create(push).subscribe(subscriber)
+    flow.create(lambda emitter: push(emitter)).subscribe(subscriber)
     subscriber.assert_failure(TypeError)
     assert "from_async_iterable" in str(subscriber.error)
 

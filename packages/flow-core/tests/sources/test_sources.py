@@ -222,8 +222,8 @@ def test_an_error_of_the_factory_is_the_error_of_the_flow() -> None:
 
 
 def test_a_factory_that_makes_no_flow_is_told_so() -> None:
-    made = flow.defer(lambda: [1])  # type: ignore[arg-type,return-value]  # the mistake
-    with pytest.raises(TypeError, match=r"defer\(.*\) gave \[1\], not a Flow"):
+    made = flow.defer(lambda: 1)  # type: ignore[arg-type,return-value]  # the mistake
+    with pytest.raises(TypeError, match=r"defer\(.*\) gave 1, not a Flow"):
         list(made)
     assert_result(lambda: made, [], TypeError)
 

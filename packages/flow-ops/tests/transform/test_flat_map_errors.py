@@ -139,7 +139,7 @@ def test_an_upstream_that_cannot_be_mapped_is_cancelled_and_the_inner_flows_end(
 
 @pytest.mark.checklist("F07")
 @pytest.mark.parametrize(
-    ("made", "error"), [(None, NoneItemError), (3, TypeError), ([1], TypeError)]
+    ("made", "error"), [(None, NoneItemError), (3, TypeError), ("ab", TypeError)]
 )
 @pytest.mark.parametrize("upstream", [lambda: flow.range(1), lambda: flow.just(0)])
 def test_what_is_no_flow_fails_it(upstream, made, error):

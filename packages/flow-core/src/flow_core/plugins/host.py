@@ -35,6 +35,7 @@ from flow_core.plugins.records import (
 )
 from flow_core.protocols import Publisher
 from flow_core.stages import Stage, Translation
+from flow_core.stages.template import describe
 
 __all__ = ["OperatorFactory", "Plugin", "PluginHost", "Problem", "Registered", "plugin_host"]
 
@@ -439,6 +440,14 @@ class PluginHost:
             package = _ELSEWHERE_CLASSES.get(own)
             if package is not None:
                 return f"{text}; the package {package} brings one: pip install {package}"
+        if callable(value):
+            name = describe(value)
+            return (
+                f"{text}: flow_core.from_callable({name}) is a flow of what it returns, "
+                f"flow_core.defer({name}) of what the flow has that it returns"
+            )
+        if type(value).__module__ == "builtins":
+            return f"{text}: flow_core.just({describe(value)}) is a flow of it as one item"
         accepted = ", ".join(sorted(found.spec.accepts for found in self.converters.values()))
         text += f"; the installed ones accept {accepted or 'nothing'}"
         missing = sorted(
@@ -449,9 +458,7 @@ class PluginHost:
         if missing:
             more = ", ".join(f"{name} (pip install {_ELSEWHERE_CLASSES[name]})" for name in missing)
             text += f"; not installed: {more}"
-        if callable(value):
-            text += "; flow_core.from_callable(function) is a flow of what a function returns"
-        return text
+        return f"{text}; flow_core.just(value) is a flow of it as one item"
 
     def _find(self, known: Mapping[str, Registered[S]], name: str, kind: type[S]) -> Registered[S]:
         found = known.get(name)

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.assembly import operator_of
+from flow_core.conversion import Convertible, as_flow
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
 from flow_core.errors import FlowError, LoopEndedError, NoneItemError, is_fatal, throw_if_fatal
 from flow_core.flow import Flow
@@ -370,7 +371,7 @@ class _Leased(AsyncIterable[T], Generic[A, T]):
     def __init__(
         self,
         resource: Callable[[], AbstractAsyncContextManager[A, bool | None]],
-        use: Callable[[A], Flow[T]],
+        use: Callable[[A], Convertible[T]],
         prefetch: int,
     ) -> None:
         self._resource = resource
@@ -379,9 +380,7 @@ class _Leased(AsyncIterable[T], Generic[A, T]):
 
     async def __aiter__(self) -> AsyncGenerator[T, None]:
         async with self._resource() as entered:
-            flow = self._use(entered)
-            if not isinstance(flow, Flow):
-                raise TypeError(f"{self!r}: {describe(self._use)} gave {flow!r}, not a Flow")
+            flow = as_flow(self._use(entered), f"{self!r}: {describe(self._use)}")
             # An async generator, which has to be closed here, not whenever it is collected.
             made = iterate_async(flow, self._prefetch)
             async with aclosing(made) as items:
@@ -437,7 +436,7 @@ def from_async_iterable(
 
 def using_when(
     resource: Callable[[], AbstractAsyncContextManager[A, bool | None]],
-    use: Callable[[A], Flow[T]],
+    use: Callable[[A], Convertible[T]],
     *,
     loop: asyncio.AbstractEventLoop | None = None,
     prefetch: int = DEFAULT_PREFETCH,

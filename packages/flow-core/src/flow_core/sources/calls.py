@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Final, Generic, Literal, Never, TypeVar, final
 
+from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import throw_if_fatal
 from flow_core.flow import DeferredSource, Flow
 from flow_core.protocols import CallableSource, Publisher, Subscriber
 from flow_core.sources.idle import IdleSubscription, fail
-from flow_core.stages.template import describe
+from flow_core.stages.template import describe, refuse_coroutine_function
 from flow_core.subscribers.strict import core_subscriber
 
 __all__ = [
@@ -48,15 +49,12 @@ class FactorySource(DeferredSource[T]):
 
     __slots__ = ("_factory",)
 
-    def __init__(self, factory: Callable[[], Flow[T]]) -> None:
+    def __init__(self, factory: Callable[[], Convertible[T]]) -> None:
         self._factory = factory
 
     def resolve(self) -> Flow[T]:
         """The flow for one subscriber."""
-        made = self._factory()
-        if not isinstance(made, Flow):
-            raise TypeError(f"{self!r} gave {made!r}, not a Flow")
-        return made
+        return as_flow(self._factory(), repr(self))
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
@@ -164,14 +162,21 @@ def from_callable(function: Callable[[], T | None]) -> Flow[T]:
     """
     if not callable(function):
         raise TypeError(f"from_callable() takes a function, not {function!r}; just() takes an item")
+    refuse_coroutine_function(
+        "from_callable", function, "defer(function) is a flow of what it returns"
+    )
     return Flow(CallSource(function))
 
 
-def defer(factory: Callable[[], Flow[T]]) -> Flow[T]:
+def defer(factory: Callable[[], Convertible[T]]) -> Flow[T]:
     """The flow that `factory` makes for each subscriber.
+
+    >>> list(defer(lambda: [1, 2]))
+    [1, 2]
 
     Args:
         factory: called once per subscriber, when it subscribes; what it raises is the flow's error.
+            It may give what `from_` takes: a coroutine function is a flow of what it returns.
 
     Raises:
         TypeError: if it cannot be called.

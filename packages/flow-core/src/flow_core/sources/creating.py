@@ -10,7 +10,7 @@ from flow_core.errors import is_fatal
 from flow_core.flow import Flow
 from flow_core.protocols import Subscriber
 from flow_core.sources.emitter import OVERFLOWS, Emitter, EmitterSubscription, Overflow
-from flow_core.stages.template import describe
+from flow_core.stages.template import describe, refuse_coroutine_function
 from flow_core.subscribers.strict import core_subscriber
 
 __all__ = ["create"]
@@ -118,6 +118,9 @@ def create(
     """
     if not callable(subscribe):
         raise TypeError(f"create() takes a function of an emitter, not {subscribe!r}")
+    refuse_coroutine_function(
+        "create", subscribe, "from_async_iterable() takes an async generator, which awaits itself"
+    )
     if overflow not in OVERFLOWS:
         raise ValueError(f"create(overflow=) takes one of {', '.join(OVERFLOWS)}, not {overflow!r}")
     source: CreateSource[T] = CreateSource(

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, final, overload
 
+from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import add_note, is_fatal, throw_if_fatal
 from flow_core.flow import DeferredSource, Flow
 from flow_core.protocols import Subscriber
 from flow_core.sources.calls import subscribe_resolved
-from flow_core.stages.template import describe
+from flow_core.stages.template import describe, refuse_coroutine_function
 
 __all__ = ["using"]
 
@@ -27,7 +28,7 @@ class UsingSource(DeferredSource[T]):
     def __init__(
         self,
         resource: Callable[[], Any],  # Any: what the typed `using` has checked
-        use: Callable[[Any], Flow[T]],
+        use: Callable[[Any], Convertible[T]],
         cleanup: Callable[[Any], object] | None,
         eager: bool,
     ) -> None:
@@ -52,9 +53,7 @@ class UsingSource(DeferredSource[T]):
             resource = manager.__enter__()
             lease = _Lease(lambda error: _exit(manager, error))
         try:
-            flow = self._use(resource)
-            if not isinstance(flow, Flow):
-                raise TypeError(f"{self!r}: {describe(self._use)} gave {flow!r}, not a Flow")
+            flow = as_flow(self._use(resource), f"{self!r}: {describe(self._use)}")
         except BaseException as error:
             lease.release_after(error)
             raise
@@ -125,7 +124,7 @@ def _exit(
 @overload
 def using(
     resource: Callable[[], AbstractContextManager[A, Any]],  # Any: whether it suppresses errors
-    use: Callable[[A], Flow[T]],
+    use: Callable[[A], Convertible[T]],
     *,
     eager: bool = ...,
 ) -> Flow[T]: ...
@@ -134,7 +133,7 @@ def using(
 @overload
 def using(
     resource: Callable[[], A],
-    use: Callable[[A], Flow[T]],
+    use: Callable[[A], Convertible[T]],
     cleanup: Callable[[A], object],
     *,
     eager: bool = ...,
@@ -143,7 +142,7 @@ def using(
 
 def using(
     resource: Callable[[], Any],  # Any: see the overloads
-    use: Callable[[Any], Flow[T]],
+    use: Callable[[Any], Convertible[T]],
     cleanup: Callable[[Any], object] | None = None,
     *,
     eager: bool = True,
@@ -185,5 +184,9 @@ def using(
         A flow that fails with TypeError if `use` makes no flow, or if there is no `cleanup` and the
         resource is no context manager.
     """
+    for function in (resource, use, cleanup):
+        refuse_coroutine_function(
+            "using", function, "using_when() takes async context managers, and awaits them"
+        )
     source: UsingSource[T] = UsingSource(resource, use, cleanup, eager)
     return Flow(source)

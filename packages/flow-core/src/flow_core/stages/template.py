@@ -280,16 +280,35 @@ class Stage(Generic[T_contra, R_co]):
 def _check_function(template: Template, index: int, function: object) -> None:
     """Refuse what is no function, or one whose result has to be awaited."""
     if not callable(function):
+        other = "; take_until_other() takes a flow" if template.name == "take_until" else ""
         raise TypeError(
             f"{template.name}() takes a function as {template.params[index]!r}, not {function!r}"
+            f"{other if hasattr(function, 'subscribe') else ''}"
         )
+    refuse_coroutine_function(
+        template.name,
+        function,
+        "map_async() awaits one for each item, and a lambda around it gives the coroutines "
+        "themselves",
+    )
+
+
+def refuse_coroutine_function(name: str, function: object, way: str) -> None:
+    """Refuse a coroutine function where nothing would await what it gives.
+
+    Args:
+        name: of what has been given the function.
+        function: the user's.
+        way: what to do instead.
+
+    Raises:
+        TypeError: if it is one.
+    """
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType) and code.co_flags & CO_COROUTINE:
         raise TypeError(
-            f"{template.name}() takes a function that gives its result at once; "
-            f"{describe(function)} is a coroutine function, and nothing would await "
-            "it: flow_ops.map_async awaits one for each item, and a lambda around it gives "
-            "the coroutines themselves"
+            f"{name}() takes a function that gives its result at once; {describe(function)} is a "
+            f"coroutine function, and nothing would await it: {way}"
         )
 
 

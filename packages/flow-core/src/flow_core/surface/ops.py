@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from flow_core.backoff import Backoff
     from flow_core.clocks import Clock, Seconds
+    from flow_core.conversion import Convertible
     from flow_core.executors import Executor
     from flow_core.flow import Flow
     from flow_core.notifications import Notification
@@ -438,7 +439,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         return self._combined("flow_ops.sequence.concat:concat", *others, delay_error=delay_error)
 
     def concat_map(
-        self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
+        self,
+        mapper: Callable[[T_co], Convertible[R]],
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
     ) -> Flow[R]:
         """Each item becomes a flow; all items of one come before those of the next.
 
@@ -487,7 +492,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
     def concat_map_eager(
         self,
-        mapper: Callable[[T_co], Flow[R]],
+        mapper: Callable[[T_co], Convertible[R]],
         *,
         concurrency: int = 128,
         prefetch: int = 128,
@@ -819,7 +824,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
     def flat_map(
         self,
-        mapper: Callable[[T_co], Flow[R]],
+        mapper: Callable[[T_co], Convertible[R]],
         *,
         concurrency: int = 128,
         prefetch: int = 128,
@@ -1759,8 +1764,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> clock.run()
         at 1.0 s
         at 4.0 s
-        >>> subscriber.error, subscriber.error.__cause__
-        (RetryExhaustedError('retries exhausted: 2 of 2'), ZeroDivisionError('...'))
+        >>> subscriber.error
+        RetryExhaustedError("retries exhausted: 2 of 2; the last failure: ZeroDivisionError('...')")
 
         A `Backoff` says how long to wait. A handler makes, for each subscriber, another flow of the
         flow of the errors; each item of the other flow then starts the next attempt. When it ends, this
@@ -2086,7 +2091,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     def switch_map(
-        self, mapper: Callable[[T_co], Flow[R]], *, delay_error: bool = False
+        self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> Flow[R]:
         """Each item becomes a flow, which takes the place of the one before: that is cancelled.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from flow_core.clocks import Clock, Seconds
+    from flow_core.conversion import Convertible
     from flow_core.executors import Executor
     from flow_core.flow import Flow
     from flow_core.notifications import Notification
@@ -223,7 +224,11 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("collect", supplier, collector, combiner)
 
     def concat_map(
-        self, mapper: Callable[[T_co], Flow[R]], *, prefetch: int = 128, delay_error: bool = False
+        self,
+        mapper: Callable[[T_co], Convertible[R]],
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
     ) -> ParallelFlow[R]:
         """Each item becomes a flow; all items of one come before those of the next.
 
@@ -233,7 +238,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
 
     def concat_map_eager(
         self,
-        mapper: Callable[[T_co], Flow[R]],
+        mapper: Callable[[T_co], Convertible[R]],
         *,
         concurrency: int = 128,
         prefetch: int = 128,
@@ -523,7 +528,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
 
     def flat_map(
         self,
-        mapper: Callable[[T_co], Flow[R]],
+        mapper: Callable[[T_co], Convertible[R]],
         *,
         concurrency: int = 128,
         prefetch: int = 128,
@@ -1014,7 +1019,7 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         return self._each("switch_latest", delay_error=delay_error)
 
     def switch_map(
-        self, mapper: Callable[[T_co], Flow[R]], *, delay_error: bool = False
+        self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> ParallelFlow[R]:
         """Each item becomes a flow, which takes the place of the one before: that is cancelled.
 

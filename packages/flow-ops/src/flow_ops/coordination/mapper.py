@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast, final
 
-from flow_core.errors import NoneItemError
+from flow_core.conversion import Convertible, as_flow
 from flow_core.flow import Flow
 from flow_core.protocols import Publisher
-from flow_core.sources import from_publisher
 from flow_ops.coordination.failures import blamed
 
 __all__ = ["Mapper", "itself"]
@@ -28,7 +27,7 @@ class Mapper(Generic[T, R]):
 
     __slots__ = ("function", "label")
 
-    def __init__(self, function: Callable[[T], Flow[R]], label: str) -> None:
+    def __init__(self, function: Callable[[T], Convertible[R]], label: str) -> None:
         self.function = function
         self.label = label
 
@@ -40,19 +39,14 @@ class Mapper(Generic[T, R]):
         """
         return blamed(error, self.label)
 
-    def flow_of(self, made: object) -> Flow[R]:
+    def flow_of(self, made: Convertible[R]) -> Flow[R]:
         """`made`, which `function` has returned, as a flow.
 
         Raises:
             NoneItemError: for None.
-            TypeError: for anything else that is no publisher.
+            TypeError: for anything else that no flow can be made of.
         """
-        if made is None:
-            raise NoneItemError("the mapper gave None, not a Flow (§2.13); return empty() for none")
-        if not hasattr(made, "subscribe"):
-            raise TypeError(f"the mapper gave {made!r}, not a Flow")
-        # What has subscribe is a publisher; of what, the mapper's type says.
-        return from_publisher(cast("Publisher[R]", made))
+        return as_flow(made, "the mapper")
 
 
 def itself(source: Publisher[T]) -> Flow[T]:

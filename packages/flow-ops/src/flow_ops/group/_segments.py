@@ -12,7 +12,8 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.clocks import Clock
-from flow_core.errors import MissingBackpressureError, NoneItemError
+from flow_core.conversion import as_flow
+from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
 from flow_core.structure import source_of
@@ -844,8 +845,4 @@ def _checked(made: Publisher[object], name: str) -> Publisher[object]:
         NoneItemError: for None.
         TypeError: for anything else that is no publisher.
     """
-    if made is None:
-        raise NoneItemError(f"{name} gave None, not a Flow (§2.13)")
-    if not hasattr(made, "subscribe"):
-        raise TypeError(f"{name} gave {made!r}, not a Flow")
-    return made
+    return as_flow(made, name)

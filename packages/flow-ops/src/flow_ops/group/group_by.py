@@ -12,7 +12,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
 from flow_core.results import GroupedFlow
-from flow_core.stages.template import describe
+from flow_core.stages.template import describe, refuse_coroutine_function
 from flow_core.structure import source_of
 from flow_ops.coordination import coordinated
 from flow_ops.group._splitting import Splitting
@@ -111,6 +111,8 @@ def group_by(
         raise TypeError(f"group_by() takes a function from an item to its key, not {key!r}")
     if value is not None and not callable(value):
         raise TypeError(f"group_by(): value is a function from an item to a value, not {value!r}")
+    for function in (key, value):
+        refuse_coroutine_function("group_by", function, "map_async() before it awaits one")
     check_prefetch(max_groups, "max_groups")
     check_prefetch(prefetch)
     detail = describe(key)

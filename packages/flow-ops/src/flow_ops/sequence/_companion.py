@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from flow_core.conversion import as_flow
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_core.sources import create, from_publisher
+from flow_core.sources import create
 from flow_core.sources.emitter import Emitter
 from flow_ops.arbiters import SwitchArbiter
 from flow_ops.coordination import Listener
@@ -67,11 +68,10 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
 
     def _begin(self, _: object) -> None:
         made = self._handler(create(self._connected, overflow="latest"))
-        if not hasattr(made, "subscribe"):
-            raise TypeError(f"the handler gave {made!r}, not a Flow")
+        told = as_flow(made, "the handler")
         companion = self._companion
         if companion is not None:
-            self.connect(from_publisher(made), companion)
+            self.connect(told, companion)
         if not self.over:
             self.switch_to(self._source)
 

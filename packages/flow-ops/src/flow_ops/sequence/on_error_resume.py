@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar, cast, final, overload
 
 from flow_core import hooks
+from flow_core.conversion import as_flow
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
@@ -125,10 +126,8 @@ class OnErrorResume(SwitchArbiter[T]):
             self.post(self.fail, error, hooks.drop_error)
             return
         try:
-            made: Any = function(error)  # Any: whatever the user's function has returned
-            if not hasattr(made, "subscribe"):
-                raise TypeError(f"the function of {self.label} gave {made!r}, not a Flow")
+            made = as_flow(function(error), f"the function of {self.label}")
         except BaseException as raised:
             in_context(raised, error)
             raise
-        self.switch_to(from_publisher(made))
+        self.switch_to(made)

@@ -76,8 +76,8 @@ def retry_when(
     >>> clock.run()
     at 1.0 s
     at 4.0 s
-    >>> subscriber.error, subscriber.error.__cause__
-    (RetryExhaustedError('retries exhausted: 2 of 2'), ZeroDivisionError('...'))
+    >>> subscriber.error
+    RetryExhaustedError("retries exhausted: 2 of 2; the last failure: ZeroDivisionError('...')")
 
     A `Backoff` says how long to wait. A handler makes, for each subscriber, another flow of the
     flow of the errors; each item of the other flow then starts the next attempt. When it ends, this
@@ -226,7 +226,8 @@ class BackoffRetry(SwitchArbiter[T]):
             return
         if retries == backoff.max_attempts:
             exhausted = RetryExhaustedError(
-                f"retries exhausted: {retries} of {retries}", retries=retries
+                f"retries exhausted: {retries} of {retries}; the last failure: {error!r}",
+                retries=retries,
             )
             exhausted.__cause__ = error
             exhausted.add_note(f"in {self.label}")

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.assembly import labelled
+from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
 from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
@@ -81,7 +82,7 @@ _Make = Callable[
 
 
 def mapping_operator(
-    name: str, mapper: Callable[[T], Flow[R]], limits: Limits, make: _Make[R]
+    name: str, mapper: Callable[[T], Convertible[R]], limits: Limits, make: _Make[R]
 ) -> Operator[T, Flow[R]]:
     """An operator that runs the flows that `mapper` makes.
 

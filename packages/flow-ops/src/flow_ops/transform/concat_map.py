@@ -8,6 +8,7 @@ from typing import Any, TypeVar, final
 
 from flow_core import hooks
 from flow_core.assembly import labelled
+from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import throw_if_fatal
 from flow_core.flow import Flow
@@ -30,7 +31,7 @@ R = TypeVar("R")
 
 
 def concat_map(
-    mapper: Callable[[T], Flow[R]],
+    mapper: Callable[[T], Convertible[R]],
     *,
     prefetch: int = DEFAULT_PREFETCH,
     delay_error: bool = False,

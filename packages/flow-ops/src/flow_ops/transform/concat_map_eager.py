@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, final
 
+from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -26,7 +27,7 @@ R = TypeVar("R")
 
 
 def concat_map_eager(
-    mapper: Callable[[T], Flow[R]],
+    mapper: Callable[[T], Convertible[R]],
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,

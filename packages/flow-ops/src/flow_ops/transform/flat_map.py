@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -18,7 +19,7 @@ R = TypeVar("R")
 
 
 def flat_map(
-    mapper: Callable[[T], Flow[R]],
+    mapper: Callable[[T], Convertible[R]],
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     prefetch: int = DEFAULT_PREFETCH,

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.assembly import labelled
+from flow_core.conversion import Convertible
 from flow_core.demand import UNBOUNDED
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -26,7 +27,7 @@ R = TypeVar("R")
 
 
 def switch_map(
-    mapper: Callable[[T], Flow[R]], *, delay_error: bool = False
+    mapper: Callable[[T], Convertible[R]], *, delay_error: bool = False
 ) -> Operator[T, Flow[R]]:
     """Each item becomes a flow, which takes the place of the one before: that is cancelled.
 
@@ -71,7 +72,7 @@ def switch_map(
 
 
 def switching(
-    name: str, detail: str, mapper: Callable[[T], Flow[R]], delay_error: bool
+    name: str, detail: str, mapper: Callable[[T], Convertible[R]], delay_error: bool
 ) -> Operator[T, Flow[R]]:
     """See `switch_map`; under another name."""
     if delay_error:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
+from flow_core.conversion import as_flow
 from flow_core.demand import UNBOUNDED, add_demand
-from flow_core.errors import NoneItemError, ProtocolViolationError, is_fatal, none_given
+from flow_core.errors import ProtocolViolationError, is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
 from flow_core.serial import SerialDrain
-from flow_core.sources import from_publisher
 from flow_core.sources.calls import fail
 from flow_core.stages.template import describe
 from flow_core.subscribers import core_subscriber
@@ -111,21 +111,16 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
     def begin(self, first: Notification[T], rest: Rest[T]) -> None:
         """The first signal has come. In the upstream's thread, without the permit."""
         try:
-            made: object = self._transformer(first, Flow(Whole(rest, self.label)))
-            if made is None:
-                raise NoneItemError(
-                    "the transformer gave None, not a Flow (§2.13); return empty() for none"
-                )
-            if not hasattr(made, "subscribe"):
-                raise TypeError(f"the transformer gave {made!r}, not a Flow")
+            made = as_flow(
+                self._transformer(first, Flow(Whole(rest, self.label))), "the transformer"
+            )
         except BaseException as error:
             if is_fatal(error):
                 self.give_up(error)
                 raise
             self.post(self.fail, self.blame(error), hooks.drop_error)
             return
-        # What has subscribe is a publisher; of what, the transformer's type says.
-        self.follow(from_publisher(cast("Publisher[R]", made)))
+        self.follow(made)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""
