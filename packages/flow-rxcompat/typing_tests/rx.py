@@ -42,12 +42,13 @@ from_rx(numbers)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType
 from_rx(theirs, strategy="keep")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - no strategy
 to_rx(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - no publisher
 
-# Operators of theirs in a flow: lambdas are inferred, and so is what they make.
+# Operators of theirs in a flow: lambdas are inferred, and so is what they make; by mypy, in the
+# fluent form of theirs only, since an operator in an operator has two types to find out.
 assert_type(numbers.pipe(rx(ops.pairwise())), Flow[tuple[int, int]])
 assert_type(numbers.pipe(rx(ops.debounce(0.5))), Flow[int])
-assert_type(numbers.pipe(rx(ops.map(lambda n: n / 2))), Flow[float])
+assert_type(numbers.pipe(rx(lambda theirs: theirs.map(lambda n: n / 2))), Flow[float])
 assert_type(
-    numbers.pipe(rx(ops.filter(lambda n: n > 1))).pipe(rx(ops.map(lambda n: [n]))).map(len),
+    numbers.pipe(rx(lambda theirs: theirs.filter(lambda n: n > 1).map(lambda n: [n]))).map(len),
     Flow[int],
 )
 assert_type(
