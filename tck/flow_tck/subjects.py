@@ -34,6 +34,7 @@ from flow_core.operators import context_capture, context_write, lift, serialize
 from flow_core.plugins import Kind, plugin_host
 from flow_core.progress import progress
 from flow_core.sources.files import read_csv, read_json_lines, read_lines
+from flow_core.structure import stages_of
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber
 from flow_core.testing import STAGE_CASES, StageCase, TestSubscriber
 from flow_multicast import MulticastProcessor, UnicastProcessor, serialized
@@ -560,7 +561,7 @@ def _failing_behind(case: StageCase) -> Callable[[], AnyFlow]:
 
 def _stages_of(case: StageCase) -> set[str]:
     """What a case is about: its name begins with a stage's, and its flow has others maybe."""
-    stages = case.apply(flow.range(3)).stages
+    stages = stages_of(case.apply(flow.range(3)))
     return {case.name.split()[0].strip(","), *(stage.name for stage in stages)}
 
 

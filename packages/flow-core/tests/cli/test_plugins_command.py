@@ -111,6 +111,8 @@ SHAPE = {
     "sources": {"backpressure", "answers", "distributed", "method"},
     "sinks": {"backpressure", "method"},
     "engines": {"options"},
+    "executors": set(),
+    "clocks": set(),
     "namespaces": set(),
     "converters": {"accepts"},
     "translations": {"template"},

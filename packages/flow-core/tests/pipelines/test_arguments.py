@@ -39,11 +39,13 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-def no_flow(place: Place, table: Mapping[str, object]) -> Nested:
+def no_flow(place: Place, table: Mapping[str, object], category: str = "") -> Nested:
     return Nested(lambda: flow_core.just(str(place), dict(table)))
 
 
-CONTEXT = Context(FOLDER, {"n": Given(5, Path("/here")), "p": Given("x", Path("/here"))}, no_flow)
+CONTEXT = Context(
+    FOLDER, {"n": Given(5, Path("/here")), "p": Given("x", Path("/here"))}, no_flow, no_flow
+)
 
 
 def fit(value: object, kind: object) -> Any:

@@ -72,7 +72,9 @@ def show(name: str) -> None:
     """
     host = plugin_host()
     found = [
-        records[name] for records in (host.operators, host.sources, host.sinks) if name in records
+        records[name]
+        for records in (host.operators, host.sources, host.sinks, host.executors, host.clocks)
+        if name in records
     ]
     texts = [_text(each.spec, each.plugin) for each in found]
     if not texts:
@@ -146,6 +148,8 @@ def _sections(host: PluginHost) -> Mapping[str, Mapping[str, Registered[Spec]]]:
         "sources": host.sources,
         "sinks": host.sinks,
         "engines": host.engines,
+        "executors": host.executors,
+        "clocks": host.clocks,
         "namespaces": host.namespaces,
         "converters": host.converters,
         "translations": host.translations,

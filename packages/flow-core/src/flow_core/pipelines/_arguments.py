@@ -11,6 +11,7 @@ import os
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Executor as Pool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import (
@@ -29,6 +30,8 @@ from typing import (
 
 import typing_extensions
 
+from flow_core.clocks import Clock
+from flow_core.executors import SubmitExecutor
 from flow_core.flow import Flow
 from flow_core.pipelines._annotations import resolved
 from flow_core.pipelines._document import MISSING, Place, Step, as_list, as_table, near
@@ -68,6 +71,11 @@ _FLOWS: Final = frozenset[object]([collections.abc.Iterable, *Flow.__mro__[:-1]]
 _ANYTHING: Final = (object, Any, inspect.Parameter.empty)
 _FUNCTION_TYPE: Final = get_origin(Callable[[], object])
 _NONE: Final = type(None)
+_NAMED_KINDS: Final[Mapping[object, str]] = {
+    SubmitExecutor: "executor",
+    Pool: "executor",
+    Clock: "clock",
+}
 _NOTHING: Final = object()
 
 
@@ -103,9 +111,9 @@ class Given:
 @final
 @dataclass(frozen=True)
 class Nested:
-    """A flow among the arguments, which is assembled with the others."""
+    """A flow, executor or clock among the arguments, which is made with the others."""
 
-    make: Callable[[], Flow[object]]
+    make: Callable[[], object]
 
 
 @final
@@ -117,11 +125,13 @@ class Context:
         folder: of the pipeline's file, where a relative path in it begins.
         parameters: by name.
         nested: checks a table of a source and operators, for a flow among the arguments.
+        named: checks a table that names an executor or a clock, whichever the category says.
     """
 
     folder: Path
     parameters: Mapping[str, Given]
     nested: Callable[[Place, Mapping[str, object]], Nested]
+    named: Callable[[Place, Mapping[str, object], str], Nested]
 
     def substituted(self, value: object) -> tuple[object, Path]:
         """The value of a parameter in place of ``{ parameter = "name" }``, and its folder."""
@@ -246,7 +256,7 @@ def _by_kind(signature: inspect.Signature) -> _Parameters:
 
 def _wanted(kind: object) -> str:
     try:
-        fitted(_NOTHING, kind, Context(Path(), {}, _no_flow), Place("", ""))
+        fitted(_NOTHING, kind, Context(Path(), {}, _no_flow, _no_flow), Place("", ""))
     except Misfit as misfit:
         return f": {misfit.wants}" if misfit.wants else ""
     return ""
@@ -287,6 +297,10 @@ class _Fit:
         origin = _origin(kind)
         if _is_anything(kind):
             return self._plain(value)
+        named = as_table(value)
+        category = None if named is None or "use" not in named else _category(kind)
+        if named is not None and category is not None:
+            return self.context.named(self.place, named, category)
         if origin in _UNIONS:
             return self._any_of(value, [each for each in get_args(kind) if each is not _NONE])
         if origin is Literal:
@@ -440,6 +454,16 @@ def _passes(found: object, kind: object) -> bool:
     return typing_extensions.is_typeddict(origin) or isinstance(found, origin)
 
 
+def _category(kind: object) -> str | None:
+    """The category of records whose objects a parameter takes, if it is one of these."""
+    kind = _bare(kind)
+    origin = _origin(kind)
+    if origin in _UNIONS:
+        found = filter(None, map(_category, get_args(kind)))
+        return next(found, None)
+    return _NAMED_KINDS.get(origin) if isinstance(origin, Hashable) else None
+
+
 def _bare(kind: object) -> object:
     """A type without what says more about it than its values' class."""
     while True:
@@ -493,5 +517,5 @@ def _made(value: object) -> object:
     return value
 
 
-def _no_flow(place: Place, table: Mapping[str, object]) -> Nested:
+def _no_flow(place: Place, table: Mapping[str, object], category: str = "") -> Nested:
     raise Misfit(table, "")

@@ -196,7 +196,7 @@ class _Loader:
     def __init__(self, document: Document, given: Mapping[str, Given], problems: list[str]) -> None:
         self._document = document
         self._problems = problems
-        self._context = Context(document.folder, given, self._nested)
+        self._context = Context(document.folder, given, self._nested, self._named)
 
     def plan(self, source: Step | None, operators: Sequence[Step]) -> _Plan | None:
         first = None
@@ -212,6 +212,8 @@ class _Loader:
             "source": host.source,
             "operator": host.operator,
             "sink": host.sink,
+            "executor": host.executor,
+            "clock": host.clock,
         }
         try:
             factory = factories[category](step.name)
@@ -278,6 +280,19 @@ class _Loader:
             if plan is None:  # what is wrong is among the problems, so that nothing is made
                 raise PipelineError(problems)
             return plan.flow()
+
+        return Nested(make)
+
+    def _named(self, place: Place, table: Mapping[str, object], category: str) -> Nested:
+        """An executor or a clock among the arguments."""
+        problems = self._problems
+        step = step_of(place, table, category, problems)
+        bound = None if step is None else self.bound(step, category)
+
+        def make() -> object:
+            if bound is None:  # see _nested
+                raise PipelineError(problems)
+            return _called(bound)
 
         return Nested(make)
 

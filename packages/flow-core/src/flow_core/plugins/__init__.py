@@ -16,8 +16,10 @@ from flow_core.plugins.hookspecs import GROUP, hookimpl
 from flow_core.plugins.host import Plugin, PluginHost, Problem, Registered, plugin_host
 from flow_core.plugins.records import (
     Backpressure,
+    ClockSpec,
     ConverterSpec,
     EngineSpec,
+    ExecutorSpec,
     Kind,
     NamespaceSpec,
     OperatorSpec,
@@ -31,8 +33,10 @@ from flow_core.plugins.records import (
 __all__ = [
     "GROUP",
     "Backpressure",
+    "ClockSpec",
     "ConverterSpec",
     "EngineSpec",
+    "ExecutorSpec",
     "Kind",
     "NamespaceSpec",
     "OperatorSpec",

@@ -10,8 +10,10 @@ from flow_core.flow import Flow
 from flow_core.plugins.hookspecs import hookimpl
 from flow_core.plugins.records import (
     Backpressure,
+    ClockSpec,
     ConverterSpec,
     EngineSpec,
+    ExecutorSpec,
     Kind,
     OperatorSpec,
     Placement,
@@ -128,6 +130,27 @@ def flow_engines() -> Iterator[EngineSpec]:
     yield EngineSpec(
         "local", "flow_core.engine:local_engine", summary="This process, in the calling thread."
     )
+
+
+@hookimpl
+def flow_executors() -> Iterator[ExecutorSpec]:
+    """Those of Python."""
+    yield ExecutorSpec(
+        "threads",
+        "concurrent.futures:ThreadPoolExecutor",
+        summary="A pool of threads: max_workers says how many.",
+    )
+    yield ExecutorSpec(
+        "processes",
+        "concurrent.futures:ProcessPoolExecutor",
+        summary="A pool of processes, for on_processes: max_workers says how many.",
+    )
+
+
+@hookimpl
+def flow_clocks() -> Iterator[ClockSpec]:
+    """That of the process."""
+    yield ClockSpec("system", "flow_core.clocks:system_clock", summary="The time of the process.")
 
 
 @hookimpl

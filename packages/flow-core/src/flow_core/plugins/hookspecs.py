@@ -8,8 +8,10 @@ from typing import Final
 import pluggy
 
 from flow_core.plugins.records import (
+    ClockSpec,
     ConverterSpec,
     EngineSpec,
+    ExecutorSpec,
     NamespaceSpec,
     OperatorSpec,
     SinkSpec,
@@ -19,8 +21,10 @@ from flow_core.plugins.records import (
 
 __all__ = [
     "GROUP",
+    "flow_clocks",
     "flow_converters",
     "flow_engines",
+    "flow_executors",
     "flow_namespaces",
     "flow_operators",
     "flow_sinks",
@@ -58,6 +62,18 @@ def flow_sinks() -> Iterable[SinkSpec]:
 @hookspec
 def flow_engines() -> Iterable[EngineSpec]:
     """Where flows can run."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_executors() -> Iterable[ExecutorSpec]:
+    """Where work is done."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_clocks() -> Iterable[ClockSpec]:
+    """What tells the time."""
     raise NotImplementedError
 
 

@@ -16,15 +16,19 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast, final
 
 import pluggy
 
+from flow_core.clocks import Clock
 from flow_core.engine import Engine, EngineOptions
 from flow_core.errors import NoConverterError, PluginError, UnknownOperatorError
+from flow_core.executors import Executor
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.plugins import hookspecs
 from flow_core.plugins.hookspecs import GROUP
 from flow_core.plugins.records import (
+    ClockSpec,
     ConverterSpec,
     EngineSpec,
+    ExecutorSpec,
     NamespaceSpec,
     OperatorSpec,
     SinkSpec,
@@ -49,11 +53,16 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
         "flow_sources": SourceSpec,
         "flow_sinks": SinkSpec,
         "flow_engines": EngineSpec,
+        "flow_executors": ExecutorSpec,
+        "flow_clocks": ClockSpec,
         "flow_namespaces": NamespaceSpec,
         "flow_converters": ConverterSpec,
         "flow_translations": TranslationSpec,
     }
 )
+
+_WORDS: Final = frozenset[type[Spec]]({OperatorSpec, SourceSpec, SinkSpec})
+"""Of what other libraries have other words."""
 
 _ELSEWHERE_CLASSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -272,6 +281,16 @@ class PluginHost:
         return self._of(EngineSpec)
 
     @property
+    def executors(self) -> Mapping[str, Registered[ExecutorSpec]]:
+        """Where work is done."""
+        return self._of(ExecutorSpec)
+
+    @property
+    def clocks(self) -> Mapping[str, Registered[ClockSpec]]:
+        """What tells the time."""
+        return self._of(ClockSpec)
+
+    @property
     def namespaces(self) -> Mapping[str, Registered[NamespaceSpec]]:
         """What methods of packages are found under."""
         return self._of(NamespaceSpec)
@@ -341,6 +360,24 @@ class PluginHost:
             PluginError: as for `operator`.
         """
         return _callable(self._find(self.engines, name, EngineSpec).spec)
+
+    def executor(self, name: str) -> Callable[..., Executor]:
+        """What makes an executor.
+
+        Raises:
+            UnknownOperatorError: as for `operator`.
+            PluginError: as for `operator`.
+        """
+        return _callable(self._find(self.executors, name, ExecutorSpec).spec)
+
+    def clock(self, name: str) -> Callable[..., Clock]:
+        """What gives a clock.
+
+        Raises:
+            UnknownOperatorError: as for `operator`.
+            PluginError: as for `operator`.
+        """
+        return _callable(self._find(self.clocks, name, ClockSpec).spec)
 
     def translate(self, stage: Stage[Any, Any]) -> Translation | None:  # Any: whatever its items
         """What `stage` becomes over several partitions; None if no plugin has a translation.
@@ -486,12 +523,12 @@ class PluginHost:
             text += f"; the installed {package} {versions[package]} has none"
         elif package is not None:
             text += f"; it comes with the package {package}: pip install {package}"
-        elif said := hints.words(name) if kind is not EngineSpec else "":
+        elif said := hints.words(name) if kind in _WORDS else "":
             text += f"; {said}"
         elif near:
             whose = "" if near[0] in known else f" of the package {elsewhere[near[0]]}"
             text += f"; did you mean {near[0]!r}{whose}?"
-        elif said := hints.words(name, near=True) if kind is not EngineSpec else "":
+        elif said := hints.words(name, near=True) if kind in _WORDS else "":
             text += f"; {said}"
         else:
             text += f"; there are: {', '.join(sorted(known)) or 'none'}"

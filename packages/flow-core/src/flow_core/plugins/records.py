@@ -18,8 +18,10 @@ from flow_core.protocols import Fusion
 __all__ = [
     "OBJECT",
     "Backpressure",
+    "ClockSpec",
     "ConverterSpec",
     "EngineSpec",
+    "ExecutorSpec",
     "Kind",
     "NamespaceSpec",
     "OperatorSpec",
@@ -232,6 +234,26 @@ class EngineSpec(Spec):
 
     _: KW_ONLY
     options: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class ExecutorSpec(Spec):
+    """Where work is done, for pipelines: its target is a function that makes an `Executor`.
+
+    It is made anew for each flow that is assembled. Nobody closes it: it ends when nobody refers to
+    it any more, as those of `concurrent.futures` do.
+    """
+
+    category: ClassVar[str] = "executor"
+
+
+@final
+@dataclass(frozen=True)
+class ClockSpec(Spec):
+    """What tells the time, for pipelines: its target is a function that gives a `Clock`."""
+
+    category: ClassVar[str] = "clock"
 
 
 @final
