@@ -17,13 +17,12 @@ import inspect
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from importlib import import_module
-from operator import or_
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, final
@@ -32,24 +31,19 @@ from reactivex import Observable
 
 import flow_core as flow
 from flow_core import (
-    EMPTY,
-    UNBOUNDED,
     CallableSource,
-    ConditionalSubscriber,
     CoreSubscriber,
-    Empty,
     Flow,
     Fusion,
-    QueueSubscription,
     ScalarSource,
-    Subscriber,
     Subscription,
     hints,
 )
 from flow_core.flow import AbsorbingSource, DeferredSource
-from flow_core.plugins import Backpressure, Kind, OperatorSpec, PluginHost, SourceSpec
+from flow_core.plugins import Kind, OperatorSpec, PluginHost, SourceSpec
 from flow_core.structure import source_of
 from flow_core.testing import VirtualClock
+from flow_core.testing.facts import Facts, Fusable, differences, facts_of, grants, together
 from flow_multicast import MulticastProcessor
 
 PACKAGES: Final = ("flow-core", "flow-ops", "flow-multicast")
@@ -167,165 +161,9 @@ THEMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Headings by the module or folder that an operator is in, in the order of the page."""
 
-MODES: Final = (Fusion.SYNC, Fusion.ASYNC, Fusion.ANY)
-ASKED: Final = (*MODES, *(mode | Fusion.THREAD_BOUNDARY for mode in MODES))
-
 
 class MismatchError(Exception):
     """A record of the registry and the object that it names do not agree."""
-
-
-# -- probing
-
-
-class Probe(CoreSubscriber[Any]):
-    """Asks for fusion, or requests one item, and notes the answer."""
-
-    def __init__(self, asks: Fusion = Fusion.NONE) -> None:
-        self.asks = asks
-        self.answer = Fusion.NONE
-        self.subscription: Subscription | None = None
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self.subscription = subscription
-        if not self.asks:
-            subscription.request(1)
-        elif isinstance(subscription, QueueSubscription):
-            self.answer = subscription.request_fusion(self.asks)
-
-    def on_next(self, item: Any, /) -> None: ...
-
-    def on_error(self, error: BaseException, /) -> None: ...
-
-    def on_complete(self) -> None: ...
-
-
-class Plain:
-    """A publisher that sends nothing and notes who subscribes and what is requested."""
-
-    def __init__(self) -> None:
-        self.requested = 0
-        self.asked = Fusion.NONE
-        self.subscriber: Subscriber[Any] | None = None
-
-    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        self.subscriber = subscriber
-        subscriber.on_subscribe(self)
-
-    def request(self, n: int, /) -> None:
-        self.requested = min(self.requested + n, UNBOUNDED)
-
-    def cancel(self) -> None: ...
-
-
-class Fusable(Plain, QueueSubscription[Any]):
-    """The same, which also grants fusion, and notes what it is asked for."""
-
-    def __init__(self, grants: Fusion) -> None:
-        super().__init__()
-        self._grants = grants
-
-    def request_fusion(self, mode: Fusion, /) -> Fusion:
-        self.asked |= mode
-        return mode & self._grants
-
-    def poll(self) -> Empty:
-        return EMPTY
-
-    def is_empty(self) -> bool:
-        return True
-
-    def clear(self) -> None: ...
-
-
-def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
-    """What a flow answers when it is asked for fusion."""
-    probe = Probe(asks)
-    made.subscribe(probe)  # and no more: nothing of it has begun to run
-    if probe.answer & ~asks or probe.answer not in {Fusion.NONE, Fusion.SYNC, Fusion.ASYNC}:
-        raise MismatchError(f"{made!r} answers {probe.answer!r} to {asks!r} (F23)")
-    return probe.answer
-
-
-def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
-    """All that these flows answer; with THREAD_BOUNDARY if one of them grants something there."""
-    found = Fusion.NONE
-    for make in makes:
-        for asks in ASKED:
-            answer = granted(make(), asks)
-            found |= answer | (asks & Fusion.THREAD_BOUNDARY if answer else Fusion.NONE)
-    return found
-
-
-@final
-@dataclass(frozen=True)
-class Facts:
-    """What an operator was seen to do in one use of it."""
-
-    asks: Fusion
-    """Of its upstream."""
-    answers: Fusion
-    """To its downstream."""
-    front: bool
-    """Whether it asks its upstream though nobody asks it."""
-    back: bool
-    """Whether it grants fusion though its upstream does not."""
-    conditional: bool
-    scalar: bool
-    """Whether it looks at a constant upstream, and makes something else of it (macro-fusion)."""
-    callable: bool
-    """The same for an upstream that is a function."""
-    requested: int
-    """Of the upstream, for one item."""
-
-    @property
-    def transitive(self) -> bool:
-        """Whether it only hands on what its neighbours agree on."""
-        return bool(self.asks) and not self.front and not self.back
-
-
-def observed(apply: Callable[[_AnyFlow], _AnyFlow]) -> Facts:
-    """What an operator does between neighbours that note everything."""
-    front = passed = Fusion.NONE
-    for mode in (Fusion.SYNC, Fusion.ASYNC):
-        upstream = Fusable(mode)
-        probe = Probe()
-        apply(Flow(upstream)).subscribe(probe)
-        front |= upstream.asked
-        upstream = Fusable(mode)
-        granted(apply(Flow(upstream)), Fusion.ANY)
-        passed |= upstream.asked
-    plain, probe = Plain(), Probe()
-    apply(Flow(plain)).subscribe(probe)
-    if probe.subscription is not None:
-        probe.subscription.cancel()
-    back = grants([lambda: apply(Flow(Plain()))])
-    behind = (
-        lambda: apply(_no_items()),
-        lambda: apply(Flow(Fusable(Fusion.SYNC))),
-        lambda: apply(Flow(Fusable(Fusion.ASYNC))),
-    )
-    return Facts(
-        asks=front | passed,
-        answers=back | grants(behind),
-        front=bool(front),
-        back=bool(back),
-        conditional=isinstance(plain.subscriber, ConditionalSubscriber),
-        scalar=_special(apply, flow.just(1)),
-        callable=_special(apply, flow.from_callable(lambda: 1)),
-        requested=plain.requested,
-    )
-
-
-def _no_items() -> _AnyFlow:
-    """A flow of an iterator that is nothing special."""
-    return flow.from_iterable(iter(()))
-
-
-def _special(apply: Callable[[_AnyFlow], _AnyFlow], upstream: _AnyFlow) -> bool:
-    made, usual = apply(upstream), apply(_no_items())
-    source = source_of(made)
-    return source is not source_of(upstream) and type(source) is not type(source_of(usual))
 
 
 # -- sample arguments
@@ -405,18 +243,7 @@ class Row:
     @property
     def seen(self) -> Facts:
         """What all ways to use it have in common, as a record says it: what may be."""
-        all_ = self.facts
-        return Facts(
-            asks=reduce(or_, (facts.asks for facts in all_)),
-            answers=reduce(or_, (facts.answers & Fusion.ANY for facts in all_))
-            | (Fusion.NONE if self.boundary != "yes" else Fusion.THREAD_BOUNDARY),
-            front=any(facts.front for facts in all_),
-            back=any(facts.back for facts in all_),
-            conditional=all(facts.conditional for facts in all_),
-            scalar=any(facts.scalar for facts in all_),
-            callable=any(facts.callable for facts in all_),
-            requested=all_[0].requested,
-        )
+        return together(self.facts)
 
     @property
     def boundary(self) -> str:
@@ -452,7 +279,7 @@ def operators(host: PluginHost) -> list[Row]:
 def _seen(host: PluginHost, name: str) -> Iterator[Facts]:
     factory = host.operator(name)
     for args, named in ways(name, factory):
-        yield observed(_applying(factory, args, named))
+        yield facts_of(_applying(factory, args, named))
 
 
 def _applying(
@@ -478,28 +305,8 @@ def _theme(record: OperatorSpec) -> str:
 
 def _compare(row: Row) -> None:
     """Raise if the record says something else than what happened."""
-    record, seen = row.record, row.seen
-    said = {
-        "asks": (record.asks, seen.asks),
-        "answers": (record.answers, seen.answers),
-        "conditional": (record.conditional, seen.conditional),
-    }
-    for fact, (registered, found) in said.items():
-        if registered != found:
-            raise MismatchError(
-                f"{record.name}: its record says {fact}={registered!r}, but it was seen to have "
-                f"{found!r}; correct the record (or the operator)"
-            )
-    demand = {
-        Backpressure.PASS: seen.requested == 1,
-        Backpressure.UNBOUNDED_IN: seen.requested == UNBOUNDED,
-        Backpressure.FULL: seen.requested < UNBOUNDED,
-    }
-    if not demand.get(record.backpressure, True):
-        raise MismatchError(
-            f"{record.name}: its record says {record.backpressure.value!r}, but for one item it "
-            f"requests {seen.requested}"
-        )
+    if wrong := differences(row.record, row.seen):
+        raise MismatchError(wrong)
 
 
 # -- the pages

@@ -2,11 +2,12 @@
 
 from acme_flow.ledger import BOOK
 from acme_flow.namespace import Acme  # and so it is registered
-from acme_flow.operators import countdown, every, smoothed
+from acme_flow.operators import append, countdown, every, smoothed
 
 import flow_core as flow
 from flow_core.plugins import plugin_host
 from flow_core.testing import VirtualClock, assert_marbles, assert_result, cold
+from flow_core.testing.facts import assert_facts
 
 
 def test_operators_and_functions_are_for_pipe() -> None:
@@ -18,6 +19,12 @@ def test_methods_are_found_under_the_name_of_the_package() -> None:
     assert list(numbers.acme.every(2).acme.smooth()) == [4.0, 6.0]  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
     assert list(numbers.pipe(Acme).smooth(2).take(2)) == [1.5, 2.5]
     assert "acme" in dir(numbers)
+
+
+def test_the_records_of_the_operators_are_true() -> None:
+    operators = plugin_host().operators
+    assert_facts(operators["every"].spec, lambda made: made.pipe(every(2)))
+    assert_facts(operators["append"].spec, lambda made: made.pipe(append(flow.range(3))))
 
 
 def test_a_pipeline_names_both() -> None:

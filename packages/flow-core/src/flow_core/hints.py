@@ -87,6 +87,8 @@ def plugged(category: str) -> Mapping[str, str]:
     if category == "source":
         others = {name: _distribution(path) for name, path in tables()["packages"].items()}
         return {**functions.PACKAGES, **others}
+    if category not in {"operator", "sink", "engine"}:
+        return {}
     return {
         name: vars(cls)["_package"]
         for cls in Flow.__mro__
