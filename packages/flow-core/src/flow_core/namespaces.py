@@ -30,11 +30,11 @@ def register_namespace(name: str) -> Callable[[N], N]:
     ...         self._made = made
     ...
     ...     def twice(self) -> flow.Flow[T]:
-    ...         return self._made.repeat(2)
+    ...         return self._made.flat_map_iterable(lambda item: (item, item))
     >>> list(flow.range(2).docs.twice())
-    [0, 1, 0, 1]
+    [0, 0, 1, 1]
     >>> list(flow.range(2).pipe(Docs).twice())
-    [0, 1, 0, 1]
+    [0, 0, 1, 1]
 
     The second form is for type checkers, which cannot know what has been registered. It is the
     module of the class that registers it, when it is imported.
