@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 from typing import Any, Final, final
 
 from flow_core.demand import UNBOUNDED
@@ -106,11 +104,14 @@ def together(seen: Sequence[Facts]) -> Facts:
     Args:
         seen: what each did.
     """
-    answers = reduce(or_, (facts.answers & Fusion.ANY for facts in seen))
+    asks = answers = Fusion.NONE
+    for facts in seen:
+        asks |= facts.asks
+        answers |= facts.answers & Fusion.ANY
     across = all(Fusion.THREAD_BOUNDARY in facts.answers for facts in seen)
     return replace(
         seen[0],
-        asks=reduce(or_, (facts.asks for facts in seen)),
+        asks=asks,
         answers=answers | (Fusion.THREAD_BOUNDARY if across else Fusion.NONE),
         front=any(facts.front for facts in seen),
         back=any(facts.back for facts in seen),
@@ -148,7 +149,7 @@ class _Plain:
 
     def __init__(self) -> None:
         self.requested = 0
-        self.asked = Fusion.NONE
+        self.asked: Fusion = Fusion.NONE
         self.subscriber: Subscriber[Any] | None = None
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
