@@ -50,6 +50,9 @@ def flows_of_items() -> None:
     assert_type(numbers.expand(lambda n: flow.range(n), depth_first=True), Flow[int])
     assert_type(numbers.switch_on_first(lambda _, all: all.map(lambda n: n / 2)), Flow[float])
     assert_type(flow.just(numbers, numbers).merge_all(), Flow[int])
+    assert_type(flow.just(numbers, numbers).concat_all(), Flow[int])
+    assert_type(numbers.exhaust_map(lambda n: flow.just(str(n))), Flow[str])
+    assert_type(numbers.exhaust_map(lambda n: [n / 2]), Flow[float])
     assert_type(flow.just(words).switch_latest(delay_error=True), Flow[str])
     assert_type(words.map(lambda s: flow.just(s.upper())).merge_all(), Flow[str])
 
@@ -200,6 +203,7 @@ def mistakes(executor: Executor) -> None:
     numbers.flat_map(int)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     numbers.flat_map(lambda n: n + 1)  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]
     numbers.concat_map(lambda n: flow.just(n.upper()))  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownLambdaType, reportUnknownMemberType]
+    numbers.concat_all()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     numbers.merge_all()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     numbers.switch_latest()  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     numbers.merge(4)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

@@ -77,9 +77,11 @@ from flow_ops.time.time_interval import time_interval
 from flow_ops.time.timeout import timeout
 from flow_ops.time.timer import timer
 from flow_ops.time.timestamp import timestamp
+from flow_ops.transform.concat_all import concat_all
 from flow_ops.transform.concat_map import concat_map
 from flow_ops.transform.concat_map_eager import concat_map_eager
 from flow_ops.transform.delay_until import delay_until
+from flow_ops.transform.exhaust_map import exhaust_map
 from flow_ops.transform.expand import expand
 from flow_ops.transform.filter_when import filter_when
 from flow_ops.transform.flat_map import flat_map
@@ -110,6 +112,7 @@ __all__ = [
     "cancel_on",
     "combine_latest",
     "concat",
+    "concat_all",
     "concat_map",
     "concat_map_eager",
     "concat_with",
@@ -119,6 +122,7 @@ __all__ = [
     "delay_subscription",
     "delay_until",
     "delay_with_mapper",
+    "exhaust_map",
     "expand",
     "filter_when",
     "flat_map",

@@ -84,6 +84,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         method="cancel_on",
     )
     yield OperatorSpec(
+        "concat_all",
+        "flow_ops.transform.concat_all:concat_all",
+        summary="The items of the flows that a flow gives, one flow after the other.",
+        backpressure=Backpressure.FULL,
+        asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="concat_all",
+    )
+    yield OperatorSpec(
         "concat_map",
         "flow_ops.transform.concat_map:concat_map",
         summary="Each item becomes a flow; they follow one another.",
@@ -150,6 +158,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         summary="Each item when a flow made of it gives one, or completes.",
         backpressure=Backpressure.FULL,
         method="delay_with_mapper",
+    )
+    yield OperatorSpec(
+        "exhaust_map",
+        "flow_ops.transform.exhaust_map:exhaust_map",
+        summary="A flow for each item, but for those that come while one runs: they are dropped.",
+        backpressure=Backpressure.UNBOUNDED_IN,
+        placement=Placement.REFUSED,
+        method="exhaust_map",
     )
     yield OperatorSpec(
         "expand",

@@ -186,6 +186,7 @@ OPERATOR_CASES: Final = (
         chain=200,
     ),
     _piped("map_when", lambda at: ops.map_when(flow.just)),
+    _case("concat_all", lambda up, at: up.map(flow.just).pipe(ops.concat_all())),
     _case("merge_all", lambda up, at: up.map(flow.just).pipe(ops.merge_all())),
     _piped("merge_with", lambda at: ops.merge_with(flow.empty())),
     _piped("observe_on", lambda at: ops.observe_on(at.executor), "executor"),
@@ -308,6 +309,11 @@ OPERATOR_CASES: Final = (
     _case(
         "switch_latest, the last",
         lambda up, at: flow.just(flow.never(), up).pipe(ops.switch_latest()),
+    ),
+    _piped("exhaust_map", lambda at: ops.exhaust_map(flow.just), "uncounted endless selective"),
+    _case(
+        "exhaust_map, the only one",
+        lambda up, at: flow.just(0).hide().pipe(ops.exhaust_map(lambda _: up)),
     ),
     _piped("switch_map", lambda at: ops.switch_map(flow.just), "uncounted endless selective"),
     _case(

@@ -438,6 +438,32 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """
         return self._combined("flow_ops.sequence.concat:concat", *others, delay_error=delay_error)
 
+    def concat_all(
+        self: OpsMethods[Flow[T]], *, prefetch: int = 128, delay_error: bool = False
+    ) -> Flow[T]:
+        """The items of the flows that a flow gives, one flow after the other.
+
+        >>> import flow_core as flow
+        >>> list(flow.just(flow.range(2), flow.just(7)).concat_all())
+        [0, 1, 7]
+
+        Demand, thread, iteration, fusion and errors are those of `concat_map`.
+
+        Args:
+            prefetch: flows to request ahead of an upstream that pushes, and the most that wait.
+            delay_error: whether a flow that fails lets the others follow; its error comes at the end,
+                several as an ExceptionGroup.
+
+        Raises:
+            TypeError: if `prefetch` is no int.
+            ValueError: if it is less than 1.
+
+        Executed by flow-ops: `flow_ops.concat_all`.
+        """
+        return self._plugged(
+            "flow_ops.transform.concat_all:concat_all", prefetch=prefetch, delay_error=delay_error
+        )
+
     def concat_map(
         self,
         mapper: Callable[[T_co], Convertible[R]],
@@ -727,6 +753,44 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """
         return self._plugged(
             "flow_ops.time.delay_with_mapper:delay_with_mapper", mapper, concurrency=concurrency
+        )
+
+    def exhaust_map(
+        self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
+    ) -> Flow[R]:
+        """Each item becomes a flow, but for those that come while such a flow runs: they are dropped.
+
+        >>> import flow_core as flow
+        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> clock, seen = VirtualClock(), TestSubscriber()
+        >>> clicks = flow.interval(1, clock=clock).take(6)
+        >>> clicks.exhaust_map(lambda n: flow.timer(2.5, clock=clock).map(lambda _: n)).subscribe(
+        ...     seen
+        ... )
+        >>> clock.run()
+        >>> seen.items
+        [0, 3]
+
+        A click that starts what is running already is left alone, say. `flat_map` runs it as well,
+        `switch_map` in the place of the first, `concat_map` behind it.
+
+        Demand: everything is requested of the upstream, and 128 items ahead of an inner flow, which
+        counts as running while they wait.
+        Thread: the mapper runs where the upstream's item comes. Fusion: none.
+        Errors: the first one cancels everything else. Items that are dropped go to the dropped-items
+        hook.
+
+        Args:
+            mapper: makes a flow of an item, or what `flow_core.from_` makes one of; not None.
+            delay_error: whether an error comes when the other flow has ended.
+
+        Raises:
+            TypeError: if `mapper` cannot be called.
+
+        Executed by flow-ops: `flow_ops.exhaust_map`.
+        """
+        return self._plugged(
+            "flow_ops.transform.exhaust_map:exhaust_map", mapper, delay_error=delay_error
         )
 
     def expand(

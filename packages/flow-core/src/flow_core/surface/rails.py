@@ -223,6 +223,15 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("collect", supplier, collector, combiner)
 
+    def concat_all(
+        self: RailMethods[Flow[T]], *, prefetch: int = 128, delay_error: bool = False
+    ) -> ParallelFlow[T]:
+        """The items of the flows that a flow gives, one flow after the other.
+
+        In each rail; see `Flow.concat_all`.
+        """
+        return self._each("concat_all", prefetch=prefetch, delay_error=delay_error)
+
     def concat_map(
         self,
         mapper: Callable[[T_co], Convertible[R]],
@@ -471,6 +480,15 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         In each rail; see `Flow.end_with`.
         """
         return self._each("end_with", *items)
+
+    def exhaust_map(
+        self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
+    ) -> ParallelFlow[R]:
+        """Each item becomes a flow, but for those that come while such a flow runs: they are dropped.
+
+        In each rail; see `Flow.exhaust_map`.
+        """
+        return self._each("exhaust_map", mapper, delay_error=delay_error)
 
     def expand(
         self,
