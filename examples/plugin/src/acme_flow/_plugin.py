@@ -22,8 +22,8 @@ def flow_operators() -> Iterator[OperatorSpec]:
         "acme_flow.operators:every",
         summary="Each n-th item.",
         kind=Kind.STAGE,
-        asks=Fusion.SYNC,
-        answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
+        asks=Fusion.ANY,
+        answers=Fusion.ANY | Fusion.THREAD_BOUNDARY,
         conditional=True,
     )
     yield OperatorSpec("append", "acme_flow.operators:append", summary="Then another flow's items.")

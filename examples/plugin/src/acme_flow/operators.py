@@ -28,7 +28,7 @@ def every(n: int) -> Operator[T, Flow[T]]:
 
 
 def append(other: Flow[T]) -> Operator[T, Flow[T]]:
-    """What comes first, then the items of `other`."""
+    """What comes first, then the items of `other`; it iterates over both, in one thread."""
     return Operator(
         "append", lambda flow: flow_core.from_iterable(itertools.chain(flow, other)), repr(other)
     )

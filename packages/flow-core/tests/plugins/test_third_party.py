@@ -37,7 +37,7 @@ def test_what_it_registers_is_listed_under_its_distribution_and_version(command:
     document = json.loads(command("plugins", "--json").stdout)
     (every,) = (record for record in document["operators"] if record["name"] == "every")
     assert (every["distribution"], every["version"]) == ("acme-flow", "3.1.4")
-    assert (every["kind"], every["answers"]) == ("stage", ["SYNC", "THREAD_BOUNDARY"])
+    assert (every["kind"], every["answers"]) == ("stage", ["SYNC", "ASYNC", "THREAD_BOUNDARY"])
     assert "acme" in {record["name"] for record in document["engines"]}
     assert "acme-flow" not in {problem["distribution"] for problem in document["problems"]}
 
