@@ -44,8 +44,8 @@ TAKES_ALL = {
 }
 """Operators that bound what they ask for, and here take all that comes, or cannot be counted."""
 
-QUEUES = {"delay, by nothing"}
-"""Operators that pass demand on, and let what came wait."""
+QUEUES = {"delay, by nothing", "exhaust_map, the only one"}
+"""Operators that pass demand on, or ask another flow for so many, and let what came wait."""
 
 
 def bounds(tried: Any) -> bool:
