@@ -61,6 +61,11 @@ def anything(*_: object) -> Any:  # Any: it stands for every function
     return 1
 
 
+async def awaited(*_: object) -> int:
+    """A coroutine function, as `anything` is a function."""
+    return 1
+
+
 def inline(task: Callable[[], object]) -> None:
     """An executor that runs a task at once."""
     task()
@@ -97,6 +102,7 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "slice": [(1, 9, 2), (None, None, 2)],
         "multicast": [(MulticastProcessor,)],
         "delay_subscription": [(flow.just(0),)],
+        "map_concurrent": [(anything, 2), (awaited, 2)],
         "repeat": [(2,)],  # without a number, of nothing it would have no end
         "repeat_until": [(lambda: True,)],
         "timeout": [(3600.0,)],
@@ -151,9 +157,9 @@ THEMES: Final[Mapping[str, str]] = MappingProxyType(
         "flow": "Looking on",
         "contexts": "Looking on",
         "lifting": "Looking on",
+        "concurrency": "Many items at a time",
         "threads": "Threads",
         "parallel": "Threads",
-        "coroutines": "asyncio",
         "time": "Time",
         "demand": "Back-pressure",
         "connectables": "Many subscribers",

@@ -57,6 +57,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 def test_what_takes_an_executor_is_known(every_tried: Any) -> None:
     assert {str(one) for one in every_tried if "executor" in one.kinds} == {
         "cancel_on",
+        "map_concurrent, in threads",
         "observe_on",
         "observe_on, errors overtake",
         "observe_on, prefetch 1",

@@ -165,6 +165,8 @@ def places(executor: Executor, pool: ProcessPoolExecutor) -> None:
     assert_type(numbers.cancel_on(executor), Flow[int])
     assert_type(numbers.map(str).on_processes(pool), Flow[str])
     assert_type(numbers.map_async(text), Flow[str])
+    assert_type(numbers.map_concurrent(text, 10), Flow[str])
+    assert_type(numbers.map_concurrent(lambda n: n / 2, 10), Flow[float])
     assert_type(numbers.map_async(lambda n: asyncio.sleep(1, n / 2)), Flow[float])
 
 
@@ -180,6 +182,7 @@ def rails(executor: Executor) -> None:
     assert_type(rails.buffer_with_count(3), ParallelFlow[list[int]])
     assert_type(rails.window_with_count(3).merge_all(), ParallelFlow[int])
     assert_type(rails.map_async(text).take(3).count(), ParallelFlow[int])
+    assert_type(rails.map_concurrent(text, 2), ParallelFlow[str])
     assert_type(rails.with_latest_from(words), ParallelFlow[tuple[int, str]])
     assert_type(rails.sum(), ParallelFlow[int])
     assert_type(rails.on_error_resume(words), ParallelFlow[int | str])

@@ -30,7 +30,8 @@ from flow_ops.combine.skip_until_other import skip_until_other
 from flow_ops.combine.take_until_other import take_until_other
 from flow_ops.combine.with_latest_from import with_latest_from
 from flow_ops.combine.zip import zip, zip_with
-from flow_ops.coroutines.map_async import map_async
+from flow_ops.concurrency.map_async import map_async
+from flow_ops.concurrency.map_concurrent import map_concurrent
 from flow_ops.demand.on_backpressure_buffer import on_backpressure_buffer
 from flow_ops.demand.on_backpressure_drop import on_backpressure_drop
 from flow_ops.demand.on_backpressure_error import on_backpressure_error
@@ -131,6 +132,7 @@ __all__ = [
     "interval",
     "interval_range",
     "map_async",
+    "map_concurrent",
     "map_when",
     "merge",
     "merge_all",

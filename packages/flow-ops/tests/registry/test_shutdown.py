@@ -22,6 +22,7 @@ from flow_core.testing.retention import PayloadError
 
 ON_EXECUTOR = {
     "cancel_on",
+    "map_concurrent, in threads",
     "observe_on",
     "observe_on, errors overtake",
     "observe_on, prefetch 1",

@@ -9,7 +9,7 @@ from flow_core.stages.fluent import Fluent
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
     from concurrent.futures import Executor as Pool
     from typing import Any, Literal
 
@@ -1120,11 +1120,164 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-ops: `flow_ops.map_async`.
         """
         return self._plugged(
-            "flow_ops.coroutines.map_async:map_async",
+            "flow_ops.concurrency.map_async:map_async",
             function,
             concurrency=concurrency,
             ordered=ordered,
             loop=loop,
+        )
+
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], Coroutine[Any, Any, R]],
+        concurrency: int,
+        *,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        fallback: None = None,
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> Flow[R]: ...
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], Coroutine[Any, Any, R]],
+        concurrency: int,
+        *,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        fallback: Callable[[T_co, Exception], D],
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> Flow[R | D]: ...
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], R],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        fallback: None = None,
+        prefetch: int = 128,
+        clock: Clock | None = None,
+    ) -> Flow[R]: ...
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], R],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        fallback: Callable[[T_co, Exception], D],
+        prefetch: int = 128,
+        clock: Clock | None = None,
+    ) -> Flow[R | D]: ...
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], Any],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        fallback: Callable[[T_co, Exception], Any] | None = None,
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> Flow[Any]:
+        """Each item replaced by what a function makes of it, several of which are at work at a time.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def doubled(n: int) -> int:
+        ...     await asyncio.sleep(0)
+        ...     return 2 * n
+        >>> list(flow.range(5).map_concurrent(doubled, 3))
+        [0, 2, 4, 6, 8]
+
+        A function that blocks does it in threads:
+
+        >>> from pathlib import Path
+        >>> files = flow.just("a.txt", "b.txt").map(Path)
+        >>> list(files.map_concurrent(Path.read_text, 2, fallback=lambda path, error: f"no {path}"))
+        ['no a.txt', 'no b.txt']
+
+        An item that fails is tried again, if `retry` says so, while the others go on. If no try is
+        left, `fallback` stands for it; without one, the flow fails with what the last try has raised.
+
+        Coroutines run as tasks of the event loop in which the flow was subscribed to, whatever thread
+        brings the items; where none ran, of one loop for the process, in a daemon thread. From Python
+        3.12 on a coroutine runs as soon as its item is there, up to where it first waits, as with
+        `asyncio.eager_task_factory`; after 5 ms of that, others in the loop have their turn. A task
+        factory of the loop is respected. Other functions run in threads that the flow has for itself,
+        at most `concurrency`, or in the given executor. What they give may be a coroutine, which is
+        then awaited as above. In all of these, the context is a copy of that of who subscribes.
+
+        Demand: `concurrency` items are requested of the upstream, and 75 % of that again whenever as
+        many were taken. Items that are worked on and results that wait are not more than that, either;
+        but as far as items are requested, up to `prefetch` are taken, so that a slow item does not keep
+        those behind it from being worked on.
+        Thread: with a coroutine function all signals of a running flow come from the loop's thread.
+        Otherwise items come from the threads that make them, one at a time. What an upstream does when
+        it is requested or polled happens there, too.
+        Fusion: polls an upstream that grants SYNC or ASYNC across threads.
+        Errors: the first one cancels the upstream and the other tasks. With `ordered` it comes after
+        the results of the items before, and otherwise overtakes nothing that was ready. When the flow
+        is cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
+        it. What these raise then goes to the dropped-errors hook.
+
+        Args:
+            function: makes something of an item: a function, or mostly an ``async def``. Its result is
+                not None.
+            concurrency: how many items are worked on at a time.
+            executor: where functions run; no coroutine functions. It stays open as long as the flow
+                runs. None for threads of the flow's own.
+            ordered: whether results come in the order of the items; otherwise as they are ready.
+            retry: how often an item is tried again, at once; or a `Backoff`, which says after which
+                time, how often, and for which errors.
+            timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
+                failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
+            fallback: makes an item of one that has failed, and of its error.
+            prefetch: how many items may be worked on, or have results that wait for an earlier one.
+            loop: where coroutines have to run.
+            clock: tells the time for `timeout` and `retry`; None for that of the loop that runs the
+                flow, or else of the process.
+
+        Returns:
+            A flow that fails with FlowError if one of its tasks is cancelled
+            from outside, or if its loop was closed; with RejectedExecutionError if the executor takes
+            no function.
+
+        Raises:
+            TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
+                or `timeout` or `loop` with an executor.
+            ValueError: if `concurrency` or `prefetch` is less than 1, or `retry` or `timeout` less
+                than 0.
+
+        Executed by flow-ops: `flow_ops.map_concurrent`.
+        """
+        return self._plugged(
+            "flow_ops.concurrency.map_concurrent:map_concurrent",
+            function,
+            concurrency,
+            executor=executor,
+            ordered=ordered,
+            retry=retry,
+            timeout=timeout,
+            fallback=fallback,
+            prefetch=prefetch,
+            loop=loop,
+            clock=clock,
         )
 
     def map_when(

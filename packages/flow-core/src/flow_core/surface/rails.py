@@ -11,9 +11,10 @@ from flow_core.stages.template import UNSET
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from typing import Any, Literal
 
+    from flow_core.backoff import Backoff
     from flow_core.clocks import Clock, Seconds
     from flow_core.conversion import Convertible
     from flow_core.executors import Executor
@@ -666,6 +667,92 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each(
             "map_async", function, concurrency=concurrency, ordered=ordered, loop=loop
+        )
+
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], Coroutine[Any, Any, R]],
+        concurrency: int,
+        *,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        fallback: None = None,
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[R]: ...
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], Coroutine[Any, Any, R]],
+        concurrency: int,
+        *,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        fallback: Callable[[T_co, Exception], D],
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[R | D]: ...
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], R],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        fallback: None = None,
+        prefetch: int = 128,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[R]: ...
+    @overload
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], R],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        fallback: Callable[[T_co, Exception], D],
+        prefetch: int = 128,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[R | D]: ...
+    def map_concurrent(
+        self,
+        function: Callable[[T_co], Any],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        fallback: Callable[[T_co, Exception], Any] | None = None,
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[Any]:
+        """Each item replaced by what a function makes of it, several of which are at work at a time.
+
+        In each rail; see `Flow.map_concurrent`.
+        """
+        return self._each(
+            "map_concurrent",
+            function,
+            concurrency,
+            executor=executor,
+            ordered=ordered,
+            retry=retry,
+            timeout=timeout,
+            fallback=fallback,
+            prefetch=prefetch,
+            loop=loop,
+            clock=clock,
         )
 
     def map_indexed(self, mapper: Callable[[T_co, int], R]) -> ParallelFlow[R]:

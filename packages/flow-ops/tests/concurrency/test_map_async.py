@@ -103,7 +103,7 @@ class Desk:
 def test_a_coroutine_begins_as_soon_as_its_item_is_there(
     ordered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("flow_ops.coroutines.map_async"), "_HOLD_S", 3600)
+    monkeypatch.setattr(import_module("flow_ops.concurrency._tasks"), "_HOLD_S", 3600)
     begun: list[int] = []
 
     async def odd_later(item: int) -> int:
@@ -116,7 +116,7 @@ def test_a_coroutine_begins_as_soon_as_its_item_is_there(
         assert begun == ([0, 1, 2] if ordered else [0, 1, 2, 3])
         subscriber.assert_items(*([0] if ordered else [0, 2]))
         await turns(6)
-        subscriber.assert_result(*([0, 1, 2, 3, 4] if ordered else [0, 2, 1, 4, 3]))
+        subscriber.assert_result(*([0, 1, 2, 3, 4] if ordered else [0, 2, 1, 3, 4]))
 
     in_loop(main)
 

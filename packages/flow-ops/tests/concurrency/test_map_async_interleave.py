@@ -25,7 +25,7 @@ pytestmark = pytest.mark.interleave
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
     return explore_all(
         body,
-        modules=["flow_core.serial", "flow_ops.coroutines", "flow_core.sources.loops", __name__],
+        modules=["flow_core.serial", "flow_ops.concurrency", "flow_core.sources.loops", __name__],
         expect=expect,
     )
 
@@ -214,8 +214,8 @@ def test_a_cancel_of_another_thread_leaves_nothing_behind(eager: bool, work: Wor
             subscriber.assert_rules_kept().assert_not_terminated()
             source.assert_cancelled()
             subscription: Any = subscriber.subscription
-            assert not subscription._running
-            assert subscription._input is None
+            assert not subscription.running
+            assert subscription.items is None
             assert subscription._downstream is None
             assert subscription._permit, "the permit is lost"
 

@@ -1,0 +1,299 @@
+"""Coroutines for items, as tasks of an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from random import Random
+from time import monotonic
+from typing import Any, Final, TypeVar, final
+
+from flow_core import hooks
+from flow_core.assembly import operator_of
+from flow_core.clocks import AsyncioClock, Clock, home_clock, system_clock
+from flow_core.errors import FlowTimeoutError, is_fatal
+from flow_core.flow import Flow
+from flow_core.homes import home_loop, running_loop, task_context, turns
+from flow_core.protocols import EMPTY, CoreSubscriber
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
+from flow_core.stages.template import describe
+from flow_ops.concurrency._plan import Plan
+from flow_ops.concurrency._slots import Slots, cancelled_outside, ended_by
+from flow_ops.coordination import BufferedInput
+
+__all__ = ["Tasks", "beginner", "drop_task", "leave"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Task = asyncio.Task[Any]  # Any: of what the user's function makes
+Function = Callable[[T], Coroutine[Any, Any, Any]]
+
+_HOLD_S: Final = 0.005
+"""How long coroutines may begin one after the other before others in the loop have their turn."""
+
+
+@final
+class Tasks(Slots[T, R, Task]):
+    """Starts coroutines and gives their results. All of it happens in the thread of the loop.
+
+    No wake-up is lost between threads: who has published something steps; a step elsewhere than in
+    the loop's thread only has the loop step, unless that is on its way; and a step that begins in
+    the loop takes the mark of that away first.
+
+    Args:
+        source: the upstream.
+        plan: its `loop` is None for that of the home of `downstream`, or else the library's.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = (
+        "_begin",
+        "_coming",
+        "_context",
+        "_counted",
+        "_loop",
+        "_pauses",
+        "_seen",
+        "_until",
+        "_work",
+    )
+
+    def __init__(
+        self, source: Flow[T], plan: Plan[T], downstream: CoreSubscriber[R], label: str
+    ) -> None:
+        super().__init__(source, plan, downstream, label)
+        home = self.home
+        self._loop: Final = plan.loop or home_loop(home)
+        self._context = task_context(home)
+        self._counted: set[Task] = (
+            home.tasks if home is not None and home.loop is self._loop else set()
+        )
+        """Those of the home, which who runs the flow waits for."""
+        self._begin: Final = beginner(self._loop, operator_of(label))
+        self._work: Function[T] = plan.function
+        if not plan.is_plain:
+            clock = home_clock(plan.clock, home)
+            self._work = partial(_tried, plan, plan.random(), clock, self._loop)
+        self._coming = False
+        """The loop is about to step."""
+        self._pauses = False
+        """Others in the loop come first, before the next coroutine begins."""
+        self._seen: set[Task] = set()
+        """Those whose end was seen before the loop has told."""
+        self._until = 0.0
+        """When that has to be, in seconds of `monotonic`."""
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        loop = self._loop
+        if loop is not running_loop():
+            if not self._coming:
+                self._coming = True
+                if not in_loop(loop, self._come, self._lost):
+                    self.fail(closed_loop(self.label))
+            return
+        if self._watch is None and not self.over:
+            self._watch = LoopWatch(loop, self._lost)
+            self._until = monotonic() + _HOLD_S
+        self._look()
+        self.give()
+        items = self.items
+        if not (self.over or items is None):
+            self._start(loop, items)
+            if not (self.running or self.over):
+                self.end_with(items)
+
+    def left(self, running: dict[Task, object]) -> None:
+        """See `Slots.left`."""
+        if not in_loop(self._loop, lambda: leave(running)):
+            leave({task: True for task in running if task.done()})
+
+    # -- in the loop's thread
+
+    def _lost(self) -> None:
+        """The loop is closed."""
+        self.post(self.fail, closed_loop(self.label))
+
+    def _come(self) -> None:
+        self._coming = False
+        self._turn()
+
+    def _start(self, loop: asyncio.AbstractEventLoop, items: BufferedInput[T]) -> None:
+        """Begin with what waits, until `_HOLD_S` are over."""
+        running, work, concurrency = self.running, self._work, self.plan.concurrency
+        goes_on = False
+        while self.working < concurrency and not (self._pauses or self.over) and self.room():
+            item = items.poll()
+            if item is EMPTY:
+                return
+            if not goes_on:
+                # A task that does spares a closer look.
+                last = next(reversed(running), None)
+                goes_on = last is not None and not (last.cancelling() or last.done())
+                if not goes_on and self.forsaken:
+                    hooks.drop_item(item)
+                    self.fail(cancelled_outside(self.label))
+                    return
+                goes_on = True
+            try:
+                task = self._begin(work(item), context=self._context.copy())
+            except BaseException as error:
+                if is_fatal(error):  # it goes on to whoever has us begin
+                    self.fail(ended_by(error, self.label))
+                raise
+            self.working += 1
+            if task.done():
+                self.ended(task, self._error_of(task))
+                self.give()
+            else:
+                running[task] = None
+                self._counted.add(task)
+                task.add_done_callback(self._done)
+            if monotonic() >= self._until:
+                self._pauses = True
+                loop.call_soon_threadsafe(self._go_on)
+
+    def _go_on(self) -> None:
+        self._until = monotonic() + _HOLD_S
+        self._pauses = False
+        self._turn()
+
+    def _turn(self) -> None:
+        """Step, in a callback of the loop."""
+        turns.add(self._loop)
+        try:
+            self.signal()
+        finally:
+            turns.discard(self._loop)
+
+    def _look(self) -> None:
+        """Count the first ones that have ended, in this turn of the loop, which says so later."""
+        for task, state in self.running.items():
+            if state is None:
+                if not task.done():
+                    return
+                self._seen.add(task)
+                self.ended(task, self._error_of(task))
+
+    def _done(self, task: Task) -> None:
+        self._counted.discard(task)
+        seen, running = self._seen, self.running
+        if task in seen:
+            seen.discard(task)
+            return
+        if task not in running:
+            drop_task(task)
+            return
+        self.ended(task, self._error_of(task))
+        if self.plan.ordered and next(iter(running)) is not task and not self.room():
+            return  # those before it come first
+        self._turn()
+
+    def _error_of(self, task: Task) -> BaseException | None:
+        return cancelled_outside(self.label) if task.cancelled() else task.exception()
+
+
+async def _tried(
+    plan: Plan[T],
+    random: Random | None,
+    clock: Clock,
+    loop: asyncio.AbstractEventLoop,
+    item: T,
+) -> Any:  # Any: see `Plan.function`
+    """The result of the plan's function, by as many tries as it takes and may have."""
+    tries = 0
+    while True:
+        try:
+            if plan.timeout_s is None:
+                result = await plan.function(item)
+            else:
+                result = await _in_time(plan, plan.timeout_s, clock, loop, item)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            delay_s = plan.delay_s(error, tries, random)
+            if delay_s is None:
+                if plan.fallback is None:
+                    raise
+                return plan.fallback(item, error)
+        else:
+            return item if plan.keeps else result
+        tries += 1
+        if not delay_s or _is_of(clock, loop):
+            await asyncio.sleep(delay_s)
+        else:
+            due = loop.create_future()
+            timer = clock.schedule(delay_s, partial(in_loop, loop, partial(_set, due)))
+            try:
+                await due
+            finally:
+                timer.dispose()
+
+
+async def _in_time(
+    plan: Plan[T], timeout_s: float, clock: Clock, loop: asyncio.AbstractEventLoop, item: T
+) -> Any:  # Any: see `Plan.function`
+    by_loop = _is_of(clock, loop)
+    limit = asyncio.timeout(timeout_s if by_loop else None)
+    try:
+        async with limit:
+            if by_loop:
+                return await plan.function(item)
+            timer = clock.schedule(timeout_s, partial(in_loop, loop, partial(_expire, limit)))
+            try:
+                return await plan.function(item)
+            finally:
+                timer.dispose()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    raise FlowTimeoutError(f"{describe(plan.function)} took longer than {timeout_s:g} s")
+
+
+def _is_of(clock: Clock, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether `loop` tells the same time, so that its own timers will do."""
+    return clock is system_clock() or (isinstance(clock, AsyncioClock) and clock.loop is loop)
+
+
+def _set(due: asyncio.Future[None]) -> None:
+    if not due.done():
+        due.set_result(None)
+
+
+def _expire(limit: asyncio.Timeout) -> None:
+    with suppress(RuntimeError):  # the function has ended meanwhile
+        limit.reschedule(0)
+
+
+def beginner(
+    loop: asyncio.AbstractEventLoop, name: str
+) -> Callable[..., Task]:  # Any: for coroutines of any type
+    """What makes tasks, which run to where they first wait, if this Python can do that."""
+    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
+        return partial(asyncio.Task, loop=loop, name=name, eager_start=True)
+    return partial(loop.create_task, name=name)
+
+
+def leave(tasks: dict[Task, object]) -> None:
+    """Cancel tasks that run, and drop the results of those that have ended."""
+    for task, state in tasks.items():
+        if state is not None:
+            drop_task(task)
+        elif not task.cancelling():  # it cleans up already, which is not to be interrupted
+            task.cancel()
+
+
+def drop_task(task: Task) -> None:
+    """Nobody wants the result of `task` any more."""
+    if task.cancelled():
+        return
+    error = task.exception()
+    if error is not None:
+        hooks.drop_error(error)
+    elif task.result() is not None:
+        hooks.drop_item(task.result())

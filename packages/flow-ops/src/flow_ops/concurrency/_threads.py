@@ -1,0 +1,287 @@
+"""Functions for items, on threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from functools import partial
+from inspect import iscoroutine
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.assembly import operator_of
+from flow_core.errors import RejectedExecutionError, is_fatal
+from flow_core.executors import Runner, ScheduledTask, as_runner
+from flow_core.flow import Flow
+from flow_core.homes import home_loop, task_context, turns
+from flow_core.protocols import EMPTY, CoreSubscriber, Disposable
+from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
+from flow_ops.concurrency._plan import Plan
+from flow_ops.concurrency._slots import Slots, cancelled_outside, ended_by
+from flow_ops.concurrency._tasks import beginner, leave
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["Threads"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@final
+class Job(Generic[T]):
+    """The work on one item, by one thread at a time. It looks like an `asyncio.Task`."""
+
+    __slots__ = ("_result", "error", "handle", "item", "task", "timer", "tries")
+
+    def __init__(self, item: T) -> None:
+        self.item = item
+        self.tries = 0
+        """How many retries there were."""
+        self.handle: ScheduledTask | None = None
+        """What the executor has."""
+        self.timer: Disposable | None = None
+        """What it waits for, before it is tried again."""
+        self.task: asyncio.Task[Any] | None = None  # Any: see `Plan.function`
+        """Awaits the coroutine that the function gave."""
+        self._result: Any = None  # Any: as above
+        self.error: BaseException | None = None
+
+    def set(self, result: Any, error: BaseException | None) -> None:  # Any: as above
+        """It is over."""
+        self._result = result
+        self.error = error
+
+    def result(self) -> Any:  # Any: as above
+        """See `Work.result`."""
+        return self._result
+
+    def drop(self) -> None:
+        """Nobody wants the result any more."""
+        if self.error is not None:
+            hooks.drop_error(self.error)
+        elif self._result is not None:
+            hooks.drop_item(self._result)
+
+
+@final
+class Threads(Slots[T, R, Job[T]]):
+    """Calls functions on threads and gives their results, on whichever of these has the permit.
+
+    A thread that has done its work leaves it in `_over`, and steps. Once the flow is over, who
+    steps last finds all that is left there.
+
+    Args:
+        source: the upstream.
+        plan: its `runner` is None for threads of the flow's own.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+    """
+
+    __slots__ = ("_clock", "_context", "_over", "_pool", "_random", "_runner")
+
+    def __init__(
+        self, source: Flow[T], plan: Plan[T], downstream: CoreSubscriber[R], label: str
+    ) -> None:
+        super().__init__(source, plan, downstream, label)
+        self._context: Final[Context] = task_context(self.home)
+        self._clock: Final = None if plan.backoff is None else self.clock_for(plan.clock)
+        self._random: Final = plan.random()
+        self._runner: Runner | None = plan.runner
+        self._pool: ThreadPoolExecutor | None = None
+        """Threads of its own."""
+        self._over: deque[Job[T]] = deque()
+        """Those that have ended, and were not counted yet."""
+
+    def open(self) -> None:
+        """See `Coordinator.open`."""
+        if self._runner is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            name = f"flow-{operator_of(self.label).partition('(')[0]}"
+            self._pool = ThreadPoolExecutor(self.plan.concurrency, thread_name_prefix=name)
+            self._runner = as_runner(self._pool)
+        super().open()
+
+    def step(self) -> None:
+        """See `Coordinator.step`."""
+        over = self._over
+        while over:
+            job = over.popleft()
+            self.ended(job, job.error)
+        self.give()
+        items = self.items
+        if self.over or items is None:
+            return
+        while not self.over and self.room():
+            item = items.poll()
+            if item is EMPTY:
+                break
+            job = Job(item)
+            self.running[job] = None
+            self.working += 1
+            self._submit(job)
+        if not (self.running or self.over):
+            self.end_with(items)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        while self._over:
+            self._over.popleft().drop()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False)
+
+    def left(self, running: dict[Job[T], object]) -> None:
+        """See `Slots.left`."""
+        for job, state in running.items():
+            if state is not None:
+                job.drop()
+                continue
+            if job.handle is None or job.handle.cancel():
+                hooks.drop_item(job.item)
+            if job.timer is not None:
+                job.timer.dispose()
+            _leave(job)
+
+    # -- with the permit
+
+    def _submit(self, job: Job[T]) -> None:
+        runner = self._runner
+        if runner is not None:
+            job.timer = None
+            job.handle = runner.execute(partial(self._run, job), self._rejected)
+
+    def _wait(self, delay_s: float, job: Job[T]) -> None:
+        if self._clock is not None:
+            job.timer = self.after(self._clock, delay_s, self._submit, job)
+
+    # -- on the threads
+
+    def _rejected(self, error: RejectedExecutionError) -> None:
+        self.post(self.fail, error, hooks.drop_error)
+
+    def _run(self, job: Job[T]) -> None:
+        """Call the function, until it gives something, or has to wait, or must not go on."""
+        plan, context = self.plan, self._context
+        while not self.over:
+            made, error = _called(partial(_in, context.copy(), plan.function), job.item)
+            if error is None:
+                if iscoroutine(made):
+                    self._hand_over(job, made)
+                else:
+                    self._made(job, made)
+                return
+            if not self._again(job, error):
+                return
+        hooks.drop_item(job.item)
+
+    def _again(self, job: Job[T], error: BaseException) -> bool:
+        """A try has failed. Whether the next one may begin at once, which is left to the caller."""
+        plan, made, delay_s = self.plan, None, None
+        raised: BaseException | None = error
+        if isinstance(error, Exception) and not is_fatal(error):
+            delay_s, raised = _called(partial(plan.delay_s, error, job.tries), self._random)
+            if raised is None and delay_s is None:
+                raised = error
+                if plan.fallback is not None:
+                    made, raised = _called(partial(plan.fallback, job.item), error)
+        if delay_s is None:
+            self._end(job, made, raised)
+            if raised is not None and is_fatal(raised):
+                raise raised
+            return False
+        job.tries += 1
+        if delay_s:
+            self.post(partial(self._wait, delay_s), job)
+        return not delay_s
+
+    def _made(self, job: Job[T], made: Any) -> None:  # Any: see `Plan.function`
+        self._end(job, job.item if self.plan.keeps else made, None)
+
+    def _end(self, job: Job[T], made: Any, error: BaseException | None) -> None:  # Any: as above
+        job.set(made, error)
+        self._over.append(job)
+        self.signal()
+
+    # -- for a function that has given a coroutine
+
+    def _hand_over(self, job: Job[T], coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Have the coroutine awaited in the loop where the flow is at home."""
+        loop, error = _called(home_loop, self.home)
+        if loop is None:  # the process ends
+            coroutine.close()
+            self._end(job, None, error)
+            return
+        if self._watch is None:
+            self.post(self._guard, loop)
+        if not in_loop(loop, partial(self._begin, job, coroutine, loop)):
+            coroutine.close()
+            self._rejected_by_loop()
+
+    def _guard(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._watch is None:
+            self._watch = LoopWatch(loop, self._rejected_by_loop)
+
+    def _rejected_by_loop(self) -> None:
+        self.post(self.fail, closed_loop(self.label, None), hooks.drop_error)
+
+    def _begin(
+        self, job: Job[T], coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Begin with the coroutine, in the loop."""
+        if self.over:
+            coroutine.close()
+            return
+        task = beginner(loop, operator_of(self.label))(coroutine, context=self._context.copy())
+        if self.home is not None:
+            self.home.tasks.add(task)
+        job.task = task
+        task.add_done_callback(partial(self._awaited, job))
+        if self.over:  # `left` may have been here before
+            _leave(job)
+
+    def _awaited(self, job: Job[T], task: asyncio.Task[Any]) -> None:
+        if self.home is not None:
+            self.home.tasks.discard(task)
+        job.task = None
+        loop = task.get_loop()
+        turns.add(loop)
+        try:
+            if task.cancelled():
+                self._end(job, None, None if self.over else cancelled_outside(self.label))
+                return
+            error = task.exception()
+            if error is None:
+                self._made(job, task.result())
+            elif is_fatal(error):  # it goes on through the loop
+                self._end(job, None, ended_by(error, self.label))
+            elif self._again(job, error):
+                self.post(self._submit, job)
+        finally:
+            turns.discard(loop)
+
+
+def _leave(job: Job[T]) -> None:
+    """Cancel the task of a job, if it has one."""
+    task = job.task
+    if task is not None:
+        in_loop(task.get_loop(), lambda: leave({task: task.done() or None}))
+
+
+def _in(context: Context, function: Callable[[T], R], item: T) -> R:
+    return context.run(function, item)
+
+
+def _called(
+    function: Callable[[Any], R], argument: Any
+) -> tuple[R | None, BaseException | None]:  # Any: between the caller and the function
+    """What the function gives and None, or None and what it raises: no frame keeps the error."""
+    try:
+        return function(argument), None
+    except BaseException as error:
+        return None, error

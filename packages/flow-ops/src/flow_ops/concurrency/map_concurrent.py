@@ -1,0 +1,293 @@
+"""`map_concurrent`: a function of each item, for many items at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from inspect import iscoroutine, iscoroutinefunction
+from typing import Any, TypeVar, overload
+
+from flow_core.backoff import Backoff
+from flow_core.clocks import Clock, Seconds
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.executors import Executor, as_runner
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber
+from flow_core.stages.template import describe, refuse_coroutine_function
+from flow_ops.concurrency._plan import Plan
+from flow_ops.concurrency._slots import Slots
+from flow_ops.concurrency._tasks import Tasks
+from flow_ops.concurrency._threads import Threads
+from flow_ops.coordination import coordinated
+from flow_ops.time._timed import checked_clock, checked_delay, seconds
+
+__all__ = ["map_concurrent"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+D = TypeVar("D")
+
+
+@overload
+def map_concurrent(
+    function: Callable[[T], Coroutine[Any, Any, R]],
+    concurrency: int,
+    *,
+    ordered: bool = True,
+    retry: int | Backoff = 0,
+    timeout: Seconds | None = None,
+    fallback: None = None,
+    prefetch: int = DEFAULT_PREFETCH,
+    loop: asyncio.AbstractEventLoop | None = None,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[R]]: ...
+
+
+@overload
+def map_concurrent(
+    function: Callable[[T], Coroutine[Any, Any, R]],
+    concurrency: int,
+    *,
+    ordered: bool = True,
+    retry: int | Backoff = 0,
+    timeout: Seconds | None = None,
+    fallback: Callable[[T, Exception], D],
+    prefetch: int = DEFAULT_PREFETCH,
+    loop: asyncio.AbstractEventLoop | None = None,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[R | D]]: ...
+
+
+@overload
+def map_concurrent(
+    function: Callable[[T], R],
+    concurrency: int,
+    *,
+    executor: Executor | None = None,
+    ordered: bool = True,
+    retry: int | Backoff = 0,
+    fallback: None = None,
+    prefetch: int = DEFAULT_PREFETCH,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[R]]: ...
+
+
+@overload
+def map_concurrent(
+    function: Callable[[T], R],
+    concurrency: int,
+    *,
+    executor: Executor | None = None,
+    ordered: bool = True,
+    retry: int | Backoff = 0,
+    fallback: Callable[[T, Exception], D],
+    prefetch: int = DEFAULT_PREFETCH,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[R | D]]: ...
+
+
+def map_concurrent(
+    function: Callable[[T], Any],  # Any: a result, or a coroutine for it
+    concurrency: int,
+    *,
+    executor: Executor | None = None,
+    ordered: bool = True,
+    retry: int | Backoff = 0,
+    timeout: Seconds | None = None,
+    fallback: Callable[[T, Exception], Any] | None = None,  # Any: becomes an item
+    prefetch: int = DEFAULT_PREFETCH,
+    loop: asyncio.AbstractEventLoop | None = None,
+    clock: Clock | None = None,
+) -> Operator[T, Flow[Any]]:
+    """Each item replaced by what a function makes of it, several of which are at work at a time.
+
+    >>> import asyncio
+    >>> import flow_core as flow
+    >>> async def doubled(n: int) -> int:
+    ...     await asyncio.sleep(0)
+    ...     return 2 * n
+    >>> list(flow.range(5).map_concurrent(doubled, 3))
+    [0, 2, 4, 6, 8]
+
+    A function that blocks does it in threads:
+
+    >>> from pathlib import Path
+    >>> files = flow.just("a.txt", "b.txt").map(Path)
+    >>> list(files.map_concurrent(Path.read_text, 2, fallback=lambda path, error: f"no {path}"))
+    ['no a.txt', 'no b.txt']
+
+    An item that fails is tried again, if `retry` says so, while the others go on. If no try is
+    left, `fallback` stands for it; without one, the flow fails with what the last try has raised.
+
+    Coroutines run as tasks of the event loop in which the flow was subscribed to, whatever thread
+    brings the items; where none ran, of one loop for the process, in a daemon thread. From Python
+    3.12 on a coroutine runs as soon as its item is there, up to where it first waits, as with
+    `asyncio.eager_task_factory`; after 5 ms of that, others in the loop have their turn. A task
+    factory of the loop is respected. Other functions run in threads that the flow has for itself,
+    at most `concurrency`, or in the given executor. What they give may be a coroutine, which is
+    then awaited as above. In all of these, the context is a copy of that of who subscribes.
+
+    Demand: `concurrency` items are requested of the upstream, and 75 % of that again whenever as
+    many were taken. Items that are worked on and results that wait are not more than that, either;
+    but as far as items are requested, up to `prefetch` are taken, so that a slow item does not keep
+    those behind it from being worked on.
+    Thread: with a coroutine function all signals of a running flow come from the loop's thread.
+    Otherwise items come from the threads that make them, one at a time. What an upstream does when
+    it is requested or polled happens there, too.
+    Fusion: polls an upstream that grants SYNC or ASYNC across threads.
+    Errors: the first one cancels the upstream and the other tasks. With `ordered` it comes after
+    the results of the items before, and otherwise overtakes nothing that was ready. When the flow
+    is cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
+    it. What these raise then goes to the dropped-errors hook.
+    Source: checklist O26, X06, X12.
+
+    Args:
+        function: makes something of an item: a function, or mostly an ``async def``. Its result is
+            not None.
+        concurrency: how many items are worked on at a time.
+        executor: where functions run; no coroutine functions. It stays open as long as the flow
+            runs. None for threads of the flow's own.
+        ordered: whether results come in the order of the items; otherwise as they are ready.
+        retry: how often an item is tried again, at once; or a `Backoff`, which says after which
+            time, how often, and for which errors.
+        timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
+            failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
+        fallback: makes an item of one that has failed, and of its error.
+        prefetch: how many items may be worked on, or have results that wait for an earlier one.
+        loop: where coroutines have to run.
+        clock: tells the time for `timeout` and `retry`; None for that of the loop that runs the
+            flow, or else of the process.
+
+    Returns:
+        An operator for `Flow.pipe`. Its flow fails with FlowError if one of its tasks is cancelled
+        from outside, or if its loop was closed; with RejectedExecutionError if the executor takes
+        no function.
+
+    Raises:
+        TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
+            or `timeout` or `loop` with an executor.
+        ValueError: if `concurrency` or `prefetch` is less than 1, or `retry` or `timeout` less
+            than 0.
+    """
+    plan, detail = planned(
+        "map_concurrent",
+        function,
+        concurrency,
+        executor=executor,
+        ordered=ordered,
+        retry=retry,
+        timeout=timeout,
+        fallback=fallback,
+        prefetch=prefetch,
+        loop=loop,
+        clock=clock,
+    )
+    return concurrent("map_concurrent", plan, detail)
+
+
+def planned(
+    name: str,
+    function: Callable[[T], Any],  # Any: as above
+    concurrency: int,
+    *,
+    executor: Executor | None,
+    ordered: bool,
+    retry: int | Backoff,
+    timeout: Seconds | None,
+    fallback: Callable[[T, Exception], Any] | None,
+    prefetch: int,
+    loop: asyncio.AbstractEventLoop | None,
+    clock: Clock | None,
+    keeps: bool = False,
+) -> tuple[Plan[T], str]:
+    """The plan of these arguments, which are checked, and what messages say of them."""
+    if not callable(function):
+        raise TypeError(f"{name}() takes a function or a coroutine function, not {function!r}")
+    check_prefetch(concurrency, "concurrency")
+    check_prefetch(prefetch)
+    by_loop = is_coroutine_function(function)
+    if executor is not None and (by_loop or timeout is not None or loop is not None):
+        what = f"{describe(function)} is a coroutine function" if by_loop else "timeout= and loop="
+        raise TypeError(
+            f"{name}(executor=) is for functions that run in threads, which nothing can stop; "
+            + (f"{what}: leave executor= out" if by_loop else f"{what} are for coroutine functions")
+        )
+    backoff = retry if isinstance(retry, Backoff) else None
+    retries = 0 if isinstance(retry, Backoff) else _checked_retry(name, retry)
+    if fallback is not None:
+        if not callable(fallback):
+            raise TypeError(
+                f"{name}(fallback=) takes a function of an item and its error, not {fallback!r}"
+            )
+        refuse_coroutine_function(
+            f"{name}(fallback=)", fallback, "let the function itself catch the error"
+        )
+    timeout_s = None if timeout is None else checked_delay(timeout, "timeout")
+    checked_clock(clock)
+    detail = [
+        describe(function),
+        str(concurrency),
+        *([] if executor is None else [f"executor={describe(executor)}"]),
+        *([] if ordered else ["ordered=False"]),
+        *([] if retry == 0 else [f"retry={retries or 'Backoff'}"]),
+        *([] if timeout_s is None else [f"timeout={seconds(timeout_s)}"]),
+        *([] if fallback is None else [f"fallback={describe(fallback)}"]),
+    ]
+    if (timeout is not None or loop is not None) and not by_loop:
+        function = partial(_given, name, function)
+        by_loop = True
+    runner = None if executor is None else as_runner(executor)
+    plan = Plan(
+        function,
+        concurrency,
+        prefetch,
+        ordered,
+        retries,
+        backoff,
+        timeout_s,
+        fallback,
+        keeps,
+        clock or (None if backoff is None else backoff.clock),
+        loop,
+        runner,
+        by_loop,
+    )
+    return plan, ", ".join(detail)
+
+
+def concurrent(name: str, plan: Plan[T], detail: str) -> Operator[T, Flow[Any]]:
+    """The operator that works as `plan` says."""
+
+    def made(flow: Flow[T], downstream: CoreSubscriber[Any], label: str) -> Slots[T, Any, Any]:
+        if plan.by_loop:
+            return Tasks(flow, plan, downstream, label)
+        return Threads(flow, plan, downstream, label)
+
+    return coordinated(name, detail, made, plan.concurrency)
+
+
+def is_coroutine_function(function: Callable[..., object]) -> bool:
+    """Whether calling `function` gives a coroutine: also a method, a partial, a callable object."""
+    return iscoroutinefunction(function) or iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - what it is, not whether
+    )
+
+
+def _checked_retry(name: str, retry: object) -> int:
+    if not isinstance(retry, int) or isinstance(retry, bool):
+        raise TypeError(f"{name}(retry=) takes a number of times or a Backoff, not {retry!r}")
+    if retry < 0:
+        raise ValueError(f"{name}(retry=) takes at least 0, not {retry}")
+    return retry
+
+
+async def _given(name: str, function: Callable[[T], Any], item: T) -> Any:  # Any: as above
+    given = function(item)
+    if not iscoroutine(given):
+        raise TypeError(
+            f"{describe(function)} gave {given!r}, which is no coroutine; {name}(timeout=, loop=) "
+            "are for coroutine functions: leave them out, and it runs in threads"
+        )
+    return await given

@@ -1,1 +1,0 @@
-"""Flows whose functions are coroutine functions."""
