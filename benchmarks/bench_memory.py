@@ -44,7 +44,7 @@ from flow_ops import (
     expand,
     flat_map,
     group_by,
-    map_async,
+    map_concurrent,
     merge,
     observe_on,
     on_backpressure_buffer,
@@ -177,7 +177,7 @@ def waiting() -> None:
         loop.run_until_complete(asyncio.sleep(0))
 
     def mapped_later(items: int) -> Stalled:
-        made = ones(items).pipe(map_async(one_later, concurrency=items, loop=loop))
+        made = ones(items).pipe(map_concurrent(one_later, items, loop=loop))
         waiting = stalled(made)
         loop.run_until_complete(asyncio.sleep(0))  # the tasks are made
         loop.run_until_complete(asyncio.sleep(0))  # and done
@@ -276,7 +276,7 @@ def waiting() -> None:
                 items,
             ),
         ),
-        Store("map_async", mapped_later, free=cancelled),
+        Store("map_concurrent", mapped_later, free=cancelled),
         Store(
             "concat_map, outer items",
             lambda items: stalled(

@@ -46,7 +46,9 @@ class Places:
 
     def flow(self) -> flow.Flow[int]:
         """A flow with one of everything."""
-        again = flow.defer(lambda: self._noted("retry", flow.just(1)).map_async(self.coroutine))
+        again = flow.defer(
+            lambda: self._noted("retry", flow.just(1)).map_concurrent(self.coroutine, 1)
+        )
         late = flow.never().timeout(0.001, fallback=flow.defer(lambda: self._noted("time-out")))
         inner = (
             flow.timer(0.001).do_on_next(lambda _: self.note("timer")),
@@ -162,7 +164,9 @@ def test_what_a_pool_brings_is_there_up_to_the_next_operator_that_waits(
         places = Places()
         places.failed = True  # no retry here
         moved = flow.just(1).observe_on(pool).do_on_next(lambda _: places.note("moved"))
-        mapped = moved.map_async(places.coroutine).do_on_next(lambda _: places.note("stage"))
+        mapped = moved.map_concurrent(places.coroutine, 1).do_on_next(
+            lambda _: places.note("stage")
+        )
         await mapped.run_async()
         places.assert_all_in("moved", thread="pool_0", loop=None)
         here = threading.current_thread().name

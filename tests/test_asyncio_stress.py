@@ -76,26 +76,38 @@ class Works:
 
 
 SOON = Backoff(0.0005, max=0.001, max_attempts=3)
+
+
+def late(n: int, error: Exception) -> int:
+    """What stands for an item that has failed too often."""
+    return -1
+
+
 SHAPES: tuple[Callable[[Works], flow.Flow[int]], ...] = (
-    lambda w: flow.range(20).map_async(w.work, concurrency=3),
-    lambda w: flow.range(20).map_async(w.work, concurrency=5, ordered=False).retry(2),
-    lambda w: flow.range(9).flat_map(lambda n: flow.just(n).map_async(w.work).retry_when(SOON)),
+    lambda w: flow.range(20).map_concurrent(w.work, 3),
+    lambda w: flow.range(20).map_concurrent(w.work, 5, ordered=False).retry(2),
+    lambda w: flow.range(9).flat_map(
+        lambda n: flow.just(n).map_concurrent(w.work, 1).retry_when(SOON)
+    ),
+    lambda w: flow.range(20).map_concurrent(w.work, 3, retry=SOON, timeout=0.0005, fallback=late),
     lambda w: flow.range(9).concat_map(lambda n: flow.from_async_iterable(w.items(n))),
     lambda w: flow.range(9).flat_map(
-        lambda n: flow.just(n).map_async(w.work).timeout(0.0005, fallback=flow.just(-1)),
+        lambda n: flow.just(n).map_concurrent(w.work, 1).timeout(0.0005, fallback=flow.just(-1)),
         concurrency=3,
     ),
-    lambda w: flow.interval(0.0005).take(9).switch_map(lambda n: flow.just(n).map_async(w.work)),
+    lambda w: (
+        flow.interval(0.0005).take(9).switch_map(lambda n: flow.just(n).map_concurrent(w.work, 1))
+    ),
     lambda w: flow.defer(lambda: flow.from_async_iterable(w.items(0))).share().repeat(3),
-    lambda w: flow.range(30).map_async(w.work).buffer_with_time(0.0005).map(len),
+    lambda w: flow.range(30).map_concurrent(w.work, 1).buffer_with_time(0.0005).map(len),
 )
 
 
 # What begins a task when the loop has cancelled the others, and none is left, cannot know that the
 # loop ends: these have theirs already.
 WAITING: tuple[Callable[[Works], flow.Flow[int]], ...] = (
-    lambda w: flow.range(3).flat_map(lambda n: flow.just(n).map_async(w.forever)).retry(),
-    lambda w: flow.just(0).map_async(w.forever).retry_when(Backoff(0)),
+    lambda w: flow.range(3).flat_map(lambda n: flow.just(n).map_concurrent(w.forever, 1)).retry(),
+    lambda w: flow.just(0).map_concurrent(w.forever, 1).retry_when(Backoff(0)),
     lambda w: flow.interval(3600),
     lambda w: flow.never().timeout(3600).share(),
 )

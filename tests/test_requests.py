@@ -63,8 +63,8 @@ Fetch = Callable[[int], Awaitable[int]]
 SOON = Backoff(0.001, max=0.01, when=httpx.HTTPStatusError)
 
 FORMS: dict[str, Callable[[int, Fetch], flow.Flow[int]]] = {
-    "retry": lambda n, fetch: flow.just(n).map_async(fetch).retry(),
-    "retry_when": lambda n, fetch: flow.just(n).map_async(fetch).retry_when(SOON),
+    "retry": lambda n, fetch: flow.just(n).map_concurrent(fetch, 1).retry(),
+    "retry_when": lambda n, fetch: flow.just(n).map_concurrent(fetch, 1).retry_when(SOON),
     "defer": lambda n, fetch: flow.defer(lambda: flow.from_future(fetch(n))).retry(),
     "defer and retry_when": lambda n, fetch: flow.defer(
         lambda: flow.from_future(fetch(n))

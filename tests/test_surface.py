@@ -346,7 +346,7 @@ BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
 
 
 def test_rails_have_the_methods_that_give_a_flow_but_for_those_that_subscribe_again() -> None:
-    assert {"take", "scan", "flat_map", "delay", "group_by", "map_async"} < set(RAIL_METHODS)
+    assert {"take", "scan", "flat_map", "delay", "group_by", "map_concurrent"} < set(RAIL_METHODS)
     assert not surface.NOT_OF_RAILS & set(RAIL_METHODS)
     assert set(dir(Flow)) > surface.NOT_OF_RAILS
     assert not {"merge", "zip", "share", "to_future", "sorted"} & set(RAIL_METHODS)

@@ -16,7 +16,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, FlowError, RejectedExecutionError
 from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
-from flow_ops import flat_map, map_async, observe_on, subscribe_on
+from flow_ops import flat_map, map_concurrent, observe_on, subscribe_on
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -121,7 +121,7 @@ def test_inner_flows_on_an_executor_that_rejects_fail_the_flow_once(
     assert len(drops.items) + len(subscriber.items) <= takes
 
 
-def test_map_async_in_a_loop_that_rejects_fails_the_flow_once(drops: Any) -> None:
+def test_map_concurrent_in_a_loop_that_rejects_fails_the_flow_once(drops: Any) -> None:
     async def same(n: int) -> int:
         return n
 
@@ -129,7 +129,7 @@ def test_map_async_in_a_loop_that_rejects_fails_the_flow_once(drops: Any) -> Non
     loop.close()
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int]()
-    Flow(source).pipe(map_async(same, loop=loop)).subscribe(subscriber)
+    Flow(source).pipe(map_concurrent(same, 1, loop=loop)).subscribe(subscriber)
     subscriber.await_terminal(WAIT_S)
     assert isinstance(subscriber.error, flow.FlowError)
     subscriber.assert_error_message("event loop is closed")

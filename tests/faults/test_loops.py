@@ -13,7 +13,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, FlowError, LoopEndedError, RejectedExecutionError
 from flow_core.testing import TestPublisher, TestSubscriber
-from flow_ops import map_async, observe_on, subscribe_on
+from flow_ops import map_concurrent, observe_on, subscribe_on
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -211,10 +211,10 @@ async def later(n: int) -> int:
 
 
 @pytest.mark.parametrize("when", ["before it has begun", "while coroutines wait"])
-def test_map_async_fails(loop: Loop, when: str) -> None:
+def test_map_concurrent_fails(loop: Loop, when: str) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int]()
-    Flow(source).pipe(map_async(for_ever, loop=loop.loop, concurrency=3)).subscribe(subscriber)
+    Flow(source).pipe(map_concurrent(for_ever, 3, loop=loop.loop)).subscribe(subscriber)
     if when == "while coroutines wait":
         loop.turn()
     source.next(1, 2)
@@ -228,10 +228,10 @@ def test_map_async_fails(loop: Loop, when: str) -> None:
     source.assert_cancelled()
 
 
-def test_results_that_wait_in_map_async_are_dropped_in_sight(loop: Loop, drops: Any) -> None:
+def test_results_that_wait_in_map_concurrent_are_dropped_in_sight(loop: Loop, drops: Any) -> None:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int](1)
-    Flow(source).pipe(map_async(later, loop=loop.loop, concurrency=3)).subscribe(subscriber)
+    Flow(source).pipe(map_concurrent(later, 3, loop=loop.loop)).subscribe(subscriber)
     loop.turn()
     source.next(1, 2)
     loop.turn()

@@ -164,10 +164,10 @@ def places(executor: Executor, pool: ProcessPoolExecutor) -> None:
     assert_type(numbers.subscribe_on(executor).map(lambda n: n / 2), Flow[float])
     assert_type(numbers.cancel_on(executor), Flow[int])
     assert_type(numbers.map(str).on_processes(pool), Flow[str])
-    assert_type(numbers.map_async(text), Flow[str])
+    assert_type(numbers.map_concurrent(text, 1), Flow[str])
     assert_type(numbers.map_concurrent(text, 10), Flow[str])
     assert_type(numbers.map_concurrent(lambda n: n / 2, 10), Flow[float])
-    assert_type(numbers.map_async(lambda n: asyncio.sleep(1, n / 2)), Flow[float])
+    assert_type(numbers.map_concurrent(lambda n: asyncio.sleep(1, n / 2), 1), Flow[float])
 
 
 def rails(executor: Executor) -> None:
@@ -181,7 +181,7 @@ def rails(executor: Executor) -> None:
     assert_type(rails.group_by(str), ParallelFlow[GroupedFlow[str, int]])
     assert_type(rails.buffer_with_count(3), ParallelFlow[list[int]])
     assert_type(rails.window_with_count(3).merge_all(), ParallelFlow[int])
-    assert_type(rails.map_async(text).take(3).count(), ParallelFlow[int])
+    assert_type(rails.map_concurrent(text, 1).take(3).count(), ParallelFlow[int])
     assert_type(rails.map_concurrent(text, 2), ParallelFlow[str])
     assert_type(rails.with_latest_from(words), ParallelFlow[tuple[int, str]])
     assert_type(rails.sum(), ParallelFlow[int])
@@ -222,7 +222,7 @@ def mistakes(executor: Executor) -> None:
     numbers.group_by("key")  # type: ignore[call-overload] # pyright: ignore[reportArgumentType]
     numbers.buffer_with_time("1 s")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     numbers.debounce()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-    numbers.map_async(str)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    numbers.map_concurrent(words, 1)  # type: ignore[call-overload] # pyright: ignore[reportArgumentType, reportCallIssue]
     numbers.timeout(1, fallback=words)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     numbers.sequence_equal(words, equals=lambda n: True)  # type: ignore[arg-type, misc] # pyright: ignore[reportArgumentType]
     numbers.publish(prefetch="4")  # type: ignore[call-overload] # pyright: ignore[reportArgumentType]

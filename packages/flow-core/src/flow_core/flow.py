@@ -99,7 +99,8 @@ _FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
 """What is a function at first sight, and no subscriber."""
 
 _SUBSCRIBE_WAY: Final = (
-    "map_async() awaits one for each item, as in `await flow.map_async(function).run_async()`"
+    "map_concurrent() awaits one for each item, as in "
+    "`await flow.map_concurrent(function, 1).run_async()`"
 )
 
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item

@@ -180,7 +180,7 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
     def sequential(self, *, prefetch: int = 128, delay_error: bool = False) -> Flow[T_co]:
         """The items of all rails, as they come: not in the order of the source.
 
-        What keeps that order: `on_processes`, `map_async`, `concat_map_eager`.
+        What keeps that order: `on_processes`, `map_concurrent`, `concat_map_eager`.
 
         Demand: exact; `prefetch` items are requested of each rail, and 75 % of that again whenever
         as many were taken.

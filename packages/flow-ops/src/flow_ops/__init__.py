@@ -30,7 +30,6 @@ from flow_ops.combine.skip_until_other import skip_until_other
 from flow_ops.combine.take_until_other import take_until_other
 from flow_ops.combine.with_latest_from import with_latest_from
 from flow_ops.combine.zip import zip, zip_with
-from flow_ops.concurrency.map_async import map_async
 from flow_ops.concurrency.map_concurrent import map_concurrent
 from flow_ops.demand.on_backpressure_buffer import on_backpressure_buffer
 from flow_ops.demand.on_backpressure_drop import on_backpressure_drop
@@ -131,7 +130,6 @@ __all__ = [
     "group_by",
     "interval",
     "interval_range",
-    "map_async",
     "map_concurrent",
     "map_when",
     "merge",

@@ -200,14 +200,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         method="group_by",
     )
     yield OperatorSpec(
-        "map_async",
-        "flow_ops.concurrency.map_async:map_async",
-        summary="Each item replaced by the result of a coroutine.",
-        backpressure=Backpressure.FULL,
-        asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
-        method="map_async",
-    )
-    yield OperatorSpec(
         "map_concurrent",
         "flow_ops.concurrency.map_concurrent:map_concurrent",
         summary="A function of each item, for many items at a time: in threads, or as coroutines.",

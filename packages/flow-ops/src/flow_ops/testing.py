@@ -179,13 +179,6 @@ OPERATOR_CASES: Final = (
     ),
     _piped("group_by, the groups", lambda at: ops.group_by(_itself), "selective", **_ONE),
     _piped(
-        "map_async",
-        lambda at: ops.map_async(_later, concurrency=4, loop=at.loop),
-        "loop",
-        synchronous=False,
-        chain=200,
-    ),
-    _piped(
         "map_concurrent",
         lambda at: ops.map_concurrent(_later, 4, loop=at.loop),
         "loop",

@@ -58,24 +58,24 @@ class Work:
 
 
 SHAPES: dict[str, Callable[[Work, Any], flow.Flow[Any]]] = {
-    "map_async": lambda work, pool: flow.range(9).map_async(work.wait, concurrency=3),
-    "map_async, unordered": lambda work, pool: flow.range(9).map_async(
-        work.wait, concurrency=3, ordered=False
+    "map_concurrent": lambda work, pool: flow.range(9).map_concurrent(work.wait, 3),
+    "map_concurrent, unordered": lambda work, pool: flow.range(9).map_concurrent(
+        work.wait, 3, ordered=False
     ),
-    "inner map_async": lambda work, pool: flow.range(3).flat_map(
-        lambda n: flow.just(n).map_async(work.wait)
+    "inner map_concurrent": lambda work, pool: flow.range(3).flat_map(
+        lambda n: flow.just(n).map_concurrent(work.wait, 1)
     ),
-    "inner map_async, subscribed to on another thread": lambda work, pool: (
+    "inner map_concurrent, subscribed to on another thread": lambda work, pool: (
         flow.range(3)
         .hide()
         .observe_on(pool)
-        .flat_map(lambda n: flow.just(n).map_async(work.wait).retry(3))
+        .flat_map(lambda n: flow.just(n).map_concurrent(work.wait, 1).retry(3))
     ),
     "inner async generators": lambda work, pool: flow.range(3).flat_map(
         lambda n: flow.from_async_iterable(work.items(n))
     ),
     "retries": lambda work, pool: flow.range(3).flat_map(
-        lambda n: flow.just(n).map_async(work.wait).retry_when(Backoff(0.001)).timeout(3600)
+        lambda n: flow.just(n).map_concurrent(work.wait, 1).retry_when(Backoff(0.001)).timeout(3600)
     ),
 }
 
@@ -160,7 +160,7 @@ def test_an_error_comes_when_all_tasks_have_cleaned_up(ordered: bool, run: Any) 
 
 def backwards(work: Work, ordered: bool) -> flow.Flow[int]:
     """The item that fails comes first, so that no other one is waited for."""
-    return flow.just(3, 0, 1, 2).map_async(work.fail, concurrency=4, ordered=ordered)
+    return flow.just(3, 0, 1, 2).map_concurrent(work.fail, 4, ordered=ordered)
 
 
 def test_ctrl_c_comes_out_when_all_tasks_have_cleaned_up() -> None:
@@ -169,7 +169,7 @@ def test_ctrl_c_comes_out_when_all_tasks_have_cleaned_up() -> None:
     async def main() -> None:
         work.append(Work())
         asyncio.ensure_future(interrupt()).add_done_callback(list)
-        await flow.range(9).map_async(work[0].wait, concurrency=3).run_async()
+        await flow.range(9).map_concurrent(work[0].wait, 3).run_async()
 
     async def interrupt() -> None:
         await work[0].begun.wait()
@@ -183,7 +183,7 @@ def test_ctrl_c_comes_out_when_all_tasks_have_cleaned_up() -> None:
 def test_a_second_cancel_does_not_keep_it_from_waiting() -> None:
     async def main() -> None:
         work = Work()
-        task = asyncio.ensure_future(flow.range(3).map_async(work.wait, concurrency=3).run_async())
+        task = asyncio.ensure_future(flow.range(3).map_concurrent(work.wait, 3).run_async())
         await work.begun.wait()
         task.cancel()
         await asyncio.sleep(0)
@@ -208,11 +208,11 @@ def test_tasks_have_the_context_of_who_runs_the_flow_and_the_name_of_the_operato
         USER.set("me")
         with ThreadPoolExecutor(1) as pool:
             moved = flow.range(2).hide().observe_on(pool)
-            mapped = moved.concat_map(lambda n: flow.just(n).map_async(seen))
+            mapped = moved.concat_map(lambda n: flow.just(n).map_concurrent(seen, 1))
             items = moved.concat_map(lambda n: flow.from_async_iterable(generated()))
             ((user, name), _), ((also, other), _) = await mapped.to_list(), await items.to_list()
         assert (user, also) == ("me", "me")
-        assert name.startswith("map_async(")
+        assert name.startswith("map_concurrent(")
         assert "assembled" not in name
         assert other.startswith("from_async_iterable(")
 
@@ -227,7 +227,7 @@ TRIES: dict[str, Callable[[flow.Flow[Any]], flow.Flow[Any]]] = {
 
 
 @pytest.mark.parametrize("tries", TRIES)
-@pytest.mark.parametrize("shape", ["map_async", "inner async generators"])
+@pytest.mark.parametrize("shape", ["map_concurrent", "inner async generators"])
 def test_when_the_loop_ends_nothing_is_tried_again(tries: str, shape: str) -> None:
     seen: list[BaseException] = []
     ended = threading.Event()
@@ -260,7 +260,7 @@ def test_nothing_is_logged_as_never_retrieved(dropped: Any) -> None:
 
         for concurrency in (1, 3):
             with pytest.raises(OSError, match="0"):
-                await flow.range(3).map_async(fail, concurrency=concurrency).run_async()
+                await flow.range(3).map_concurrent(fail, concurrency).run_async()
 
     asyncio.run(main())
     assert logged == []

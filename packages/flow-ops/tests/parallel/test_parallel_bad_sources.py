@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flow_core.testing import BAD_SOURCES, BadSource, check_bad_source
-from flow_ops import map_async, on_processes, parallel
+from flow_ops import map_concurrent, on_processes, parallel
 
 pytestmark = pytest.mark.usefixtures("dropped")  # which the check looks at itself
 
@@ -68,7 +68,7 @@ async def turns(count: int) -> None:
 @each_bad_source
 def test_coroutines_keep_the_rules(bad: BadSource, loop: asyncio.AbstractEventLoop) -> None:
     check_bad_source(
-        lambda source: source.pipe(map_async(same, concurrency=4, loop=loop)),
+        lambda source: source.pipe(map_concurrent(same, 4, loop=loop)),
         settle=lambda: asyncio.run_coroutine_threadsafe(turns(10), loop).result(),
         only=lambda name: name == bad.name,
     )

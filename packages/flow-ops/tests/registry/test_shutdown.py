@@ -123,7 +123,7 @@ def test_tasks_that_a_shutdown_drops_fail_the_flow(on_executor: OperatorCase, dr
     del dropped
 
 
-def test_map_async_after_its_loop_was_closed() -> None:
+def test_map_concurrent_after_its_loop_was_closed() -> None:
     import asyncio
 
     loop = asyncio.new_event_loop()
@@ -133,6 +133,6 @@ def test_map_async_after_its_loop_was_closed() -> None:
         return n
 
     subscriber = TestSubscriber[int]()
-    flow.range(3).pipe(ops.map_async(later, loop=loop)).subscribe(subscriber)
+    flow.range(3).pipe(ops.map_concurrent(later, 1, loop=loop)).subscribe(subscriber)
     subscriber.await_terminal()
     assert subscriber.error is not None

@@ -565,9 +565,7 @@ class Soak:
         made, in_order = self.flow(drawn), drawn.keeps_order
         if chance.random() < 0.5:
             in_order = False
-            made = made.pipe(
-                ops.map_async(_same, concurrency=chance.choice((1, 3, 16)), ordered=False)
-            )
+            made = made.pipe(ops.map_concurrent(_same, chance.choice((1, 3, 16)), ordered=False))
         got: list[int] = []
         completed = cancelled = False
         consumer = asyncio.ensure_future(self._take(made, chance.choice((3, 100, 10**9)), got))

@@ -288,7 +288,7 @@ def _check_function(template: Template, index: int, function: object) -> None:
     refuse_coroutine_function(
         template.name,
         function,
-        "map_async() awaits one for each item, and a lambda around it gives the coroutines "
+        "map_concurrent() awaits one for each item, and a lambda around it gives the coroutines "
         "themselves",
     )
 

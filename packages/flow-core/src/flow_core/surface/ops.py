@@ -9,7 +9,7 @@ from flow_core.stages.fluent import Fluent
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Executor as Pool
     from typing import Any, Literal
 
@@ -1063,68 +1063,6 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_groups=max_groups,
             prefetch=prefetch,
             delay_error=delay_error,
-        )
-
-    def map_async(
-        self,
-        function: Callable[[T_co], Awaitable[R]],
-        *,
-        concurrency: int = 1,
-        ordered: bool = True,
-        loop: asyncio.AbstractEventLoop | None = None,
-    ) -> Flow[R]:
-        """Each item replaced by the result of a coroutine, several of which may run at a time.
-
-        >>> import asyncio
-        >>> import flow_core as flow
-        >>> async def doubled(n: int) -> int:
-        ...     await asyncio.sleep(0)
-        ...     return 2 * n
-        >>> async def main() -> list[int]:
-        ...     return [n async for n in flow.range(3).map_async(doubled, concurrency=2)]
-        >>> asyncio.run(main())
-        [0, 2, 4]
-
-        The coroutines run as tasks of the given loop; or else of the loop in which the flow was
-        subscribed to, whatever thread brings the items; or else, where none ran, of one loop for the
-        process, in a daemon thread. Each task has a copy of the context of who subscribes.
-
-        From Python 3.12 on a coroutine runs as soon as its item is there, up to where it first waits,
-        as with `asyncio.eager_task_factory`; so one that needs not wait costs no turn of the loop.
-        After 5 ms of that, others in the loop have their turn. A task factory of the loop is respected.
-
-        Demand: exact; `concurrency` items are requested of the upstream, and 75 % of that again
-        whenever as many were taken. A coroutine runs when its item is there, and counts until its
-        result was given on.
-        Thread: all signals of a running flow come from the loop's thread, whatever the upstream's is;
-        what an upstream does when it is requested or polled happens there, too.
-        Fusion: polls an upstream that grants SYNC or ASYNC across threads.
-        Errors: the first one cancels the upstream and the other tasks. With `ordered` it comes after
-        the results of the items before, and otherwise overtakes nothing that was ready. When the flow
-        is cancelled, all tasks are; what they raise then goes to the dropped-errors hook.
-
-        Args:
-            function: makes an awaitable of an item; mostly an ``async def``. Its result is not None.
-            concurrency: how many coroutines run, or have results that wait, at a time.
-            ordered: whether results come in the order of the items; otherwise as they are ready.
-            loop: where the coroutines have to run.
-
-        Returns:
-            A flow that fails with FlowError if one of its tasks is cancelled
-            from outside, or if its loop was closed.
-
-        Raises:
-            TypeError: if `function` cannot be called, or `concurrency` is no int.
-            ValueError: if `concurrency` is less than 1.
-
-        Executed by flow-ops: `flow_ops.map_async`.
-        """
-        return self._plugged(
-            "flow_ops.concurrency.map_async:map_async",
-            function,
-            concurrency=concurrency,
-            ordered=ordered,
-            loop=loop,
         )
 
     @overload

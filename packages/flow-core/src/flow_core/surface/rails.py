@@ -11,7 +11,7 @@ from flow_core.stages.template import UNSET
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
     from typing import Any, Literal
 
     from flow_core.backoff import Backoff
@@ -652,22 +652,6 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         In each rail; see `Flow.log`.
         """
         return self._each("log", name, logger=logger, level=level)
-
-    def map_async(
-        self,
-        function: Callable[[T_co], Awaitable[R]],
-        *,
-        concurrency: int = 1,
-        ordered: bool = True,
-        loop: asyncio.AbstractEventLoop | None = None,
-    ) -> ParallelFlow[R]:
-        """Each item replaced by the result of a coroutine, several of which may run at a time.
-
-        In each rail; see `Flow.map_async`.
-        """
-        return self._each(
-            "map_async", function, concurrency=concurrency, ordered=ordered, loop=loop
-        )
 
     @overload
     def map_concurrent(

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from functools import partial
-from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
@@ -171,7 +170,7 @@ class Threads(Slots[T, R, Job[T]]):
         while not self.over:
             made, error = _called(partial(_in, context.copy(), plan.function), job.item)
             if error is None:
-                if iscoroutine(made):
+                if asyncio.iscoroutine(made):
                     self._hand_over(job, made)
                 else:
                     self._made(job, made)

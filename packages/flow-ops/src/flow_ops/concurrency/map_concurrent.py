@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from inspect import iscoroutine, iscoroutinefunction
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar, overload
 
 from flow_core.backoff import Backoff
@@ -283,11 +283,12 @@ def _checked_retry(name: str, retry: object) -> int:
     return retry
 
 
-async def _given(name: str, function: Callable[[T], Any], item: T) -> Any:  # Any: as above
-    given = function(item)
-    if not iscoroutine(given):
+async def _given(name: str, function: Callable[[T], Awaitable[R]], item: T) -> R:
+    given: object = function(item)
+    if not isinstance(given, Awaitable):
         raise TypeError(
-            f"{describe(function)} gave {given!r}, which is no coroutine; {name}(timeout=, loop=) "
-            "are for coroutine functions: leave them out, and it runs in threads"
+            f"{describe(function)} gave {given!r}, which cannot be awaited; {name}(timeout=, "
+            "loop=) are for coroutine functions: leave them out, and it runs in threads"
         )
-    return await given
+    result: R = await given
+    return result

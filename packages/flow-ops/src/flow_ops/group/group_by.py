@@ -112,7 +112,7 @@ def group_by(
     if value is not None and not callable(value):
         raise TypeError(f"group_by(): value is a function from an item to a value, not {value!r}")
     for function in (key, value):
-        refuse_coroutine_function("group_by", function, "map_async() before it awaits one")
+        refuse_coroutine_function("group_by", function, "map_concurrent() before it awaits one")
     check_prefetch(max_groups, "max_groups")
     check_prefetch(prefetch)
     detail = describe(key)

@@ -1,4 +1,4 @@
-"""`map_async` under every schedule within the bound (two preemptions, or more).
+"""`map_concurrent` under every schedule within the bound (two preemptions, or more).
 
 Its loop is played by one of the explorer's threads, which runs callbacks one by one.
 """
@@ -17,7 +17,7 @@ import pytest
 import flow_core as flow
 from flow_core.testing import TestPublisher, TestSubscriber
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
-from flow_ops import map_async
+from flow_ops import map_concurrent
 
 pytestmark = pytest.mark.interleave
 
@@ -161,11 +161,13 @@ WAYS = pytest.mark.parametrize(
 
 
 def mapped(
-    loop: Any, work: Work, request: int, **more: Any
+    loop: Any, work: Work, request: int, concurrency: int = 1, **more: Any
 ) -> tuple[TestPublisher[int], TestSubscriber[int]]:
     source = TestPublisher[int]()
     subscriber = TestSubscriber[int](request, on_item=lambda *_: step())
-    flow.Flow(source).pipe(map_async(work, loop=loop, **more)).subscribe(subscriber)
+    flow.Flow(source).pipe(map_concurrent(work, concurrency, loop=loop, **more)).subscribe(
+        subscriber
+    )
     return source, subscriber
 
 

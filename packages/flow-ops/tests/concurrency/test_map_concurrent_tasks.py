@@ -1,4 +1,4 @@
-"""`map_async` in a running loop, in a given one, and in one of its own."""
+"""`map_concurrent` in a running loop, in a given one, and in one of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from flow_core.testing import (
     assert_result,
     observe,
 )
-from flow_ops import map_async, observe_on
+from flow_ops import map_concurrent, observe_on
 
 T = TypeVar("T")
 
@@ -111,9 +111,9 @@ def test_a_coroutine_begins_as_soon_as_its_item_is_there(
         return await later(item) if item % 2 else item
 
     async def main() -> None:
-        items = flow.range(5).pipe(map_async(odd_later, concurrency=2, ordered=ordered))
+        items = flow.range(5).pipe(map_concurrent(odd_later, 2, ordered=ordered))
         subscriber = observe(items)
-        assert begun == ([0, 1, 2] if ordered else [0, 1, 2, 3])
+        assert begun == [0, 1, 2, 3]
         subscriber.assert_items(*([0] if ordered else [0, 2]))
         await turns(6)
         subscriber.assert_result(*([0, 1, 2, 3, 4] if ordered else [0, 2, 1, 3, 4]))
@@ -124,7 +124,7 @@ def test_a_coroutine_begins_as_soon_as_its_item_is_there(
 @pytest.mark.parametrize("concurrency", [1, 10])
 def test_coroutines_that_never_wait_leave_others_their_turn(concurrency: int) -> None:
     async def main() -> None:
-        endless = flow.range(10**12).map_async(at_once, concurrency=concurrency)
+        endless = flow.range(10**12).map_concurrent(at_once, concurrency)
         subscriber = observe(endless)
         await turns(3)
         subscriber.cancel()
@@ -150,10 +150,10 @@ def test_a_task_factory_of_the_loop_is_respected() -> None:
             return task
 
         asyncio.get_running_loop().set_task_factory(factory)
-        return await flow.range(2).map_async(at_once).to_list()
+        return await flow.range(2).map_concurrent(at_once, 1).to_list()
 
     assert asyncio.run(main()) == [0, 1]
-    assert [task.get_name() for task in made].count("map_async(at_once)") == 2
+    assert [task.get_name() for task in made].count("map_concurrent(at_once, 1)") == 2
 
 
 # -- results
@@ -166,7 +166,7 @@ def test_results_keep_the_order(concurrency: int) -> None:
         return n
 
     async def main() -> list[int]:
-        made = flow.range(9).pipe(map_async(backwards, concurrency=concurrency))
+        made = flow.range(9).pipe(map_concurrent(backwards, concurrency))
         return await made.to_list()
 
     assert in_loop(main) == list(range(9))
@@ -175,7 +175,7 @@ def test_results_keep_the_order(concurrency: int) -> None:
 def test_results_come_as_they_are_ready_if_order_does_not_matter() -> None:
     async def main() -> None:
         desk = Desk()
-        made = flow.range(3).pipe(map_async(desk, concurrency=3, ordered=False))
+        made = flow.range(3).pipe(map_concurrent(desk, 3, ordered=False))
         subscriber = observe(made)
         await turns(1)
         for n in (1, 2, 0):
@@ -187,7 +187,7 @@ def test_results_come_as_they_are_ready_if_order_does_not_matter() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_every_form_gives_the_same(concurrency: int) -> None:
-    operator: flow.Operator[int, flow.Flow[int]] = map_async(later, concurrency=concurrency)
+    operator: flow.Operator[int, flow.Flow[int]] = map_concurrent(later, concurrency)
     assert_result(lambda: flow.range(5).pipe(operator), range(5))
     assert_result(lambda: flow.empty().pipe(operator), [])
     error = ValueError("upstream")
@@ -210,7 +210,7 @@ def test_anything_that_can_be_awaited_will_do() -> None:
             loop.call_soon(made.set_result, n)
             return made
 
-        return await flow.range(3).pipe(map_async(future)).to_list()
+        return await flow.range(3).pipe(map_concurrent(future, 1, loop=loop)).to_list()
 
     assert in_loop(main) == [0, 1, 2]
 
@@ -220,7 +220,7 @@ def test_twenty_thousand_items_in_constant_stack() -> None:
         return n
 
     async def main() -> int:
-        made = flow.range(20_000).pipe(map_async(now, concurrency=64))
+        made = flow.range(20_000).pipe(map_concurrent(now, 64))
         return await made.count()
 
     async def plain() -> int:
@@ -240,7 +240,7 @@ def test_in_a_running_loop_there_is_no_thread() -> None:
             seen.add(threading.get_ident())
             return n
 
-        async for _ in flow.range(3).pipe(map_async(here)):
+        async for _ in flow.range(3).pipe(map_concurrent(here, 1)):
             seen.add(threading.get_ident())
         return seen
 
@@ -251,7 +251,7 @@ def test_in_a_running_loop_there_is_no_thread() -> None:
 def test_items_of_another_thread_come_on_the_loops() -> None:
     async def main() -> None:
         source = TestPublisher[int]()
-        made = flow.Flow(source).pipe(map_async(later, concurrency=4))
+        made = flow.Flow(source).pipe(map_concurrent(later, 4))
         here = threading.current_thread()
         subscriber = observe(made)
 
@@ -275,10 +275,10 @@ def test_without_a_loop_the_coroutines_of_all_flows_run_in_one() -> None:
         loops.add(asyncio.get_running_loop())
         return n
 
-    subscriber = observe(flow.range(3).map_async(seen)).await_terminal()
+    subscriber = observe(flow.range(3).map_concurrent(seen, 1)).await_terminal()
     subscriber.assert_on_thread("flow-loop").assert_result(0, 1, 2)
-    inner = flow.range(9).flat_map(lambda n: flow.just(n).map_async(seen))
-    assert sorted(inner.map_async(seen, concurrency=2)) == list(range(9))
+    inner = flow.range(9).flat_map(lambda n: flow.just(n).map_concurrent(seen, 1))
+    assert sorted(inner.map_concurrent(seen, 2)) == list(range(9))
     assert loops == {library_loop()}
 
 
@@ -289,7 +289,7 @@ def test_each_item_may_have_a_flow_with_coroutines_of_its_own(
     items: int, slots: int, running: bool
 ) -> None:
     made = flow.range(items).flat_map(
-        lambda n: flow.just(n).map_async(later).map_async(later), concurrency=slots
+        lambda n: flow.just(n).map_concurrent(later, 1).map_concurrent(later, 1), concurrency=slots
     )
 
     async def main() -> list[int]:
@@ -308,7 +308,7 @@ def test_an_inner_flow_on_another_thread_has_the_loop_of_who_runs_the_flow() -> 
 
         with ThreadPoolExecutor(1) as pool:
             moved = flow.range(3).hide().observe_on(pool)
-            made = moved.concat_map(lambda n: flow.just(n).map_async(seen))
+            made = moved.concat_map(lambda n: flow.just(n).map_concurrent(seen, 1))
             assert [n async for n in made] == [0, 1, 2]
         assert loops == {asyncio.get_running_loop()}
 
@@ -325,7 +325,7 @@ def test_a_cancel_ends_what_runs_in_the_loop_of_the_library() -> None:
         finally:
             finished.set()
 
-    subscriber = observe(flow.range(3).pipe(map_async(forever)))
+    subscriber = observe(flow.range(3).pipe(map_concurrent(forever, 1)))
     assert started.wait(TIMEOUT_S)
     subscriber.cancel()
     assert finished.wait(TIMEOUT_S)
@@ -337,7 +337,7 @@ def test_it_runs_in_the_loop_that_was_given() -> None:
     thread = threading.Thread(target=loop.run_forever, name="given")
     thread.start()
     try:
-        made = flow.range(3).pipe(map_async(later, loop=loop, concurrency=2))
+        made = flow.range(3).pipe(map_concurrent(later, 2, loop=loop))
         observe(made).await_terminal().assert_on_thread("given").assert_result(0, 1, 2)
     finally:
         loop.call_soon_threadsafe(loop.stop)
@@ -354,7 +354,7 @@ def test_a_task_has_a_copy_of_the_subscribers_context() -> None:
 
     async def main() -> list[str]:
         USER.set("Ada")
-        return await flow.range(2).pipe(map_async(user)).to_list()
+        return await flow.range(2).pipe(map_concurrent(user, 1)).to_list()
 
     assert in_loop(main) == ["Ada", "Ada"]
 
@@ -367,7 +367,7 @@ def test_no_more_run_than_allowed_and_results_that_wait_count() -> None:
         desk = Desk()
         source = TestPublisher[int]()
         subscriber = TestSubscriber[str](0)
-        made = flow.Flow(source).pipe(map_async(desk, concurrency=2))
+        made = flow.Flow(source).pipe(map_concurrent(desk, 2))
         made.subscribe(subscriber)
         source.assert_requests(2)
         source.next(0, 1)
@@ -400,14 +400,14 @@ def test_a_failed_task_fails_the_flow_and_cancels_the_others() -> None:
     async def main() -> None:
         desk, error = Desk(), ValueError("task")
         source = TestPublisher[int]()
-        subscriber = observe(flow.Flow(source).pipe(map_async(desk, concurrency=3)))
+        subscriber = observe(flow.Flow(source).pipe(map_concurrent(desk, 3)))
         source.next(0, 1, 2)
         await turns(2)
         await desk.answer(1, error)
         subscriber.assert_not_terminated()  # the result before it is not there
         await desk.answer(0, "a")
         subscriber.assert_failure(error, "a")
-        assert any("map_async" in note for note in error.__notes__)
+        assert any("map_concurrent" in note for note in error.__notes__)
         source.assert_cancelled()
         await turns(2)
         assert desk.cancelled == [2]
@@ -422,9 +422,9 @@ def test_the_consumers_task_gets_the_error() -> None:
 
     async def main() -> None:
         with pytest.raises(KeyError):
-            await flow.just(1).pipe(map_async(fails))
+            await flow.just(1).pipe(map_concurrent(fails, 1))
         with pytest.raises(KeyError):
-            async for _ in flow.just(1).pipe(map_async(fails)):
+            async for _ in flow.just(1).pipe(map_concurrent(fails, 1)):
                 pass
 
     in_loop(main)
@@ -435,7 +435,7 @@ def test_the_consumers_task_gets_the_error() -> None:
 def test_a_consumer_that_is_cancelled_cancels_the_tasks(consume: str) -> None:
     async def main() -> None:
         desk = Desk()
-        made = flow.range(9).pipe(map_async(desk, concurrency=3))
+        made = flow.range(9).pipe(map_concurrent(desk, 3))
 
         async def iterate() -> None:
             if consume == "await":
@@ -458,7 +458,7 @@ def test_a_consumer_that_is_cancelled_cancels_the_tasks(consume: str) -> None:
 def test_leaving_the_loop_cancels_the_tasks() -> None:
     async def main() -> None:
         desk = Desk()
-        made = flow.range(9).pipe(map_async(desk, concurrency=3))
+        made = flow.range(9).pipe(map_concurrent(desk, 3))
         first = asyncio.create_task(take_one(made))
         await turns(5)
         await desk.answer(0, "a")
@@ -485,7 +485,7 @@ def test_a_task_that_is_cancelled_from_outside_fails_the_flow() -> None:
             await asyncio.sleep(0)
             return 1
 
-        subscriber = observe(flow.just(1).pipe(map_async(leave)))
+        subscriber = observe(flow.just(1).pipe(map_concurrent(leave, 1)))
         await turns(4)
         subscriber.assert_failure(FlowError).assert_error_message("cancelled from outside")
 
@@ -502,7 +502,7 @@ def test_what_a_cancelled_task_raises_or_gives_is_dropped_in_sight(dropped: Any)
         return n
 
     async def main() -> None:
-        subscriber = observe(flow.range(2).pipe(map_async(stubborn, concurrency=2)))
+        subscriber = observe(flow.range(2).pipe(map_concurrent(stubborn, 2)))
         await turns(2)
         subscriber.cancel()
         await turns(3)
@@ -519,10 +519,10 @@ def test_what_is_no_awaitable_or_no_item_fails_the_flow() -> None:
 
     async def main() -> None:
         wrong: Any = str
-        one = observe(flow.just(1).pipe(map_async(wrong)))
-        none = observe(flow.just(1).pipe(map_async(nothing)))
+        one = observe(flow.just(1).pipe(map_concurrent(wrong, 1, timeout=60)))
+        none = observe(flow.just(1).pipe(map_concurrent(nothing, 1)))
         await turns(4)
-        one.assert_failure(TypeError).assert_error_message("map() is for functions")
+        one.assert_failure(TypeError).assert_error_message("cannot be awaited")
         none.assert_failure(flow.NoneItemError)
 
     in_loop(main)
@@ -537,7 +537,7 @@ def test_a_fatal_error_goes_through_the_loop_and_is_told(first: Work) -> None:
     subscriber = TestSubscriber[int]()
 
     async def main() -> None:
-        flow.just(1).pipe(map_async(leave)).subscribe(subscriber)
+        flow.just(1).pipe(map_concurrent(leave, 1)).subscribe(subscriber)
         await turns(5)
 
     with pytest.raises(SystemExit):
@@ -547,11 +547,11 @@ def test_a_fatal_error_goes_through_the_loop_and_is_told(first: Work) -> None:
 
 def test_arguments_are_checked() -> None:
     with pytest.raises(TypeError, match="coroutine function"):
-        map_async(None)  # type: ignore[arg-type]
+        map_concurrent(None, 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="concurrency"):
-        map_async(later, concurrency=0)
+        map_concurrent(later, 0)
     with pytest.raises(TypeError, match="concurrency"):
-        map_async(later, concurrency="1")  # type: ignore[arg-type]
+        map_concurrent(later, "1")  # type: ignore[arg-type]
 
 
 # -- retention
@@ -568,8 +568,8 @@ def test_it_lets_go_of_everything(ordered: bool, ending: Ending) -> None:
         return item
 
     def make(payloads: Payloads) -> flow.Flow[Any]:
-        operator: flow.Operator[Any, flow.Flow[Any]] = map_async(
-            same, concurrency=2, ordered=ordered, loop=loop
+        operator: flow.Operator[Any, flow.Flow[Any]] = map_concurrent(
+            same, 2, ordered=ordered, loop=loop
         )
         return flow.from_iterable(payloads).pipe(operator)
 
@@ -605,7 +605,7 @@ async def is_even(n: int) -> bool:
 def test_a_coroutine_function_is_refused_where_nobody_awaits_it(
     apply: Callable[[Any], Any],
 ) -> None:
-    with pytest.raises(TypeError, match="map_async"):
+    with pytest.raises(TypeError, match="map_concurrent"):
         apply(flow.range(3))
 
 
@@ -649,7 +649,7 @@ def test_a_producing_thread_loses_no_wake_up(prefetch: int) -> None:
 
         source = Thread()
         observed = flow.Flow(source).pipe(observe_on(loop.call_soon_threadsafe, prefetch=prefetch))
-        made = observed.pipe(map_async(later, concurrency=prefetch))
+        made = observed.pipe(map_concurrent(later, prefetch))
         expected = 0
         async for item in made:
             assert item == expected
@@ -663,6 +663,6 @@ def test_a_producing_thread_loses_no_wake_up(prefetch: int) -> None:
 def test_requests_of_another_thread_lose_no_wake_up(
     loop_thread: asyncio.AbstractEventLoop,
 ) -> None:
-    made = flow.range(500).pipe(map_async(later, concurrency=3, loop=loop_thread))
+    made = flow.range(500).pipe(map_concurrent(later, 3, loop=loop_thread))
     for expected, item in enumerate(made.iterate(prefetch=2)):
         assert item == expected
