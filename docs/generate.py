@@ -102,6 +102,7 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
         "slice": [(1, 9, 2), (None, None, 2)],
         "multicast": [(MulticastProcessor,)],
         "delay_subscription": [(flow.just(0),)],
+        "do_concurrent": [(anything, 2), (awaited, 2)],
         "map_concurrent": [(anything, 2), (awaited, 2)],
         "repeat": [(2,)],  # without a number, of nothing it would have no end
         "repeat_until": [(lambda: True,)],

@@ -80,7 +80,7 @@ def test_where_the_meaning_is_plain_it_works(make: Make, items: list[Any], where
         (
             lambda: FLOW.subscribe(fetch),
             TypeError,
-            "map_concurrent() awaits one for each item",
+            "`await flow.for_each_async(function)`",
         ),
         (lambda: FLOW.subscribe(print, fetch), TypeError, "fetch is a coroutine function"),
         (lambda: FLOW.timeout(), TypeError, "timeout()"),

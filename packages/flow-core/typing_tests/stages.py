@@ -257,6 +257,8 @@ def consuming(words: Flow[str]) -> None:
     assert_type(words.aiterate(prefetch=8), AsyncItems[str])
     assert_type(words.run, Callable[[], None])
     assert_type(words.run_async, Callable[[], Coroutine[Any, Any, None]])
+    assert_type([words.for_each(lambda word: word.upper())], list[None])  # type: ignore[func-returns-value] - as it should
+    assert_type([words.for_each_async(lambda word: word.upper())], list[Coroutine[Any, Any, None]])
     assert_type(iter(words), Iterator[str])
     assert_type(words.__aiter__(), AsyncIterator[str])
     assert_type(words.__await__(), Generator[Any, Any, str])  # Any: what the loop sends and gets

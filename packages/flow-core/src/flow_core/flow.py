@@ -71,6 +71,7 @@ from flow_core.structure import boundary_of, stages_of
 from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async, run_to_end
 from flow_core.subscribers.blocking import check_may_block, iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
+from flow_core.subscribers.each import do_each, do_each_async
 from flow_core.subscribers.strict import core_subscriber
 from flow_core.surface.factories import KNOWN, factory_of
 from flow_core.surface.multicast import MulticastMethods
@@ -92,6 +93,10 @@ G = TypeVar("G")
 H = TypeVar("H")
 
 if TYPE_CHECKING:
+    from flow_core.backoff import Backoff
+    from flow_core.clocks import Clock, Seconds
+    from flow_core.executors import Executor
+
     _Last = Operator[A, B] | Callable[["Flow[A]"], B]
     _Step = Operator[A, "Flow[B]"] | Callable[["Flow[A]"], "Flow[B]"]
 
@@ -99,8 +104,8 @@ _FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
 """What is a function at first sight, and no subscriber."""
 
 _SUBSCRIBE_WAY: Final = (
-    "map_concurrent() awaits one for each item, as in "
-    "`await flow.map_concurrent(function, 1).run_async()`"
+    "for_each() and for_each_async() await one for each item, as in "
+    "`await flow.for_each_async(function)`"
 )
 
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
@@ -795,6 +800,101 @@ class Flow(
             Exception: what the flow fails with.
         """
         return run_to_end(iterate_async(self, _ahead(self._source, None)))
+
+    def for_each(
+        self,
+        action: Callable[[T_co], object],
+        concurrency: int = 1,
+        *,
+        executor: Executor | None = None,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Run to the end, and call a function for each item. Blocks.
+
+        >>> import flow_core as flow
+        >>> flow.range(2).for_each(print)
+        0
+        1
+
+        By itself it is a ``for`` loop: the function is called in this thread, for one item after
+        the other. If it is a coroutine function, each coroutine is awaited, in one loop for the
+        process. With any other argument, it is `do_concurrent` that calls the function; items are
+        done with in any order then.
+
+        Args:
+            action: is given an item; what it returns does not matter. It may be a coroutine
+                function.
+            concurrency: how many items are worked on at a time.
+            executor: see `do_concurrent`, as all that follows.
+            retry: how often an item is tried again, or a `Backoff`.
+            timeout: how long each try may take, of a coroutine function.
+            clock: tells the time for `timeout` and `retry`.
+
+        Raises:
+            Exception: what the flow fails with, or what `action` raises. The flow is cancelled
+                then.
+            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
+        """
+        if concurrency == 1 and executor is None and retry == 0 and timeout is None:
+            do_each(self, action)
+        else:
+            self.do_concurrent(
+                action,
+                concurrency,
+                executor=executor,
+                ordered=False,
+                retry=retry,
+                timeout=timeout,
+                clock=clock,
+            ).run()
+
+    def for_each_async(
+        self,
+        action: Callable[[T_co], object],
+        concurrency: int = 1,
+        *,
+        executor: Executor | None = None,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
+        """As `for_each`, in an event loop: ``await flow.for_each_async(send, 10)``.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def send(n: int) -> None:
+        ...     await asyncio.sleep(0)
+        ...     print(n)
+        >>> asyncio.run(flow.range(2).for_each_async(send))
+        0
+        1
+
+        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
+
+        Args:
+            action: is given an item; if it is a coroutine function, it is awaited.
+            concurrency: how many items are worked on at a time.
+            executor: see `do_concurrent`, as all that follows.
+            retry: how often an item is tried again, or a `Backoff`.
+            timeout: how long each try may take, of a coroutine function.
+            clock: tells the time for `timeout` and `retry`.
+
+        Raises:
+            Exception: what the flow fails with, or what `action` raises.
+        """
+        if concurrency == 1 and executor is None and retry == 0 and timeout is None:
+            return do_each_async(self, action)
+        return self.do_concurrent(
+            action,
+            concurrency,
+            executor=executor,
+            ordered=False,
+            retry=retry,
+            timeout=timeout,
+            clock=clock,
+        ).run_async()
 
     def to_future(self) -> Future[T_co]:
         """Run for the only item, as a `concurrent.futures.Future`; its cancel cancels the flow.

@@ -30,6 +30,7 @@ from flow_ops.combine.skip_until_other import skip_until_other
 from flow_ops.combine.take_until_other import take_until_other
 from flow_ops.combine.with_latest_from import with_latest_from
 from flow_ops.combine.zip import zip, zip_with
+from flow_ops.concurrency.do_concurrent import do_concurrent
 from flow_ops.concurrency.map_concurrent import map_concurrent
 from flow_ops.demand.on_backpressure_buffer import on_backpressure_buffer
 from flow_ops.demand.on_backpressure_drop import on_backpressure_drop
@@ -122,6 +123,7 @@ __all__ = [
     "delay_subscription",
     "delay_until",
     "delay_with_mapper",
+    "do_concurrent",
     "exhaust_map",
     "expand",
     "filter_when",

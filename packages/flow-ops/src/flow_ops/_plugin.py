@@ -160,6 +160,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         method="delay_with_mapper",
     )
     yield OperatorSpec(
+        "do_concurrent",
+        "flow_ops.concurrency.do_concurrent:do_concurrent",
+        summary="An action for each item, for many items at a time; the items go on.",
+        backpressure=Backpressure.FULL,
+        asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="do_concurrent",
+    )
+    yield OperatorSpec(
         "exhaust_map",
         "flow_ops.transform.exhaust_map:exhaust_map",
         summary="A flow for each item, but for those that come while one runs: they are dropped.",

@@ -192,6 +192,13 @@ OPERATOR_CASES: Final = (
         synchronous=False,
         chain=200,
     ),
+    _piped(
+        "do_concurrent",
+        lambda at: ops.do_concurrent(_later, 4, loop=at.loop),
+        "loop",
+        synchronous=False,
+        chain=200,
+    ),
     _piped("map_when", lambda at: ops.map_when(flow.just)),
     _case("concat_all", lambda up, at: up.map(flow.just).pipe(ops.concat_all())),
     _case("merge_all", lambda up, at: up.map(flow.just).pipe(ops.merge_all())),

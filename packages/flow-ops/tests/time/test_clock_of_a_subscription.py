@@ -32,6 +32,23 @@ def failing_once() -> flow.Flow[str]:
     return flow.defer(lambda: flow.error(left.pop()) if left else flow.just("again"))
 
 
+def fails_once() -> Callable[[int], int]:
+    left = [OSError("not yet")]
+
+    def function(n: int) -> int:
+        if left:
+            raise left.pop()
+        return n
+
+    return function
+
+
+def inline(task: Callable[[], object]) -> None:
+    task()
+
+
+AGAIN = Backoff(HOUR_S, jitter=0)
+
 # The source has items after 1, 2, 3 and 4 hours, and its end with the last one.
 WAITING: dict[str, tuple[Made, list[Any]]] = {
     "buffer_with_time": (lambda f: f.buffer_with_time(2.5 * HOUR_S), [[0, 1], [2, 3]]),
@@ -43,8 +60,16 @@ WAITING: dict[str, tuple[Made, list[Any]]] = {
     "delay": (lambda f: f.delay(HOUR_S), [0, 1, 2, 3]),
     "delay_elements": (lambda f: f.delay_elements(HOUR_S), [0, 1, 2, 3]),
     "delay_subscription": (lambda f: f.delay_subscription(HOUR_S), [0, 1, 2, 3]),
+    "do_concurrent": (
+        lambda f: f.do_concurrent(fails_once(), 1, executor=inline, retry=AGAIN),
+        [0, 1, 2, 3],
+    ),
     "interval": (lambda f: flow.interval(HOUR_S).take(2), [0, 1]),
     "interval_range": (lambda f: flow.interval_range(5, 2, HOUR_S), [5, 6]),
+    "map_concurrent": (
+        lambda f: f.map_concurrent(fails_once(), 1, executor=inline, retry=AGAIN),
+        [0, 1, 2, 3],
+    ),
     "on_backpressure_buffer": (
         lambda f: f.on_backpressure_buffer(9, timeout=1.2 * HOUR_S).concat_map(
             lambda n: flow.timer(2.5 * HOUR_S).map(lambda _: n), prefetch=1

@@ -13,6 +13,11 @@ import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow, Operator, Seconds
 
+
+async def wait(n: int) -> int:
+    return n
+
+
 SOURCES: dict[str, Callable[[Seconds], Flow[Any]]] = {
     "interval": lambda time: ops.interval(time, initial_delay=time),
     "interval_range": lambda time: ops.interval_range(0, 3, time, initial_delay=time),
@@ -26,6 +31,8 @@ OPERATORS: dict[str, Callable[[Seconds], Operator[int, Any]]] = {
     "delay": lambda time: ops.delay(time),
     "delay_elements": lambda time: ops.delay_elements(time),
     "delay_subscription": lambda time: ops.delay_subscription(time),
+    "do_concurrent": lambda time: ops.do_concurrent(wait, 3, timeout=time),
+    "map_concurrent": lambda time: ops.map_concurrent(wait, 3, timeout=time),
     "on_backpressure_buffer": lambda time: ops.on_backpressure_buffer(3, timeout=time),
     "sample": lambda time: ops.sample(time),
     "skip_last_with_time": lambda time: ops.skip_last_with_time(time),

@@ -18,17 +18,21 @@ __all__ = ["BlockingSubscriber", "check_may_block", "check_others_run", "iterate
 T = TypeVar("T")
 
 
-def check_may_block(what: str) -> None:
+def check_may_block(
+    what: str,
+    way: str = "use `async for item in flow`, or await the only item: `await flow.to_list()`",
+) -> None:
     """Refuse to block the thread of a running event loop, or of a clock.
+
+    Args:
+        what: would block.
+        way: what to do in an event loop instead.
 
     Raises:
         BlockingInEventLoopError: if this thread runs an asyncio loop, or timers.
     """
     if running_loop() is not None:
-        raise BlockingInEventLoopError(
-            f"{what} would block the running event loop; use `async for item in flow`, or await "
-            "the only item: `await flow.to_list()`"
-        )
+        raise BlockingInEventLoopError(f"{what} would block the running event loop; {way}")
     if on_clock_thread():
         raise BlockingInEventLoopError(
             f"{what} would block the thread that runs all timers, and hang if it waits for one of "

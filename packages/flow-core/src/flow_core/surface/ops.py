@@ -755,6 +755,75 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             "flow_ops.time.delay_with_mapper:delay_with_mapper", mapper, concurrency=concurrency
         )
 
+    def do_concurrent(
+        self,
+        action: Callable[[T_co], object],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> Flow[T_co]:
+        """Each item as it is, once an action for it is done; several are at work at a time.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def store(n: int) -> None:
+        ...     await asyncio.sleep(0)
+        >>> list(flow.range(3).do_concurrent(store, 2))
+        [0, 1, 2]
+
+        It is `map_concurrent` for what a function does, and not for what it gives; that may be None. An
+        item that fails is tried again, if `retry` says so. If no try is left, the flow fails with what
+        the last one has raised.
+
+        Demand, thread, fusion and errors: as with `map_concurrent`.
+
+        Args:
+            action: is given an item: a coroutine function, or a function that runs in a thread.
+            concurrency: how many items are worked on at a time.
+            executor: where functions run; no coroutine functions. It stays open as long as the flow
+                runs. None for threads of the flow's own.
+            ordered: whether the items keep their order; otherwise they come as they are done.
+            retry: how often an item is tried again, at once; or a `Backoff`, which says after which
+                time, how often, and for which errors.
+            timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
+                failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
+            prefetch: how many items may be worked on, or be done and wait for an earlier one.
+            loop: where coroutines have to run.
+            clock: tells the time for `timeout` and `retry`; None for that of the loop that runs the
+                flow, or else of the process.
+
+        Returns:
+            A flow that fails with FlowError if one of its tasks is cancelled
+            from outside, or if its loop was closed; with RejectedExecutionError if the executor takes
+            no function.
+
+        Raises:
+            TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
+                or `timeout` or `loop` with an executor.
+            ValueError: if `concurrency` or `prefetch` is less than 1, or `retry` or `timeout` less
+                than 0.
+
+        Executed by flow-ops: `flow_ops.do_concurrent`.
+        """
+        return self._plugged(
+            "flow_ops.concurrency.do_concurrent:do_concurrent",
+            action,
+            concurrency,
+            executor=executor,
+            ordered=ordered,
+            retry=retry,
+            timeout=timeout,
+            prefetch=prefetch,
+            loop=loop,
+            clock=clock,
+        )
+
     def exhaust_map(
         self, mapper: Callable[[T_co], Convertible[R]], *, delay_error: bool = False
     ) -> Flow[R]:

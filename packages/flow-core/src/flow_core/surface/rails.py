@@ -412,6 +412,36 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("do_after_terminate", action)
 
+    def do_concurrent(
+        self,
+        action: Callable[[T_co], object],
+        concurrency: int,
+        *,
+        executor: Executor | None = None,
+        ordered: bool = True,
+        retry: int | Backoff = 0,
+        timeout: Seconds | None = None,
+        prefetch: int = 128,
+        loop: asyncio.AbstractEventLoop | None = None,
+        clock: Clock | None = None,
+    ) -> ParallelFlow[T_co]:
+        """Each item as it is, once an action for it is done; several are at work at a time.
+
+        In each rail; see `Flow.do_concurrent`.
+        """
+        return self._each(
+            "do_concurrent",
+            action,
+            concurrency,
+            executor=executor,
+            ordered=ordered,
+            retry=retry,
+            timeout=timeout,
+            prefetch=prefetch,
+            loop=loop,
+            clock=clock,
+        )
+
     def do_on_cancel(self, action: Callable[[], object]) -> ParallelFlow[T_co]:
         """Call `action` when the flow is cancelled from below: by the subscriber or by a stage.
 
