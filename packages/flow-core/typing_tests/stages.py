@@ -257,7 +257,7 @@ def consuming(words: Flow[str]) -> None:
     assert_type(words.aiterate(prefetch=8), AsyncItems[str])
     assert_type(words.run, Callable[[], None])
     assert_type(words.run_async, Callable[[], Coroutine[Any, Any, None]])
-    assert_type([words.for_each(lambda word: word.upper())], list[None])  # type: ignore[func-returns-value] - as it should
+    assert_type([words.for_each(lambda word: word.upper())], list[None])  # type: ignore[func-returns-value]
     assert_type([words.for_each_async(lambda word: word.upper())], list[Coroutine[Any, Any, None]])
     assert_type(iter(words), Iterator[str])
     assert_type(words.__aiter__(), AsyncIterator[str])
