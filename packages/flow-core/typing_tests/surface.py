@@ -136,6 +136,8 @@ def timed(clock: Clock) -> None:
     assert_type(numbers.debounce(0.5, clock=clock), Flow[int])
     assert_type(numbers.debounce(lambda n: flow.just(str(n))), Flow[int])
     assert_type(numbers.delay(second), Flow[int])
+    assert_type(numbers.rate_limit(10, second, burst=3), Flow[int])
+    assert_type(numbers.retry(3, backoff=second).retry(backoff=Backoff(1)), Flow[int])
     assert_type(numbers.delay_elements(second), Flow[int])
     assert_type(numbers.delay_subscription(words), Flow[int])
     assert_type(numbers.delay_until(lambda n: flow.just(str(n))), Flow[int])

@@ -48,6 +48,8 @@ assert_type(
     Flow[float],
 )
 assert_type(words.pipe(retry(2, when=lambda error: "again" in str(error))), Flow[str])
+assert_type(words.pipe(retry(2, backoff=0.1)), Flow[str])
+assert_type(words.pipe(retry(backoff=Backoff(0.1), when=OSError)), Flow[str])
 assert_type(
     words.pipe(retry_when(lambda errors: errors.map(lambda error: error.args).take(3))), Flow[str]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import assert_type
 
 import flow_core as flow
@@ -17,6 +18,7 @@ from flow_ops import (
     delay_with_mapper,
     interval,
     interval_range,
+    rate_limit,
     sample,
     skip_last_with_time,
     skip_until_with_time,
@@ -51,6 +53,8 @@ timer(1, clock=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentTyp
 assert_type(words.pipe(delay(1)), Flow[str])
 assert_type(words.pipe(delay(1, delay_error=True, clock=clock)).map(lambda w: len(w)), Flow[int])
 assert_type(words.pipe(delay_elements(1)), Flow[str])
+assert_type(words.pipe(rate_limit(10)), Flow[str])
+assert_type(words.pipe(rate_limit(10, timedelta(minutes=1), burst=3)), Flow[str])
 assert_type(words.pipe(delay_subscription(1)), Flow[str])
 assert_type(words.pipe(delay_subscription(numbers)), Flow[str])
 assert_type(words.pipe(sample(1)), Flow[str])

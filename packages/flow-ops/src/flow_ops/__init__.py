@@ -70,6 +70,7 @@ from flow_ops.time.debounce import debounce
 from flow_ops.time.delay import delay, delay_elements, delay_subscription
 from flow_ops.time.delay_with_mapper import delay_with_mapper
 from flow_ops.time.interval import interval, interval_range
+from flow_ops.time.rate_limit import rate_limit
 from flow_ops.time.sample import sample
 from flow_ops.time.skip import skip_last_with_time, skip_until_with_time, skip_with_time
 from flow_ops.time.take import take_last_with_time, take_until_with_time, take_with_time
@@ -148,6 +149,7 @@ __all__ = [
     "on_processes",
     "ordered_merge",
     "parallel",
+    "rate_limit",
     "rebatch_requests",
     "repeat",
     "repeat_until",

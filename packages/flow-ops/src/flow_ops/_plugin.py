@@ -307,6 +307,14 @@ def flow_operators() -> Iterator[OperatorSpec]:
         method="parallel",
     )
     yield OperatorSpec(
+        "rate_limit",
+        "flow_ops.time.rate_limit:rate_limit",
+        summary="No more than so many items in a length of time; the others wait.",
+        backpressure=Backpressure.FULL,
+        asks=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="rate_limit",
+    )
+    yield OperatorSpec(
         "rebatch_requests",
         "flow_ops.demand.rebatch_requests:rebatch_requests",
         summary="The upstream is asked for batches of a fixed size.",

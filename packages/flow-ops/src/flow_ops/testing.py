@@ -281,6 +281,12 @@ OPERATOR_CASES: Final = (
     _piped("repeat", lambda at: ops.repeat(1)),
     _piped("repeat_until", lambda at: ops.repeat_until(lambda: True)),
     _piped("repeat_when", lambda at: ops.repeat_when(lambda runs: runs.take(1))),
+    _piped(
+        "rate_limit",
+        lambda at: ops.rate_limit(1, at.period_s, clock=at.clock),
+        "timed delayed",
+        chain=5_000,
+    ),
     _piped("retry", lambda at: ops.retry(2, when=KeyError)),
     _piped("retry_when", lambda at: ops.retry_when(ops.Backoff(1, when=KeyError))),
     _piped("retry_when, by a flow", lambda at: ops.retry_when(lambda errors: errors.map(_raised))),

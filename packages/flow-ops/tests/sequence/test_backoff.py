@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core import Flow
 from flow_core.testing import Payloads, TestPublisher, TestSubscriber, VirtualClock, assert_released
-from flow_ops import Backoff, RetryExhaustedError, retry_when
+from flow_ops import Backoff, RetryExhaustedError, retry, retry_when
 
 ERROR = ValueError("failed")
 
@@ -218,3 +220,58 @@ def test_a_flow_that_waits_lets_go_of_everything(pushed: bool) -> None:
         return source.pipe(retry_when(Backoff(1, max_attempts=0, clock=clock)))
 
     assert_released(make, settle=clock.run, only=lambda name: "failed" not in name)
+
+
+# -- retry(backoff=)
+
+
+def test_retry_waits_before_each_attempt_and_fails_with_the_last_error_itself(
+    clock: VirtualClock,
+) -> None:
+    attempts = Attempts(clock)
+    subscriber = TestSubscriber[int]()
+    again = retry(2, backoff=Backoff(1, factor=3, jitter=0, clock=clock))
+    flow.defer(attempts._make).pipe(again).subscribe(subscriber)
+    for n in range(3):
+        attempts.sources[-1].next(n)
+        attempts.fail(OSError(n))
+    assert attempts.times == [0, 1, 4]
+    subscriber.assert_failure(OSError, 0, 1, 2).assert_error_message("2")
+
+
+def test_a_time_of_retry_grows_as_that_of_a_back_off() -> None:
+    with VirtualClock() as clock:
+        attempts = Attempts(clock)
+        flow.defer(attempts._make).pipe(retry(backoff=timedelta(seconds=1))).subscribe()
+        for _ in range(3):
+            attempts.fail()
+    first, second, third = (b - a for a, b in pairwise(attempts.times))
+    assert 1 <= first <= 1.5
+    assert 1 <= second <= 3
+    assert 2 <= third <= 6
+
+
+def test_what_retry_says_comes_before_what_its_back_off_says(clock: VirtualClock) -> None:
+    attempts = Attempts(clock)
+    subscriber = TestSubscriber[int]()
+    backoff = Backoff(1, max_attempts=9, when=OSError, clock=clock)
+    flow.defer(attempts._make).pipe(retry(1, backoff=backoff, when=KeyError)).subscribe(subscriber)
+    attempts.fail(KeyError(1))
+    attempts.fail(KeyError(2))
+    subscriber.assert_failure(KeyError)
+    assert len(attempts.times) == 2
+    other = TestSubscriber[int]()
+    flow.defer(attempts._make).pipe(retry(backoff=backoff)).subscribe(other)
+    attempts.fail(KeyError(3))
+    other.assert_failure(KeyError)
+
+
+@pytest.mark.parametrize("backoff", ["1", object(), True])
+def test_retry_refuses_what_is_no_back_off(backoff: Any) -> None:
+    with pytest.raises(TypeError, match=r"retry\(backoff=\)"):
+        retry(3, backoff=backoff)
+
+
+def test_retry_refuses_a_time_below_zero() -> None:
+    with pytest.raises(ValueError, match=r"retry\(backoff=\)"):
+        retry(3, backoff=-1)

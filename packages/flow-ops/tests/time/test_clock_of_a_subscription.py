@@ -76,6 +76,7 @@ WAITING: dict[str, tuple[Made, list[Any]]] = {
         ),
         [0, 1, 2],
     ),
+    "rate_limit": (lambda f: f.rate_limit(1, 1.25 * HOUR_S), [0, 1, 2, 3]),
     "retry_when": (lambda f: failing_once().retry_when(Backoff(HOUR_S)), ["again"]),
     "sample": (lambda f: f.sample(1.6 * HOUR_S), [0, 2]),
     "skip_last_with_time": (lambda f: f.skip_last_with_time(1.5 * HOUR_S), [0, 1]),

@@ -34,6 +34,8 @@ OPERATORS: dict[str, Callable[[Seconds], Operator[int, Any]]] = {
     "do_concurrent": lambda time: ops.do_concurrent(wait, 3, timeout=time),
     "map_concurrent": lambda time: ops.map_concurrent(wait, 3, timeout=time),
     "on_backpressure_buffer": lambda time: ops.on_backpressure_buffer(3, timeout=time),
+    "rate_limit": lambda time: ops.rate_limit(3, time),
+    "retry": lambda time: ops.retry(3, backoff=time),
     "sample": lambda time: ops.sample(time),
     "skip_last_with_time": lambda time: ops.skip_last_with_time(time),
     "skip_with_time": lambda time: ops.skip_with_time(time),

@@ -1833,6 +1833,51 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """
         return self._plugged("flow_ops.parallel.parallel:parallel", rails, prefetch=prefetch)
 
+    def rate_limit(
+        self, n: int, per: Seconds = 1.0, *, burst: int = 1, clock: Clock | None = None
+    ) -> Flow[T_co]:
+        """At most `n` items in `per` seconds: items that come too early wait, and none is dropped.
+
+        >>> import flow_core as flow
+        >>> from flow_core.testing import VirtualClock
+        >>> clock = VirtualClock()
+        >>> limited = flow.range(5).rate_limit(2, clock=clock).timestamp(clock=clock)
+        >>> handle = limited.subscribe(lambda item: print(item.item, "at", item.time_s))
+        0 at 0.0
+        >>> clock.run()
+        1 at 0.5
+        2 at 1.0
+        3 at 1.5
+        4 at 2.0
+
+        By itself it puts the same time between any two items. With a `burst` of 5, say, five may come
+        at once when nothing came for a while: a bucket that holds so many tokens, is full at first, and
+        gets `n` of them in `per` seconds. A timer that is late, by up to a tenth of a second, is made
+        up for: the next item is due as if it had been on time.
+
+        Demand: exact; `burst` items, or 128 if that is less, are requested of the upstream ahead, and
+        wait for their time. Time during which nothing is requested counts as time in which nothing came.
+        Thread: the upstream's, or that which requests, for items that need not wait; the clock's for
+        others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
+        Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
+        takes no task.
+
+        Args:
+            n: how many items.
+            per: in what time.
+            burst: how many may come at once after a pause.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+        Raises:
+            TypeError: if a number is of the wrong type, or `clock` no clock.
+            ValueError: if `n` or `burst` is less than 1, or `per` not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.rate_limit`.
+        """
+        return self._plugged(
+            "flow_ops.time.rate_limit:rate_limit", n, per, burst=burst, clock=clock
+        )
+
     def rebatch_requests(self, prefetch: int) -> Flow[T_co]:
         """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 
@@ -1945,8 +1990,14 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """
         return self._plugged("flow_ops.sequence.repeat:repeat_when", handler)
 
-    def retry(self, times: int | None = None, *, when: ErrorFilter = Exception) -> Flow[T_co]:
-        """Subscribe again to a flow that has failed; the items that came stay.
+    def retry(
+        self,
+        times: int | None = None,
+        *,
+        backoff: Backoff | Seconds | None = None,
+        when: ErrorFilter = Exception,
+    ) -> Flow[T_co]:
+        """Subscribe again to a flow that has failed, at once or after a while; the items stay.
 
         >>> import flow_core as flow
         >>> left = [0, 0]
@@ -1954,22 +2005,29 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> list(once.retry(2))
         [1, 2]
 
-        Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again at
-        once, also without demand.
-        Thread: the upstream's; an attempt begins where the one before has failed. Fusion: none.
+        The whole flow begins anew. `map_concurrent` has a ``retry`` for each of its items.
+
+        Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again
+        without demand, too.
+        Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's.
+        Fusion: none.
         Errors: the last one, when there is no attempt left, or none is worth it.
 
         Args:
-            times: how often it is tried again after the first failure; None for any number.
+            times: how often it is tried again after the first failure; None for any number, or for what
+                a Backoff says.
+            backoff: how long to wait before that: the time before the first attempt, from which it
+                grows as that of a `Backoff` does; or a `Backoff`. None for no time at all.
             when: which errors are worth it: a class, a tuple of classes, or a function that is true.
 
         Raises:
-            TypeError: if `times` is neither an int nor None, or `when` is no such filter.
-            ValueError: if `times` is less than 0.
+            TypeError: if `times` is neither an int nor None, `backoff` is neither a time nor a Backoff,
+                or `when` is no such filter.
+            ValueError: if `times` or a time is less than 0.
 
         Executed by flow-ops: `flow_ops.retry`.
         """
-        return self._plugged("flow_ops.sequence.retry:retry", times, when=when)
+        return self._plugged("flow_ops.sequence.retry:retry", times, backoff=backoff, when=when)
 
     def retry_when(
         self, handler: Callable[[Flow[BaseException]], Publisher[object]] | Backoff

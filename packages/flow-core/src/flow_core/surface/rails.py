@@ -943,6 +943,15 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("pairwise")
 
+    def rate_limit(
+        self, n: int, per: Seconds = 1.0, *, burst: int = 1, clock: Clock | None = None
+    ) -> ParallelFlow[T_co]:
+        """At most `n` items in `per` seconds: items that come too early wait, and none is dropped.
+
+        In each rail; see `Flow.rate_limit`.
+        """
+        return self._each("rate_limit", n, per, burst=burst, clock=clock)
+
     def rebatch_requests(self, prefetch: int) -> ParallelFlow[T_co]:
         """Ask the upstream for `prefetch` items at a time, whatever the downstream asks for.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import TypeVar, final
 
 from flow_core import hooks
 from flow_core.backoff import Backoff, RetryExhaustedError
+from flow_core.clocks import Seconds, in_seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
@@ -17,14 +19,20 @@ from flow_ops.arbiters import SwitchArbiter
 from flow_ops.coordination import coordinated
 from flow_ops.sequence._companion import Companioned
 from flow_ops.sequence.repeat import check_times
+from flow_ops.time._timed import checked_delay, seconds
 
 __all__ = ["retry", "retry_when"]
 
 T = TypeVar("T")
 
 
-def retry(times: int | None = None, *, when: ErrorFilter = Exception) -> Operator[T, Flow[T]]:
-    """Subscribe again to a flow that has failed; the items that came stay.
+def retry(
+    times: int | None = None,
+    *,
+    backoff: Backoff | Seconds | None = None,
+    when: ErrorFilter = Exception,
+) -> Operator[T, Flow[T]]:
+    """Subscribe again to a flow that has failed, at once or after a while; the items stay.
 
     >>> import flow_core as flow
     >>> left = [0, 0]
@@ -32,19 +40,26 @@ def retry(times: int | None = None, *, when: ErrorFilter = Exception) -> Operato
     >>> list(once.retry(2))
     [1, 2]
 
-    Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again at
-    once, also without demand.
-    Thread: the upstream's; an attempt begins where the one before has failed. Fusion: none.
+    The whole flow begins anew. `map_concurrent` has a ``retry`` for each of its items.
+
+    Demand: exact; what one attempt has not used up, the next one gets. It is subscribed again
+    without demand, too.
+    Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's.
+    Fusion: none.
     Errors: the last one, when there is no attempt left, or none is worth it.
     Source: checklist P13, P29.
 
     Args:
-        times: how often it is tried again after the first failure; None for any number.
+        times: how often it is tried again after the first failure; None for any number, or for what
+            a Backoff says.
+        backoff: how long to wait before that: the time before the first attempt, from which it
+            grows as that of a `Backoff` does; or a `Backoff`. None for no time at all.
         when: which errors are worth it: a class, a tuple of classes, or a function that is true.
 
     Raises:
-        TypeError: if `times` is neither an int nor None, or `when` is no such filter.
-        ValueError: if `times` is less than 0.
+        TypeError: if `times` is neither an int nor None, `backoff` is neither a time nor a Backoff,
+            or `when` is no such filter.
+        ValueError: if `times` or a time is less than 0.
     """
     if times is not None:
         check_times(times, "retry")
@@ -52,10 +67,30 @@ def retry(times: int | None = None, *, when: ErrorFilter = Exception) -> Operato
     detail = "" if times is None else str(times)
     if when is not Exception:
         detail += f"{', ' if detail else ''}when={describe(when)}"
+    if backoff is not None:
+        waits = _waiting(times, backoff, when)
+        detail = f"{detail}{', ' if detail else ''}backoff={seconds(in_seconds(waits.first))}"
+        return coordinated(
+            "retry",
+            detail,
+            lambda flow, downstream, label: BackoffRetry(
+                flow, waits, downstream, label, counts=False
+            ),
+        )
     return coordinated(
         "retry",
         detail,
         lambda flow, downstream, label: Retry(flow, times, when, downstream, label),
+    )
+
+
+def _waiting(times: int | None, backoff: Backoff | Seconds, when: ErrorFilter) -> Backoff:
+    if not isinstance(backoff, Backoff):
+        backoff = Backoff(checked_delay(backoff, "retry(backoff=)"))
+    return replace(
+        backoff,
+        max_attempts=backoff.max_attempts if times is None else times,
+        when=backoff.when if when is Exception else when,
     )
 
 
@@ -180,18 +215,33 @@ class RetryWhen(Companioned[T, BaseException]):
 
 @final
 class BackoffRetry(SwitchArbiter[T]):
-    """See `retry_when`, with a `Backoff`."""
+    """See `retry_when`, with a `Backoff`; and `retry`.
 
-    __slots__ = ("_backoff", "_clock", "_random", "_retries", "_source", "_timer")
+    Args:
+        source: the upstream.
+        backoff: see there.
+        downstream: gets the signals.
+        label: the operator and its place, for messages.
+        counts: whether the last error is told by one that says how often it was tried.
+    """
+
+    __slots__ = ("_backoff", "_clock", "_counts", "_random", "_retries", "_source", "_timer")
 
     def __init__(
-        self, source: Flow[T], backoff: Backoff, downstream: CoreSubscriber[T], label: str
+        self,
+        source: Flow[T],
+        backoff: Backoff,
+        downstream: CoreSubscriber[T],
+        label: str,
+        *,
+        counts: bool = True,
     ) -> None:
         super().__init__(downstream, label)
         self._source = source
         self._backoff = backoff
         self._clock = self.clock_for(backoff.clock)
         self._random = Random(backoff.seed)
+        self._counts = counts
         self._retries = 0
         self._timer: Disposable | None = None
 
@@ -221,7 +271,8 @@ class BackoffRetry(SwitchArbiter[T]):
 
     def _decide(self, error: BaseException) -> None:
         backoff, retries = self._backoff, self._retries
-        if not matches(backoff.when, error) or self.hopeless(error):
+        is_last = retries == backoff.max_attempts and not self._counts
+        if is_last or not matches(backoff.when, error) or self.hopeless(error):
             self.post(self.fail, error, hooks.drop_error)
             return
         if retries == backoff.max_attempts:
