@@ -141,6 +141,11 @@ SAMPLES: Final[Mapping[str, Sequence[_Args]]] = MappingProxyType(
 )
 """The arguments of what the types of the parameters do not tell; each a way to use it."""
 
+NAMED: Final[Mapping[str, Sequence[dict[str, Any]]]] = MappingProxyType(
+    {"batch": [{"within": 3600.0}]}  # without a time it is a stage of the core
+)
+"""As `SAMPLES`, by name."""
+
 
 THEMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -209,6 +214,8 @@ def _sample(parameter: inspect.Parameter) -> Any:
 
 def ways(name: str, factory: Callable[..., Any]) -> list[tuple[_Args, dict[str, Any]]]:
     """The arguments of two uses: only what is needed, and everything there is."""
+    if name in NAMED:
+        return [((), named) for named in NAMED[name]]
     if name in SAMPLES:
         return [(args, {}) for args in SAMPLES[name]]
     least: tuple[list[Any], dict[str, Any]] = ([], {})

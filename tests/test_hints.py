@@ -38,7 +38,7 @@ def said(owner: object, name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("chunk", "Flow has no 'chunk'; here it is buffer_with_count(count)"),
+        ("chunk", "Flow has no 'chunk'; here it is batch"),
         ("debonce", "Flow has no 'debonce'; did you mean 'debounce'?"),
         ("flatMap", "Flow has no 'flatMap'; here it is flat_map(mapper)"),
         ("subscribeOn", "Flow has no 'subscribeOn'; here it is subscribe_on(executor)"),
@@ -81,13 +81,13 @@ def test_a_module_says_where_a_name_is(module: object, name: str, text: str) -> 
 
 def test_what_is_no_flow_says_how_to_go_on() -> None:
     assert "go on with sequential() and retry(" in said(FLOW.parallel(2), "retry")
-    assert "here it is buffer_with_count" in said(FLOW.publish(), "chunk")
+    assert "here it is batch" in said(FLOW.publish(), "chunk")
     with pytest.raises(AttributeError, match=r"go on with \.ref_count\(\)\.map"):
         FLOW.publish().map  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_a_group_says_what_a_name_is_here() -> None:
-    assert "here it is buffer_with_count" in said(FLOW.group_by(bool).first(), "chunk")
+    assert "here it is batch" in said(FLOW.group_by(bool).first(), "chunk")
 
 
 @pytest.mark.parametrize("module", ["flow_core", "flow_ops", "flow_multicast", "flow_spark"])
@@ -114,8 +114,8 @@ def test_what_is_not_installed_is_named(
 @pytest.mark.parametrize(
     ("category", "name", "text"),
     [
-        ("operator", "chunk", "no operator 'chunk' is installed; here it is buffer_with_count("),
-        ("operator", "batched", "here it is buffer_with_count(count)"),
+        ("operator", "chunk", "no operator 'chunk' is installed; here it is batch"),
+        ("operator", "batched", "here it is batch"),
         ("operator", "flatMap", "did you mean 'flat_map'?"),
         ("source", "of", "here it is flow_core.just(*items)"),
         ("engine", "chunk", "no engine 'chunk' is installed; there are: local, spark"),

@@ -96,7 +96,7 @@ def test_where_the_meaning_is_plain_it_works(make: Make, items: list[Any], where
         (lambda: FLOW + FLOW, TypeError, "a.concat(b) is one after the other, a.merge(b) both at"),
         (lambda: list(FLOW.publish()), TypeError, "iterate over .ref_count() or .auto_connect()"),
         (lambda: FLOW.publish().map(str), AttributeError, "go on with .ref_count().map, .auto_co"),
-        (lambda: FLOW.chunk(2), AttributeError, "here it is buffer_with_count(count)"),
+        (lambda: FLOW.chunk(2), AttributeError, "here it is batch"),
     ],
 )
 def test_what_is_not_plain_is_refused_at_once(

@@ -32,6 +32,7 @@ TAKES_ALL = {
     "buffer_toggle": HOLDS,
     "buffer_when": HOLDS,
     "buffer_with_time": HOLDS,
+    "session_buffer": HOLDS,
     "element_at_or_default": KNOWS,
     "expand": "breadth first, asks for what is requested of it, as `concat` does",
     "first_or_default": KNOWS,

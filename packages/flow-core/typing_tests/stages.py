@@ -67,6 +67,8 @@ def transforming(ints: Flow[int], words: Flow[str]) -> None:
     assert_type(words.buffer_until(lambda word: word.endswith(".")), Flow[list[str]])
     assert_type(words.buffer_until(lambda word: word.isdigit(), cut_before=True), Flow[list[str]])
     assert_type(words.buffer_while(lambda word: word.isalpha()), Flow[list[str]])
+    assert_type(words.sliding(3), Flow[list[str]])
+    assert_type(words.sliding(3, 2), Flow[list[str]])
     assert_type(words.buffer_split(lambda word: word.isspace()), Flow[list[str]])
     assert_type(words.buffer_until_changed(), Flow[list[str]])
     assert_type(words.buffer_until_changed(lambda word: len(word)), Flow[list[str]])

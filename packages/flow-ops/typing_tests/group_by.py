@@ -9,6 +9,7 @@ from flow_core import Flow, Operator
 from flow_core.testing import VirtualClock
 from flow_ops import (
     GroupedFlow,
+    batch,
     buffer_boundary,
     buffer_toggle,
     buffer_when,
@@ -17,6 +18,8 @@ from flow_ops import (
     concat_map,
     flat_map,
     group_by,
+    session_buffer,
+    session_window,
     window_boundary,
     window_toggle,
     window_when,
@@ -78,7 +81,11 @@ assert_type(
 )
 
 # Buffers are lists.
-assert_type(numbers.pipe(buffer_with_time(2.0, 1, clock=clock)), Flow[list[int]])
+assert_type(numbers.pipe(buffer_with_time(2.0, 1, empty=True, clock=clock)), Flow[list[int]])
+assert_type(numbers.pipe(batch(100)), Flow[list[int]])
+assert_type(numbers.pipe(batch(100, within=1, clock=clock)).map(len), Flow[int])
+assert_type(numbers.pipe(session_buffer(2, limit=60)), Flow[list[int]])
+assert_type(numbers.pipe(session_window(2)), Flow[Flow[int]])
 assert_type(numbers.pipe(buffer_with_time_or_count(2, 3)).map(len), Flow[int])
 assert_type(numbers.pipe(buffer_boundary(flow.never())), Flow[list[int]])
 assert_type(

@@ -38,6 +38,7 @@ from flow_ops.demand.on_backpressure_error import on_backpressure_error
 from flow_ops.demand.on_backpressure_latest import on_backpressure_latest
 from flow_ops.demand.on_backpressure_reduce import on_backpressure_reduce
 from flow_ops.demand.rebatch_requests import rebatch_requests
+from flow_ops.group.batch import batch
 from flow_ops.group.buffer import (
     buffer_boundary,
     buffer_toggle,
@@ -46,6 +47,7 @@ from flow_ops.group.buffer import (
     buffer_with_time_or_count,
 )
 from flow_ops.group.group_by import group_by
+from flow_ops.group.session import session_buffer, session_window
 from flow_ops.group.window import (
     window_boundary,
     window_toggle,
@@ -106,6 +108,7 @@ __all__ = [
     "amb",
     "amb_with",
     "and_then",
+    "batch",
     "buffer_boundary",
     "buffer_toggle",
     "buffer_when",
@@ -158,6 +161,8 @@ __all__ = [
     "retry_when",
     "sample",
     "sequence_equal",
+    "session_buffer",
+    "session_window",
     "skip_last_with_time",
     "skip_until_other",
     "skip_until_with_time",

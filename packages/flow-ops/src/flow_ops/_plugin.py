@@ -29,6 +29,16 @@ def flow_operators() -> Iterator[OperatorSpec]:
         method="and_then",
     )
     yield OperatorSpec(
+        "batch",
+        "flow_ops.group.batch:batch",
+        summary="Lists of so many items, or of what comes within a time of the first.",
+        backpressure=Backpressure.FULL,
+        answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
+        placement=Placement.REFUSED,
+        method="batch",
+    )
+    yield OperatorSpec(
         "buffer_boundary",
         "flow_ops.group.buffer:buffer_boundary",
         summary="Lists of what comes between the items of another flow.",
@@ -369,6 +379,26 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.UNBOUNDED_IN,
         placement=Placement.REFUSED,
         method="sample",
+    )
+    yield OperatorSpec(
+        "session_buffer",
+        "flow_ops.group.session:session_buffer",
+        summary="Lists of items with no long pause between them.",
+        backpressure=Backpressure.FULL,
+        answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
+        placement=Placement.REFUSED,
+        method="session_buffer",
+    )
+    yield OperatorSpec(
+        "session_window",
+        "flow_ops.group.session:session_window",
+        summary="Flows of items with no long pause between them.",
+        backpressure=Backpressure.FULL,
+        answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
+        placement=Placement.REFUSED,
+        method="session_window",
     )
     yield OperatorSpec(
         "skip_last_with_time",

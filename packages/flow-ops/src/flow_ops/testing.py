@@ -91,6 +91,20 @@ OPERATOR_CASES: Final = (
         **_ONE,
     ),
     _piped(
+        "batch",
+        lambda at: ops.batch(5, within=at.period_s, clock=at.clock),
+        "uncounted",
+    ),
+    _piped(
+        "batch, of one",
+        lambda at: ops.batch(1, within=10**6 * at.period_s, clock=at.clock),
+    ),
+    _piped(
+        "session_buffer",
+        lambda at: ops.session_buffer(at.period_s, limit=5 * at.period_s, clock=at.clock),
+        "uncounted",
+    ),
+    _piped(
         "buffer_with_time_or_count",
         lambda at: ops.buffer_with_time_or_count(at.period_s, 5, clock=at.clock, max_waiting=20),
         "uncounted",
@@ -429,6 +443,12 @@ OPERATOR_CASES: Final = (
     _case(
         "window_with_time",
         lambda up, at: up.pipe(ops.window_with_time(at.period_s, clock=at.clock)).pipe(
+            ops.concat_map(_itself)
+        ),
+    ),
+    _case(
+        "session_window",
+        lambda up, at: up.pipe(ops.session_window(at.period_s, clock=at.clock)).pipe(
             ops.concat_map(_itself)
         ),
     ),

@@ -242,13 +242,16 @@ def test_windows_of_a_time(events: list[tuple[float, int]], period: int, shift: 
     assert not any(seen.open)
 
 
-@given(EVENTS, st.integers(1, 12), st.integers(1, 12))
+@given(EVENTS, st.integers(1, 12), st.integers(1, 12), st.booleans())
 @settings(deadline=None)
-def test_buffers_of_a_time(events: list[tuple[float, int]], period: int, shift: int) -> None:
+def test_buffers_of_a_time(
+    events: list[tuple[float, int]], period: int, shift: int, empty: bool
+) -> None:
     clock = VirtualClock()
     source = TestPublisher[int]()
     seen = TestSubscriber[list[int]]()
-    flow.Flow(source).pipe(buffer_with_time(period, shift, clock=clock)).subscribe(seen)
+    operator = buffer_with_time(period, shift, empty=empty, clock=clock)
+    flow.Flow(source).pipe(operator).subscribe(seen)
     for at, item in events:
         clock.advance_to(at)
         source.next(item)
@@ -258,7 +261,7 @@ def test_buffers_of_a_time(events: list[tuple[float, int]], period: int, shift: 
         (start + period <= 60, [item for at, item in events if start <= at < start + period])
         for start in range(0, 61, shift)
     ]
-    seen.assert_result(*(items for full, items in model if full or items))
+    seen.assert_result(*(items for full, items in model if (full and empty) or items))
     assert clock.pending == 0
 
 
@@ -293,15 +296,15 @@ def test_windows_of_a_time_or_count(
     assert not any(seen.open)
 
 
-@given(EVENTS, st.integers(1, 12), st.integers(1, 4))
+@given(EVENTS, st.integers(1, 12), st.integers(1, 4), st.booleans())
 @settings(deadline=None)
 def test_buffers_of_a_time_or_count(
-    events: list[tuple[float, int]], period: int, count: int
+    events: list[tuple[float, int]], period: int, count: int, empty: bool
 ) -> None:
     clock = VirtualClock()
     source = TestPublisher[int]()
     seen = TestSubscriber[list[int]]()
-    operator = buffer_with_time_or_count(period, count, clock=clock)
+    operator = buffer_with_time_or_count(period, count, empty=empty, clock=clock)
     flow.Flow(source).pipe(operator).subscribe(seen)
     for at, item in events:
         clock.advance_to(at)
@@ -309,7 +312,9 @@ def test_buffers_of_a_time_or_count(
     clock.advance_to(60.25)
     source.complete()
     model = model_of_time_or_count(events, period, count, 60.25)
-    seen.assert_result(*(model if model[-1] else model[:-1]))
+    if not empty:
+        model = [items for items in model if items]
+    seen.assert_result(*(model if model and model[-1] else model[:-1]))
 
 
 def test_time_goes_on_for_windows_when_their_flow_is_cancelled() -> None:
@@ -331,9 +336,9 @@ def test_time_goes_on_for_windows_when_their_flow_is_cancelled() -> None:
     "operator",
     [
         lambda clock: window_with_time(1, clock=clock, max_waiting=2),
-        lambda clock: buffer_with_time(1, clock=clock, max_waiting=2),
+        lambda clock: buffer_with_time(1, empty=True, clock=clock, max_waiting=2),
         lambda clock: window_with_time_or_count(1, 5, clock=clock, max_waiting=2),
-        lambda clock: buffer_with_time_or_count(1, 5, clock=clock, max_waiting=2),
+        lambda clock: buffer_with_time_or_count(1, 5, empty=True, clock=clock, max_waiting=2),
     ],
 )
 def test_time_does_not_wait_for_demand(operator: Callable[[VirtualClock], Any]) -> None:

@@ -51,6 +51,7 @@ AGAIN = Backoff(HOUR_S, jitter=0)
 
 # The source has items after 1, 2, 3 and 4 hours, and its end with the last one.
 WAITING: dict[str, tuple[Made, list[Any]]] = {
+    "batch": (lambda f: f.batch(within=1.5 * HOUR_S), [[0, 1], [2, 3]]),
     "buffer_with_time": (lambda f: f.buffer_with_time(2.5 * HOUR_S), [[0, 1], [2, 3]]),
     "buffer_with_time_or_count": (
         lambda f: f.buffer_with_time_or_count(2.5 * HOUR_S, 3),
@@ -79,6 +80,11 @@ WAITING: dict[str, tuple[Made, list[Any]]] = {
     "rate_limit": (lambda f: f.rate_limit(1, 1.25 * HOUR_S), [0, 1, 2, 3]),
     "retry_when": (lambda f: failing_once().retry_when(Backoff(HOUR_S)), ["again"]),
     "sample": (lambda f: f.sample(1.6 * HOUR_S), [0, 2]),
+    "session_buffer": (lambda f: f.session_buffer(1.5 * HOUR_S), [[0, 1, 2, 3]]),
+    "session_window": (
+        lambda f: f.session_window(0.5 * HOUR_S).concat_map(lambda window: window.to_list()),
+        [[0], [1], [2], [3]],
+    ),
     "skip_last_with_time": (lambda f: f.skip_last_with_time(1.5 * HOUR_S), [0, 1]),
     "skip_until_with_time": (lambda f: f.skip_until_with_time(2.5 * HOUR_S), [2, 3]),
     "skip_with_time": (lambda f: f.skip_with_time(2.5 * HOUR_S), [2, 3]),

@@ -25,6 +25,7 @@ SOURCES: dict[str, Callable[[Seconds], Flow[Any]]] = {
 }
 
 OPERATORS: dict[str, Callable[[Seconds], Operator[int, Any]]] = {
+    "batch": lambda time: ops.batch(3, within=time),
     "buffer_with_time": lambda time: ops.buffer_with_time(time, time),
     "buffer_with_time_or_count": lambda time: ops.buffer_with_time_or_count(time, 3),
     "debounce": lambda time: ops.debounce(time),
@@ -37,6 +38,8 @@ OPERATORS: dict[str, Callable[[Seconds], Operator[int, Any]]] = {
     "rate_limit": lambda time: ops.rate_limit(3, time),
     "retry": lambda time: ops.retry(3, backoff=time),
     "sample": lambda time: ops.sample(time),
+    "session_buffer": lambda time: ops.session_buffer(time, limit=time),
+    "session_window": lambda time: ops.session_window(time, limit=time),
     "skip_last_with_time": lambda time: ops.skip_last_with_time(time),
     "skip_with_time": lambda time: ops.skip_with_time(time),
     "take_last_with_time": lambda time: ops.take_last_with_time(time),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import (
     TYPE_CHECKING,
@@ -185,6 +186,25 @@ BUFFER_WITH_COUNT_SKIP: Final = Template(
     for x in buffers:
         EMIT
     """,
+    ordered=True,
+)
+
+SLIDING: Final = Template(
+    "sliding",
+    params=("size", "step"),
+    state="""
+    window = deque(maxlen=size)
+    wanted = size
+    """,
+    on_item="""
+    window.append(x)
+    wanted -= 1
+    if not wanted:
+        wanted = step
+        x = list(window)
+        EMIT
+    """,
+    helpers=(deque,),
     ordered=True,
 )
 
@@ -420,6 +440,24 @@ class Transforming(Fluent[T_co], Generic[T_co]):
         return self._add(
             BUFFER_WITH_COUNT_SKIP, count, count_of("buffer_with_count", skip, 1, "skip")
         )
+
+    def sliding(self, size: int, step: int = 1) -> Flow[list[T_co]]:
+        """Lists of `size` neighbours each, which overlap: each begins `step` items after the last.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).sliding(3))
+        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+
+        No list is shorter: what is left at the end has none. (`buffer_with_count(size, step)` gives
+        shorter ones there.)
+
+        Args:
+            size: items in a list, at least 1.
+            step: items from the start of one list to that of the next, at least 1; more than `size`
+                leaves items out.
+        """
+        count_of("sliding", size, 1, "size")
+        return self._add(SLIDING, size, count_of("sliding", step, 1, "step"))
 
     def buffer_until(
         self, predicate: Callable[[T_co], object], *, cut_before: bool = False

@@ -96,6 +96,42 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """
         return self._plugged("flow_ops.sequence.and_then:and_then", other)
 
+    def batch(
+        self, size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
+    ) -> Flow[list[T_co]]:
+        """Lists of `size` items, or of what came within some seconds of the first of them.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(5).batch(2))
+        [[0, 1], [2, 3], [4]]
+        >>> list(flow.range(5).batch(3, within=60))
+        [[0, 1, 2], [3, 4]]
+
+        No list is empty: without an item, no time runs. The last one is sent when the upstream
+        completes.
+
+        Demand: exact. With a time, `size` items are requested of the upstream ahead, which pauses when
+        a full list waits for demand; 65,536 items without a size. 128 lists that are not full may wait;
+        one more fails the flow with `MissingBackpressureError`.
+        Thread: that of the upstream for full ones, the clock's for others.
+        Fusion: with a time, ASYNC for the lists that wait, and it asks none; without, that of
+        `buffer_with_count`, which it is.
+        Errors: those of the upstream come at once; what was not sent is dropped.
+
+        Args:
+            size: items in a list, at most; None for any number.
+            within: how long after its first item a list is sent at the latest; None for no such time.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+        Raises:
+            TypeError: if neither `size` nor `within` is given, or one is of the wrong type; if `clock`
+                is no clock.
+            ValueError: if `size` is less than 1, or `within` not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.batch`.
+        """
+        return self._plugged("flow_ops.group.batch:batch", size, within=within, clock=clock)
+
     def buffer_boundary(
         self, boundary: Publisher[object], *, max_size: int = 65536, max_waiting: int = 128
     ) -> Flow[list[T_co]]:
@@ -222,17 +258,19 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         period: Seconds,
         shift: Seconds | None = None,
         *,
+        empty: bool = False,
         clock: Clock | None = None,
         max_size: int = 65536,
         max_waiting: int = 128,
     ) -> Flow[list[T_co]]:
-        """Lists of what comes within a length of time; they may be empty.
+        """Lists of what comes within a length of time.
 
         >>> import flow_core as flow
         >>> list(flow.range(3).buffer_with_time(60))
         [[0, 1, 2]]
 
-        The last one is sent when the upstream completes, if it has items.
+        The last one is sent when the upstream completes, if it has items. A length of time in which
+        nothing comes has no list, unless `empty` asks for it.
 
         Demand: see `flow_ops.group.buffer`.
         Thread: the clock's; the last ones come on that of the upstream.
@@ -243,6 +281,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             period: how long from the beginning of a buffer to its end.
             shift: how long from the beginning of one buffer to that of the next: less than `period`
                 makes buffers overlap, more leaves items out; `period` by default.
+            empty: whether there are lists without items, too.
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
             max_size: items to request ahead, and the most that are kept.
             max_waiting: how many buffers may wait for demand.
@@ -257,22 +296,30 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             "flow_ops.group.buffer:buffer_with_time",
             period,
             shift,
+            empty=empty,
             clock=clock,
             max_size=max_size,
             max_waiting=max_waiting,
         )
 
     def buffer_with_time_or_count(
-        self, period: Seconds, count: int, *, clock: Clock | None = None, max_waiting: int = 128
+        self,
+        period: Seconds,
+        count: int,
+        *,
+        empty: bool = False,
+        clock: Clock | None = None,
+        max_waiting: int = 128,
     ) -> Flow[list[T_co]]:
-        """Lists of `count` items, or of what has come after a length of time; those may be empty.
+        """Lists of `count` items, or of what has come after a length of time.
 
         >>> import flow_core as flow
         >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
         [[0, 1], [2, 3], [4]]
 
         A new period begins with each buffer. The last one is sent when the upstream completes, if it
-        has items.
+        has items. A period in which nothing comes has no list, unless `empty` asks for it. (`batch` is
+        the word for most uses: there, time runs from the first item of a list.)
 
         Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
         full buffer waits.
@@ -283,6 +330,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Args:
             period: how long from the beginning of a buffer to its end.
             count: items in a buffer, at most.
+            empty: whether there are lists without items, too.
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
             max_waiting: how many buffers may wait for demand.
 
@@ -296,6 +344,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             "flow_ops.group.buffer:buffer_with_time_or_count",
             period,
             count,
+            empty=empty,
             clock=clock,
             max_waiting=max_waiting,
         )
@@ -1856,7 +1905,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         up for: the next item is due as if it had been on time.
 
         Demand: exact; `burst` items, or 128 if that is less, are requested of the upstream ahead, and
-        wait for their time. Time during which nothing is requested counts as time in which nothing came.
+        wait for their time. Time without demand counts as time in which nothing came.
         Thread: the upstream's, or that which requests, for items that need not wait; the clock's for
         others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
         Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
@@ -2163,6 +2212,76 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             equals=equals,
             prefetch=prefetch,
         )
+
+    def session_buffer(
+        self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
+    ) -> Flow[list[T_co]]:
+        """Lists of items that come with less than `gap` seconds between one and the next.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).session_buffer(60))
+        [[0, 1, 2]]
+
+        No list is empty. With a `limit`, one is sent that long after its first item at the latest, and
+        one of 65,536 items is sent at once.
+
+        Demand: exact; 65,536 items are requested of the upstream ahead, and 128 lists may wait for
+        demand: one more fails the flow with `MissingBackpressureError`.
+        Thread: the clock's; the last one comes on that of the upstream.
+        Fusion: ASYNC, for the lists that wait; of the upstream it asks none.
+        Errors: those of the upstream come at once; what was not sent is dropped.
+
+        Args:
+            gap: how long nothing comes before a list is sent.
+            limit: how long a list takes at most; None for any length of time.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+        Raises:
+            TypeError: if a time is of the wrong type, or `clock` is no clock.
+            ValueError: if a time is not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.session_buffer`.
+        """
+        return self._plugged("flow_ops.group.session:session_buffer", gap, limit=limit, clock=clock)
+
+    def session_window(
+        self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
+    ) -> Flow[Flow[T_co]]:
+        """Windows that begin with an item, and end when nothing has come for `gap` seconds.
+
+        >>> import flow_core as flow
+        >>> from flow_core.testing import VirtualClock
+        >>> clock, seen = VirtualClock(), []
+        >>> times = flow.just(1, 2, 3, 10, 11)
+        >>> clicks = times.flat_map(lambda n: flow.timer(n, clock=clock).map(lambda _: n))
+        >>> sessions = clicks.session_window(5, clock=clock).flat_map(lambda window: window.count())
+        >>> handle = sessions.subscribe(seen.append)
+        >>> clock.run()
+        >>> seen
+        [3, 2]
+
+        No window is empty. With a `limit`, one ends that long after its first item at the latest; the
+        next item begins another one. A window that its subscriber cancels goes on without one: the
+        items of the rest of the session are dropped.
+
+        Demand: see `flow_ops.group.window`: 128 items are requested ahead, and 128 windows may wait for
+        demand.
+        Thread: that of the upstream for items; windows begin there, and end on the clock's.
+        Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
+        Errors: as `window_with_time`.
+
+        Args:
+            gap: how long nothing comes before a window ends.
+            limit: how long a window takes at most; None for any length of time.
+            clock: tells the time; None for that of the loop that runs the flow, or else of the process.
+
+        Raises:
+            TypeError: if a time is of the wrong type, or `clock` is no clock.
+            ValueError: if a time is not above 0 and finite.
+
+        Executed by flow-ops: `flow_ops.session_window`.
+        """
+        return self._plugged("flow_ops.group.session:session_window", gap, limit=limit, clock=clock)
 
     def skip_last_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
         """All items but those of the last `duration` before the end.

@@ -69,6 +69,15 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("average")
 
+    def batch(
+        self, size: int | None = None, *, within: Seconds | None = None, clock: Clock | None = None
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists of `size` items, or of what came within some seconds of the first of them.
+
+        In each rail; see `Flow.batch`.
+        """
+        return self._each("batch", size, within=within, clock=clock)
+
     def buffer_boundary(
         self, boundary: Publisher[object], *, max_size: int = 65536, max_waiting: int = 128
     ) -> ParallelFlow[list[T_co]]:
@@ -163,11 +172,12 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         period: Seconds,
         shift: Seconds | None = None,
         *,
+        empty: bool = False,
         clock: Clock | None = None,
         max_size: int = 65536,
         max_waiting: int = 128,
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of what comes within a length of time; they may be empty.
+        """Lists of what comes within a length of time.
 
         In each rail; see `Flow.buffer_with_time`.
         """
@@ -175,20 +185,32 @@ class RailMethods(Rails[T_co], Generic[T_co]):
             "buffer_with_time",
             period,
             shift,
+            empty=empty,
             clock=clock,
             max_size=max_size,
             max_waiting=max_waiting,
         )
 
     def buffer_with_time_or_count(
-        self, period: Seconds, count: int, *, clock: Clock | None = None, max_waiting: int = 128
+        self,
+        period: Seconds,
+        count: int,
+        *,
+        empty: bool = False,
+        clock: Clock | None = None,
+        max_waiting: int = 128,
     ) -> ParallelFlow[list[T_co]]:
-        """Lists of `count` items, or of what has come after a length of time; those may be empty.
+        """Lists of `count` items, or of what has come after a length of time.
 
         In each rail; see `Flow.buffer_with_time_or_count`.
         """
         return self._each(
-            "buffer_with_time_or_count", period, count, clock=clock, max_waiting=max_waiting
+            "buffer_with_time_or_count",
+            period,
+            count,
+            empty=empty,
+            clock=clock,
+            max_waiting=max_waiting,
         )
 
     def cancel_on(self, executor: Executor) -> ParallelFlow[T_co]:
@@ -1003,6 +1025,24 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("scan", accumulator, seed)
 
+    def session_buffer(
+        self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
+    ) -> ParallelFlow[list[T_co]]:
+        """Lists of items that come with less than `gap` seconds between one and the next.
+
+        In each rail; see `Flow.session_buffer`.
+        """
+        return self._each("session_buffer", gap, limit=limit, clock=clock)
+
+    def session_window(
+        self, gap: Seconds, *, limit: Seconds | None = None, clock: Clock | None = None
+    ) -> ParallelFlow[Flow[T_co]]:
+        """Windows that begin with an item, and end when nothing has come for `gap` seconds.
+
+        In each rail; see `Flow.session_window`.
+        """
+        return self._each("session_window", gap, limit=limit, clock=clock)
+
     def single_or_default(self, default: D) -> ParallelFlow[T_co | D]:
         """The only item, or `default` if there is none, when the flow has completed.
 
@@ -1080,6 +1120,13 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         In each rail; see `Flow.slice`.
         """
         return self._each("slice", start, stop, step)
+
+    def sliding(self, size: int, step: int = 1) -> ParallelFlow[list[T_co]]:
+        """Lists of `size` neighbours each, which overlap: each begins `step` items after the last.
+
+        In each rail; see `Flow.sliding`.
+        """
+        return self._each("sliding", size, step)
 
     def some(self, predicate: Callable[[T_co], object]) -> ParallelFlow[bool]:
         """One item: whether `predicate` is true for an item; known at the first that it is.

@@ -498,6 +498,24 @@ STAGE_CASES: Final[tuple[StageCase, ...]] = (
         nested=True,
     ),
     StageCase(
+        "sliding",
+        lambda f: f.sliding(3),
+        lambda s: [list(s[i : i + 3]) for i in range(len(s) - 2)],
+        nested=True,
+    ),
+    StageCase(
+        "sliding by 2",
+        lambda f: f.sliding(3, 2),
+        lambda s: [list(s[i : i + 3]) for i in range(0, len(s) - 2, 2)],
+        nested=True,
+    ),
+    StageCase(
+        "sliding past some",
+        lambda f: f.sliding(2, 3),
+        lambda s: [list(s[i : i + 2]) for i in range(0, len(s) - 1, 3)],
+        nested=True,
+    ),
+    StageCase(
         "buffer_split",
         lambda f: f.buffer_split(_even),
         lambda s: _cut(s, _even, drop=True, empty=True),

@@ -20,6 +20,7 @@ from flow_core.structure import source_of
 from flow_ops.coordination import Listener
 from flow_ops.group._splitting import Splitting
 from flow_ops.group._unicast import Unicast
+from flow_ops.time._timed import SLACK_S
 
 __all__ = [
     "BUFFERS",
@@ -237,11 +238,12 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
     def left(self, segment: Segment[T]) -> None:
         """A window was cancelled. With the permit."""
         self.opened.pop(segment, None)
-        self._release(segment)
+        self.let_go(segment)
         self.forgotten(segment)
         self.check_over()
 
-    def _release(self, segment: Segment[T]) -> None:
+    def let_go(self, segment: Segment[T]) -> None:
+        """The items of `segment` are consumed, as far as they were not in others."""
         free = 0
         if self._overlapping:
             with self._guard:
@@ -302,7 +304,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
             return
         if self._overlapping:
             if self._sent:
-                self._release(self._sent.popleft())
+                self.let_go(self._sent.popleft())
         else:
             self.credit(self.kind.weigh(part))
 
@@ -390,11 +392,13 @@ class Buffer(Segment[T], Generic[T]):
 
     Args:
         hub: opens and closes it.
+        empty: whether the downstream gets it when it has no items.
     """
 
-    __slots__ = ("__weakref__", "_hub", "_items", "size")
+    __slots__ = ("__weakref__", "_empty", "_hub", "_items", "size")
 
-    def __init__(self, hub: Segmenting[T, list[T]]) -> None:
+    def __init__(self, hub: Segmenting[T, list[T]], *, empty: bool = True) -> None:
+        self._empty = empty
         self._hub = hub
         self._items: list[T] = []
         self.size = 0
@@ -410,8 +414,10 @@ class Buffer(Segment[T], Generic[T]):
     def close(self, *, last: bool) -> None:
         """See `Segment.close`. Without items, the last one is left out."""
         items, self._items = self._items, []
-        if items or not last:
+        if items or (self._empty and not last):
             self._hub.give(items, self)
+        elif not last:
+            self._hub.let_go(self)
 
     def fail(self, error: BaseException) -> None:
         """See `Segment.fail`."""
@@ -440,6 +446,9 @@ def _nothing(_: object) -> int:
 
 WINDOWS: Kind[Any, Flow[Any]] = Kind("windows", Window, True, _nothing, _drop_window)
 BUFFERS: Kind[Any, list[Any]] = Kind("buffers", Buffer, False, len, _drop_items)
+FILLED: Kind[Any, list[Any]] = Kind(
+    "buffers", partial(Buffer, empty=False), False, len, _drop_items
+)
 
 
 def windows() -> Kind[T, Flow[T]]:
@@ -447,9 +456,9 @@ def windows() -> Kind[T, Flow[T]]:
     return WINDOWS
 
 
-def buffers() -> Kind[T, list[T]]:
-    """Buffers of items of any type."""
-    return BUFFERS
+def buffers(*, empty: bool = True) -> Kind[T, list[T]]:
+    """Buffers of items of any type; or, without `empty`, only those that have items."""
+    return BUFFERS if empty else FILLED
 
 
 # -- the ways
@@ -640,6 +649,117 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
         self.close_segment(ended)
         if not self.over:
             self._begin(None)
+
+    def closed(self) -> None:
+        """See `Coordinator.closed`."""
+        super().closed()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+        self._current = None
+
+
+@final
+class ByFirst(Segmenting[T, R], Generic[T, R]):
+    """See `batch` and `session_window`: a segment begins with an item.
+
+    Args:
+        source: what is split.
+        downstream: gets the parts.
+        label: the operator and its place, for messages.
+        kind: of segments.
+        count: items after which a segment ends.
+        gap_s: how long after its last item it ends, in seconds; infinite for never.
+        limit_s: how long after its first item it ends; infinite for never.
+        clock: tells the time; see `home_clock`.
+        prefetch: items to request ahead.
+        max_waiting: how many segments may wait for demand that are not full.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_count",
+        "_current",
+        "_full",
+        "_gap_s",
+        "_limit_s",
+        "_seen_s",
+        "_timer",
+        "_until_s",
+    )
+
+    def __init__(
+        self,
+        source: Flow[T],
+        downstream: CoreSubscriber[R],
+        label: str,
+        kind: Kind[T, R],
+        *,
+        count: int | None,
+        gap_s: float,
+        limit_s: float,
+        clock: Clock | None,
+        prefetch: int,
+        max_waiting: int,
+    ) -> None:
+        super().__init__(
+            source, downstream, label, kind, prefetch=prefetch, max_waiting=max_waiting
+        )
+        self._count = count
+        self._gap_s = gap_s
+        self._limit_s = limit_s
+        self._clock = self.clock_for(clock)
+        self._current: Segment[T] | None = None
+        """The last one that began, until its time is over; it may have been cancelled before."""
+        self._full = False
+        """See `ByTimeOrCount`."""
+        self._seen_s = 0.0
+        """When its last item came."""
+        self._until_s = 0.0
+        """When it ends at the latest."""
+        self._timer: Disposable | None = None
+
+    def before(self) -> None:
+        """See `Segmenting.before`."""
+        self._seen_s = now_s = self._clock.now()
+        if self._current is None:
+            self._current = current = self.open_segment()
+            if current is not None:
+                self._until_s = now_s + self._limit_s
+                self._wait(min(self._gap_s, self._limit_s), current)
+
+    def added(self) -> None:
+        """See `Segmenting.added`."""
+        current = self._current
+        if current is not None and current.size == self._count:
+            self._full = True
+            self._end(current)
+            self._full = False
+
+    def max_waiting(self) -> int | None:
+        """See `Segmenting.max_waiting`."""
+        return None if self._full else super().max_waiting()
+
+    def _wait(self, delay_s: float, current: Segment[T]) -> None:
+        self._timer = self.after(self._clock, delay_s, self._rang, current)
+
+    def _rang(self, current: Segment[T]) -> None:
+        """The time of a segment may be over, unless items have come meanwhile."""
+        if current is not self._current:  # the timer was late
+            return
+        self._timer = None
+        left_s = min(self._seen_s + self._gap_s, self._until_s) - self._clock.now()
+        if left_s > SLACK_S:
+            self._wait(left_s, current)
+        else:
+            self._end(current)
+
+    def _end(self, current: Segment[T]) -> None:
+        self._current = None
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+        self.close_segment(current)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""

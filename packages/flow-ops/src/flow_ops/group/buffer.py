@@ -45,17 +45,19 @@ def buffer_with_time(
     period: Seconds,
     shift: Seconds | None = None,
     *,
+    empty: bool = False,
     clock: Clock | None = None,
     max_size: int = MAX_SIZE,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of what comes within a length of time; they may be empty.
+    """Lists of what comes within a length of time.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).buffer_with_time(60))
     [[0, 1, 2]]
 
-    The last one is sent when the upstream completes, if it has items.
+    The last one is sent when the upstream completes, if it has items. A length of time in which
+    nothing comes has no list, unless `empty` asks for it.
 
     Demand: see `flow_ops.group.buffer`.
     Thread: the clock's; the last ones come on that of the upstream.
@@ -66,6 +68,7 @@ def buffer_with_time(
         period: how long from the beginning of a buffer to its end.
         shift: how long from the beginning of one buffer to that of the next: less than `period`
             makes buffers overlap, more leaves items out; `period` by default.
+        empty: whether there are lists without items, too.
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
         max_size: items to request ahead, and the most that are kept.
         max_waiting: how many buffers may wait for demand.
@@ -87,7 +90,7 @@ def buffer_with_time(
             flow,
             downstream,
             label,
-            buffers(),
+            buffers(empty=empty),
             period_s=period_s,
             shift_s=distance,
             clock=time,
@@ -102,17 +105,19 @@ def buffer_with_time_or_count(
     period: Seconds,
     count: int,
     *,
+    empty: bool = False,
     clock: Clock | None = None,
     max_waiting: int = MAX_WAITING,
 ) -> Operator[T, Flow[list[T]]]:
-    """Lists of `count` items, or of what has come after a length of time; those may be empty.
+    """Lists of `count` items, or of what has come after a length of time.
 
     >>> import flow_core as flow
     >>> list(flow.range(5).buffer_with_time_or_count(60, 2))
     [[0, 1], [2, 3], [4]]
 
     A new period begins with each buffer. The last one is sent when the upstream completes, if it
-    has items.
+    has items. A period in which nothing comes has no list, unless `empty` asks for it. (`batch` is
+    the word for most uses: there, time runs from the first item of a list.)
 
     Demand: see `flow_ops.group.buffer`; `max_size` is `count`, so that the upstream pauses when a
     full buffer waits.
@@ -123,6 +128,7 @@ def buffer_with_time_or_count(
     Args:
         period: how long from the beginning of a buffer to its end.
         count: items in a buffer, at most.
+        empty: whether there are lists without items, too.
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
         max_waiting: how many buffers may wait for demand.
 
@@ -141,7 +147,7 @@ def buffer_with_time_or_count(
             flow,
             downstream,
             label,
-            buffers(),
+            buffers(empty=empty),
             period_s=period_s,
             count=count,
             clock=time,

@@ -43,7 +43,7 @@ def rate_limit(
     up for: the next item is due as if it had been on time.
 
     Demand: exact; `burst` items, or 128 if that is less, are requested of the upstream ahead, and
-    wait for their time. Time during which nothing is requested counts as time in which nothing came.
+    wait for their time. Time without demand counts as time in which nothing came.
     Thread: the upstream's, or that which requests, for items that need not wait; the clock's for
     others. Fusion: polls an upstream that grants SYNC or ASYNC across threads.
     Errors: those of the upstream, after the items before them. RejectedExecutionError if the clock
