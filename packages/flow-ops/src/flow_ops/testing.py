@@ -103,6 +103,7 @@ OPERATOR_CASES: Final = (
         "session_buffer",
         lambda at: ops.session_buffer(at.period_s, limit=5 * at.period_s, clock=at.clock),
         "uncounted",
+        holds=65_536 + 300,
     ),
     _piped(
         "buffer_with_time_or_count",
