@@ -118,6 +118,9 @@ def parts() -> None:
     assert_type(numbers.group_by(str), Flow[GroupedFlow[str, int]])
     assert_type(numbers.group_by(lambda n: n > 1, value=str), Flow[GroupedFlow[bool, str]])
     assert_type(numbers.group_by(str).flat_map(lambda g: g.count()), Flow[int])
+    assert_type(
+        numbers.group_by_until(str, lambda g: g.map(lambda n: n / 2)), Flow[GroupedFlow[str, int]]
+    )
     assert_type(numbers.buffer_boundary(words), Flow[list[int]])
     assert_type(numbers.buffer_toggle(words, lambda s: flow.just(len(s))), Flow[list[int]])
     assert_type(numbers.buffer_when(lambda: words), Flow[list[int]])

@@ -18,6 +18,7 @@ from flow_ops import (
     concat_map,
     flat_map,
     group_by,
+    group_by_until,
     session_buffer,
     session_window,
     window_boundary,
@@ -34,6 +35,13 @@ numbers = flow.range(3)
 # Lambdas are inferred, and so is what they make.
 assert_type(numbers.pipe(group_by(lambda n: n % 2 == 0)), Flow[GroupedFlow[bool, int]])
 assert_type(numbers.pipe(group_by(str)), Flow[GroupedFlow[str, int]])
+assert_type(
+    numbers.pipe(group_by_until(str, lambda group: flow.timer(1))), Flow[GroupedFlow[str, int]]
+)
+assert_type(
+    numbers.pipe(group_by_until(str, lambda group: group.skip(3), value=float)),
+    Flow[GroupedFlow[str, float]],
+)
 assert_type(
     numbers.pipe(group_by(lambda n: n % 3, value=lambda n: n / 2, max_groups=4)),
     Flow[GroupedFlow[int, float]],

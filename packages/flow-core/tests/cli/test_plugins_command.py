@@ -150,7 +150,7 @@ def test_words_choose_from_the_list(flow: Any) -> None:
 def test_a_word_of_another_library_is_answered_in_the_list(flow: Any) -> None:
     done = flow("plugins", "chunk")
     assert done.code == 0
-    assert "chunk: here it is buffer_with_count(count)" in done.out
+    assert "chunk: here it is batch()" in done.out
     assert "No record has this in its name." in done.out
 
 
@@ -180,7 +180,7 @@ def test_help_shows_sources_sinks_and_what_is_for_pipe(flow: Any, name: str, say
 def test_help_for_a_word_of_another_library_says_what_it_is_here(flow: Any) -> None:
     done = flow("help", "batched")
     assert done.code == 2
-    assert "no operator 'batched' is installed; here it is buffer_with_count(count)" in done.err
+    assert "no operator 'batched' is installed; here it is batch()" in done.err
 
 
 def test_a_check_that_finds_nothing_succeeds(flow: Any) -> None:

@@ -47,6 +47,7 @@ from flow_ops.group.buffer import (
     buffer_with_time_or_count,
 )
 from flow_ops.group.group_by import group_by
+from flow_ops.group.group_by_until import group_by_until
 from flow_ops.group.session import session_buffer, session_window
 from flow_ops.group.window import (
     window_boundary,
@@ -134,6 +135,7 @@ __all__ = [
     "flat_map",
     "fork_join",
     "group_by",
+    "group_by_until",
     "interval",
     "interval_range",
     "map_concurrent",

@@ -218,6 +218,15 @@ def flow_operators() -> Iterator[OperatorSpec]:
         method="group_by",
     )
     yield OperatorSpec(
+        "group_by_until",
+        "flow_ops.group.group_by_until:group_by_until",
+        summary="A flow of flows, one for each key, which end when another flow says so.",
+        backpressure=Backpressure.FULL,
+        answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
+        method="group_by_until",
+    )
+    yield OperatorSpec(
         "map_concurrent",
         "flow_ops.concurrency.map_concurrent:map_concurrent",
         summary="A function of each item, for many items at a time: in threads, or as coroutines.",

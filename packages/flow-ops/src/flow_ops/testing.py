@@ -47,6 +47,10 @@ def _itself(made: Any) -> Any:
     return made
 
 
+def _of_three(item: Any) -> int:
+    return int(item) % 3
+
+
 def _reraise(error: BaseException) -> _AnyFlow:
     return flow.error(error)
 
@@ -191,6 +195,13 @@ OPERATOR_CASES: Final = (
         lambda up, at: up.pipe(ops.group_by(_itself, prefetch=1)).pipe(
             ops.flat_map(lambda group: group.take(1))
         ),
+    ),
+    _case(
+        "group_by_until",
+        lambda up, at: up.pipe(ops.group_by_until(_of_three, lambda group: group.skip(4))).pipe(
+            ops.flat_map(_itself)
+        ),
+        holds=800,
     ),
     _piped("group_by, the groups", lambda at: ops.group_by(_itself), "selective", **_ONE),
     _piped(

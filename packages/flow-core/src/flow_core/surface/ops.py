@@ -1184,6 +1184,83 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         )
 
     @overload
+    def group_by_until(
+        self,
+        key: Callable[[T_co], K],
+        until: Callable[[GroupedFlow[K, T_co]], Convertible[object]],
+        *,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[GroupedFlow[K, T_co]]: ...
+    @overload
+    def group_by_until(
+        self,
+        key: Callable[[T_co], K],
+        until: Callable[[GroupedFlow[K, V]], Convertible[object]],
+        *,
+        value: Callable[[T_co], V],
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[GroupedFlow[K, V]]: ...
+    def group_by_until(
+        self,
+        key: Callable[[T_co], K],
+        until: Callable[[GroupedFlow[K, Any]], Convertible[object]],
+        *,
+        value: Callable[[T_co], Any] | None = None,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[GroupedFlow[K, Any]]:
+        """A flow of flows, one for each key, each of which ends when another flow says so.
+
+        >>> import flow_core as flow
+        >>> words = flow.just("to", "be", "or", "not", "to", "be")
+        >>> pairs = words.group_by_until(len, lambda group: group.skip(1))
+        >>> list(pairs.flat_map(lambda group: group.to_list()))
+        [['to', 'be'], ['or', 'to'], ['not'], ['be']]
+
+        As `group_by`; and when the flow that `until` makes of a group gives an item, or completes, the
+        group ends. The next item of its key opens a new one. `until` gets a flow of the key and of the
+        items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a group
+        when nothing has come for its key in five seconds, ``lambda group: flow.timer(60)`` after a
+        minute. That flow is no more than a look at the group: what it does not request it does not see.
+
+        Demand, fusion: as with `group_by`. One item is requested of the flow that ends a group.
+        Thread: that of the upstream; groups end where the flow says so that ends them.
+        Errors: as with `group_by`; those of `until` and of its flows end all groups, too.
+
+        Args:
+            key: what to group by; hashable. None is a key like others.
+            until: makes, of each group when it begins, the flow that ends it.
+            value: what a group gets of an item; the item itself by default.
+            max_groups: how many groups may be open at a time.
+            prefetch: items to request ahead, and the most that wait in all groups together.
+            delay_error: whether errors come after the items, and groups, that wait. Otherwise they
+                overtake them, and what waits is dropped.
+
+        Returns:
+            A flow that fails with NoneItemError if `value` gives None.
+
+        Raises:
+            TypeError: if `key`, `until` or `value` cannot be called, or a number is no int.
+            ValueError: if a number is less than 1.
+
+        Executed by flow-ops: `flow_ops.group_by_until`.
+        """
+        return self._plugged(
+            "flow_ops.group.group_by_until:group_by_until",
+            key,
+            until,
+            value=value,
+            max_groups=max_groups,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
+    @overload
     def map_concurrent(
         self,
         function: Callable[[T_co], Coroutine[Any, Any, R]],

@@ -661,6 +661,51 @@ class RailMethods(Rails[T_co], Generic[T_co]):
             delay_error=delay_error,
         )
 
+    @overload
+    def group_by_until(
+        self,
+        key: Callable[[T_co], K],
+        until: Callable[[GroupedFlow[K, T_co]], Convertible[object]],
+        *,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[GroupedFlow[K, T_co]]: ...
+    @overload
+    def group_by_until(
+        self,
+        key: Callable[[T_co], K],
+        until: Callable[[GroupedFlow[K, V]], Convertible[object]],
+        *,
+        value: Callable[[T_co], V],
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[GroupedFlow[K, V]]: ...
+    def group_by_until(
+        self,
+        key: Callable[[T_co], K],
+        until: Callable[[GroupedFlow[K, Any]], Convertible[object]],
+        *,
+        value: Callable[[T_co], Any] | None = None,
+        max_groups: int = 128,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> ParallelFlow[GroupedFlow[K, Any]]:
+        """A flow of flows, one for each key, each of which ends when another flow says so.
+
+        In each rail; see `Flow.group_by_until`.
+        """
+        return self._each(
+            "group_by_until",
+            key,
+            until,
+            value=value,
+            max_groups=max_groups,
+            prefetch=prefetch,
+            delay_error=delay_error,
+        )
+
     def handle(self, handler: Callable[[T_co, SingleSink[R]], object]) -> ParallelFlow[R]:
         """Map, filter, complete and fail in one function: `handler` tells a sink what to do.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, final, overload
+from typing import Any, Generic, TypeVar, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
@@ -107,23 +107,8 @@ def group_by(
         TypeError: if `key` or `value` cannot be called, or a number is no int.
         ValueError: if a number is less than 1.
     """
-    if not callable(key):
-        raise TypeError(f"group_by() takes a function from an item to its key, not {key!r}")
-    if value is not None and not callable(value):
-        raise TypeError(f"group_by(): value is a function from an item to a value, not {value!r}")
-    for function in (key, value):
-        refuse_coroutine_function("group_by", function, "map_concurrent() before it awaits one")
-    check_prefetch(max_groups, "max_groups")
-    check_prefetch(prefetch)
-    detail = describe(key)
-    if value is not None:
-        detail += f", value={describe(value)}"
-    if max_groups != MAX_GROUPS:
-        detail += f", max_groups={max_groups}"
-    if prefetch != DEFAULT_PREFETCH:
-        detail += f", prefetch={prefetch}"
-    if delay_error:
-        detail += ", delay_error=True"
+    more = checked("group_by", key, value, max_groups, prefetch, delay_error)
+    detail = describe(key) + more
     return coordinated(
         "group_by",
         detail,
@@ -141,7 +126,35 @@ def group_by(
     )
 
 
-@final
+def checked(  # noqa: PLR0917 - they are those of the operators, in their order
+    name: str,
+    key: object,
+    value: object,
+    max_groups: int,
+    prefetch: int,
+    delay_error: bool,
+) -> str:
+    """What messages say of these arguments, but for the key, if they are right."""
+    if not callable(key):
+        raise TypeError(f"{name}() takes a function from an item to its key, not {key!r}")
+    if value is not None and not callable(value):
+        raise TypeError(f"{name}(): value is a function from an item to a value, not {value!r}")
+    for function in (key, value):
+        refuse_coroutine_function(name, function, "map_concurrent() before it awaits one")
+    check_prefetch(max_groups, "max_groups")
+    check_prefetch(prefetch)
+    detail = ""
+    if value is not None:
+        detail += f", value={describe(value)}"
+    if max_groups != MAX_GROUPS:
+        detail += f", max_groups={max_groups}"
+    if prefetch != DEFAULT_PREFETCH:
+        detail += f", prefetch={prefetch}"
+    if delay_error:
+        detail += ", delay_error=True"
+    return detail
+
+
 class Group(Unicast[V]):
     """The items of one key that wait for their subscriber.
 
@@ -176,11 +189,10 @@ class Group(Unicast[V]):
         return self._hub.statistics().upstream
 
 
-@final
 class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
     """See `group_by`."""
 
-    __slots__ = ("_groups", "_key", "_max_groups", "_overtakes", "_value")
+    __slots__ = ("_key", "_max_groups", "_overtakes", "_value", "groups")
 
     def __init__(
         self,
@@ -199,7 +211,11 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         self._value = value
         self._max_groups = max_groups
         self._overtakes = not delay_error
-        self._groups: dict[K, Group[V]] = {}
+        self.groups: dict[K, Group[V]] = {}
+
+    def begin(self, key: K) -> Group[V]:
+        """Begin a group. With the permit."""
+        return Group(self, key, self._overtakes)
 
     def handle(self, item: T) -> bool:
         """See `Splitting.handle`."""
@@ -209,7 +225,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         value: Any = item if function is None else function(item)
         if value is None:
             raise NoneItemError("value gave None, which is not an item (§2.13)")
-        groups = self._groups
+        groups = self.groups
         group = groups.get(key)
         if group is not None and not group.gone:
             self._received += 1
@@ -224,7 +240,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
                 "and the concurrency of what runs them, or cancel groups that are done, by "
                 "take() for example"
             )
-        groups[key] = group = Group(self, key, self._overtakes)
+        groups[key] = group = self.begin(key)
         self.unsubscribed[group] = None
         self._received += 1
         group.offer(value)
@@ -235,20 +251,20 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         """A group was cancelled. With the permit."""
         self.unsubscribed.pop(group, None)
         key: Any = group.key  # a K: its own
-        if self._groups.get(key) is group:
-            del self._groups[key]
+        if self.groups.get(key) is group:
+            del self.groups[key]
         self.check_over()
 
     def running(self) -> bool:
         """See `Splitting.running`."""
-        return bool(self._groups)
+        return bool(self.groups)
 
     def ended(self, error: BaseException | None) -> bool:
         """See `Splitting.ended`."""
-        groups = self._groups
+        groups = self.groups
         for group in groups.values():  # which changes with the permit only
             group.finish(error)
-        self._groups = {}
+        self.groups = {}
         return bool(groups)
 
     def part_dropped(self, part: GroupedFlow[K, V]) -> None:
@@ -259,11 +275,11 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
 
     def forsake(self, error: BaseException) -> None:
         """See `Coordinator.forsake`."""
-        for group in self._groups.values():
+        for group in self.groups.values():
             group.forsake(error)
         super().forsake(error)
 
     def closed(self) -> None:
         """See `Coordinator.closed`."""
         super().closed()
-        self._groups.clear()
+        self.groups.clear()
