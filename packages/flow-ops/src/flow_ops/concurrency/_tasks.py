@@ -24,7 +24,7 @@ from flow_ops.concurrency._plan import Plan
 from flow_ops.concurrency._slots import Slots, cancelled_outside, ended_by
 from flow_ops.coordination import BufferedInput
 
-__all__ = ["Tasks", "beginner", "drop_task", "leave"]
+__all__ = ["Tasks", "beginner", "cancel_task"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,9 +56,9 @@ class Tasks(Slots[T, R, Task]):
         "_coming",
         "_context",
         "_counted",
+        "_left",
         "_loop",
         "_pauses",
-        "_seen",
         "_until",
         "_work",
     )
@@ -83,8 +83,8 @@ class Tasks(Slots[T, R, Task]):
         """The loop is about to step."""
         self._pauses = False
         """Others in the loop come first, before the next coroutine begins."""
-        self._seen: set[Task] = set()
-        """Those whose end was seen before the loop has told."""
+        self._left: set[Task] = set()
+        """Those that nobody wants any more, and that were cancelled."""
         self._until = 0.0
         """When that has to be, in seconds of `monotonic`."""
 
@@ -110,8 +110,10 @@ class Tasks(Slots[T, R, Task]):
 
     def left(self, running: dict[Task, object]) -> None:
         """See `Slots.left`."""
-        if not in_loop(self._loop, lambda: leave(running)):
-            leave({task: True for task in running if task.done()})
+        if not in_loop(self._loop, lambda: self._leave(running)):
+            for task in running:
+                if task.done():
+                    drop_task(task)
 
     # -- in the loop's thread
 
@@ -172,27 +174,34 @@ class Tasks(Slots[T, R, Task]):
             turns.discard(self._loop)
 
     def _look(self) -> None:
-        """Count the first ones that have ended, in this turn of the loop, which says so later."""
+        """Count the first ones that have ended, of which the loop tells later in this turn."""
         for task, state in self.running.items():
             if state is None:
                 if not task.done():
                     return
-                self._seen.add(task)
                 self.ended(task, self._error_of(task))
 
     def _done(self, task: Task) -> None:
         self._counted.discard(task)
-        seen, running = self._seen, self.running
-        if task in seen:
-            seen.discard(task)
-            return
-        if task not in running:
-            drop_task(task)
-            return
+        running = self.running
+        if running.get(task, True) is not None:
+            if task in self._left:
+                self._left.discard(task)
+                drop_task(task)
+            return  # it was seen before
         self.ended(task, self._error_of(task))
         if self.plan.ordered and next(iter(running)) is not task and not self.room():
             return  # those before it come first
         self._turn()
+
+    def _leave(self, running: dict[Task, object]) -> None:
+        """Nobody wants these any more."""
+        for task, state in running.items():
+            if state is not None or task.done():
+                drop_task(task)
+            else:
+                self._left.add(task)
+                cancel_task(task)
 
     def _error_of(self, task: Task) -> BaseException | None:
         return cancelled_outside(self.label) if task.cancelled() else task.exception()
@@ -274,18 +283,17 @@ def beginner(
     loop: asyncio.AbstractEventLoop, name: str
 ) -> Callable[..., Task]:  # Any: for coroutines of any type
     """What makes tasks, which run to where they first wait, if this Python can do that."""
-    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
+    if loop.get_task_factory() is not None:
+        return partial(loop.create_task, name=name)
+    if sys.version_info >= (3, 12):
         return partial(asyncio.Task, loop=loop, name=name, eager_start=True)
-    return partial(loop.create_task, name=name)
+    return partial(asyncio.Task, loop=loop, name=name)
 
 
-def leave(tasks: dict[Task, object]) -> None:
-    """Cancel tasks that run, and drop the results of those that have ended."""
-    for task, state in tasks.items():
-        if state is not None:
-            drop_task(task)
-        elif not task.cancelling():  # it cleans up already, which is not to be interrupted
-            task.cancel()
+def cancel_task(task: Task) -> None:
+    """Cancel `task`, unless it cleans up already, which is not to be interrupted."""
+    if not (task.done() or task.cancelling()):
+        task.cancel()
 
 
 def drop_task(task: Task) -> None:

@@ -19,7 +19,7 @@ from flow_core.protocols import EMPTY, CoreSubscriber, Disposable
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
 from flow_ops.concurrency._plan import Plan
 from flow_ops.concurrency._slots import Slots, cancelled_outside, ended_by
-from flow_ops.concurrency._tasks import beginner, leave
+from flow_ops.concurrency._tasks import beginner, cancel_task
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -269,7 +269,7 @@ def _leave(job: Job[T]) -> None:
     """Cancel the task of a job, if it has one."""
     task = job.task
     if task is not None:
-        in_loop(task.get_loop(), lambda: leave({task: task.done() or None}))
+        in_loop(task.get_loop(), partial(cancel_task, task))
 
 
 def _in(context: Context, function: Callable[[T], R], item: T) -> R:
