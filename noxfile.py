@@ -479,7 +479,7 @@ def dev(session: nox.Session) -> None:
     paths = [f"packages/{package}{EXTRAS.get(package, '')}" for package in PACKAGES]
     find = f"--find-links={pyspark_wheel(session)}"
     session.install(*(option for path in paths for option in ("--editable", path)), find)
-    groups = dependencies("test", "examples", "lint", "typing")
+    groups = dependencies("test", "examples", "bench", "lint", "typing")
     session.install("-r", "examples/requirements.txt", *groups)
     session.log("activate it with: source .nox/dev/bin/activate")
 
