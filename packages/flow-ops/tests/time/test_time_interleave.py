@@ -18,6 +18,7 @@ from flow_ops import (
     delay,
     delay_subscription,
     interval,
+    rate_limit,
     sample,
     skip_last_with_time,
     take_last_with_time,
@@ -580,5 +581,62 @@ def test_a_request_against_an_item_of_skip_last() -> None:
         return Scenario(
             lambda: setting.source.next(2), lambda: setting.seen.request(1), check=check
         )
+
+    exhaust(body)
+
+
+# -- rate_limit
+
+
+def limited(clock: VirtualClock, request: int) -> tuple[TestPublisher[int], TestSubscriber[int]]:
+    source, seen = TestPublisher[int](), TestSubscriber[int](request)
+    flow.Flow(source).pipe(rate_limit(1, clock=clock)).subscribe(seen)
+    return source, seen
+
+
+def test_an_item_against_the_time_when_it_is_due() -> None:
+    def body() -> Scenario:
+        clock = VirtualClock()
+        source, seen = limited(clock, 9)
+        source.next(0)
+
+        def check() -> None:
+            clock.run()
+            seen.assert_items(0, 1)
+
+        return Scenario(lambda: source.next(1), lambda: clock.advance_to(1), check=check)
+
+    exhaust(body)
+
+
+def test_the_time_of_an_item_against_a_request() -> None:
+    def body() -> Scenario:
+        clock = VirtualClock()
+        source, seen = limited(clock, 1)
+        source.next(0)
+        source.next(1)
+
+        def check() -> None:
+            clock.run()
+            seen.assert_items(0, 1)
+
+        return Scenario(lambda: seen.request(1), lambda: clock.advance_to(1), check=check)
+
+    exhaust(body)
+
+
+def test_the_time_of_an_item_against_a_cancel() -> None:
+    def body() -> Scenario:
+        clock = VirtualClock()
+        source, seen = limited(clock, 9)
+        source.next(0)
+        source.next(1)
+
+        def check() -> None:
+            assert clock.pending == 0
+            source.assert_cancelled()
+            seen.assert_rules_kept().assert_not_terminated()
+
+        return Scenario(lambda: clock.advance_to(1), seen.cancel, check=check)
 
     exhaust(body)
