@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-ONE_IN = 12
+ONE_IN = 24
 """How many explored tests stand for each one that the quick tier draws."""
 
 ON_SPARK = "packages/flow-spark/README.md"

@@ -135,7 +135,7 @@ def test_an_item_against_the_cancel_of_its_group(fusion: Fusion) -> None:
             grouped.source.next(4)
             assert grouped.source.outstanding or not new
             hub: Any = grouped.main.subscription
-            assert len(hub.hub._groups) == 1
+            assert len(hub.hub.groups) == 1
             assert late.items in ([], [2, 4])
 
         return Scenario(send, seen.cancel, check=check)
@@ -155,7 +155,7 @@ def test_a_request_against_a_cancel_of_a_group_loses_no_credit(fusion: Fusion) -
             assert grouped.source.outstanding
             hub: Any = grouped.main.subscription
             assert hub.hub.buffered == 0
-            assert not hub.hub._groups
+            assert not hub.hub.groups
 
         return Scenario(lambda: seen.request(2), seen.cancel, check=check)
 
@@ -237,7 +237,7 @@ def test_both_cancels_cancel_the_upstream() -> None:
             grouped.check_permits(seen)
             hub: Any = grouped.main.subscription
             assert hub.hub._main is None
-            assert not hub.hub._groups
+            assert not hub.hub.groups
 
         return Scenario(seen.cancel, grouped.main.cancel, check=check)
 
@@ -323,7 +323,7 @@ def test_a_bad_request_of_a_group_against_an_item(fusion: Fusion) -> None:
         def check() -> None:
             seen.assert_failure(ValueError, *seen.items)
             hub: Any = grouped.main.subscription
-            waiting = sum(hub.waiting for hub in hub.hub._groups.values())
+            waiting = sum(hub.waiting for hub in hub.hub.groups.values())
             assert hub.hub.buffered == waiting
 
         return Scenario(
