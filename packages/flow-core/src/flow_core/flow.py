@@ -833,10 +833,13 @@ class Flow(
             clock: tells the time for `timeout` and `retry`.
 
         Raises:
+            TypeError: if `action` cannot be called.
             Exception: what the flow fails with, or what `action` raises. The flow is cancelled
                 then.
             BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
         """
+        if not callable(action):
+            raise TypeError(f"for_each() takes a function, not {action!r}")
         if concurrency == 1 and executor is None and retry == 0 and timeout is None:
             do_each(self, action)
         else:
@@ -882,8 +885,11 @@ class Flow(
             clock: tells the time for `timeout` and `retry`.
 
         Raises:
+            TypeError: if `action` cannot be called; at once, and not when it is awaited.
             Exception: what the flow fails with, or what `action` raises.
         """
+        if not callable(action):
+            raise TypeError(f"for_each_async() takes a function, not {action!r}")
         if concurrency == 1 and executor is None and retry == 0 and timeout is None:
             return do_each_async(self, action)
         return self.do_concurrent(

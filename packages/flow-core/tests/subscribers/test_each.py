@@ -105,3 +105,12 @@ def test_a_coroutine_is_not_waited_for_in_a_running_loop() -> None:
             flow.range(3).for_each(nothing)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_what_cannot_be_called_is_refused_at_once(concurrency: int) -> None:
+    wrong: Any = "print"
+    with pytest.raises(TypeError, match=r"for_each\(\) takes a function"):
+        flow.empty().for_each(wrong, concurrency)
+    with pytest.raises(TypeError, match=r"for_each_async\(\) takes a function"):
+        flow.empty().for_each_async(wrong, concurrency)  # type: ignore[unused-coroutine]

@@ -105,9 +105,9 @@ OPERATOR_CASES: Final = (
     ),
     _piped(
         "session_buffer",
-        lambda at: ops.session_buffer(at.period_s, limit=5 * at.period_s, clock=at.clock),
-        "uncounted",
+        lambda at: ops.session_buffer(at.period_s, clock=at.clock),
         holds=65_536 + 300,
+        **_ONE,
     ),
     _piped(
         "buffer_with_time_or_count",

@@ -85,16 +85,22 @@ LOSSY = frozenset(("endless", "selective", "closing"))
 CERTAIN = frozenset(("and_then", "parallel, run_on"))
 """These are of such a kind, and yet always give the same items."""
 CUT_BY_TIME = frozenset(("take_with_time", "take_until_with_time"))
-UNFIT = frozenset(("delay_elements", "group_by, the groups"))
-"""The one takes a period for each item, the groups of the other wait for subscribers."""
-REORDER = frozenset(("group_by", "group_by, each item a group", "parallel", "parallel, run_on"))
+UNFIT = frozenset(("delay_elements", "rate_limit", "group_by, the groups"))
+"""Some take a period for each item, and groups wait for subscribers."""
+REORDER = frozenset(
+    ("group_by", "group_by, each item a group", "group_by_until", "parallel", "parallel, run_on")
+)
 BY_POSITION = frozenset(("window_with_count, overlapping",))
 """What they give depends on the order of what they get."""
 OVERFLOW = frozenset(
     (
+        "batch",
+        "batch, of one",
         "buffer_with_time",
         "buffer_with_time_or_count",
         "on_backpressure_error",
+        "session_buffer",
+        "session_window",
         "window_with_time",
         "window_with_time_or_count",
     )
@@ -280,7 +286,8 @@ class Drawn:
             made = case.apply(made, at)
             if hidden:
                 made = made.hide()
-            if case.registered.startswith("buffer"):  # when one ends is a matter of time
+            if case.registered.startswith(("buffer", "batch", "session_buffer")):
+                # When one ends is a matter of time.
                 made = made.flat_map_iterable(_itself)
             made = made.map(_as_number if self.keeps_order else _number_in)
         return made
