@@ -613,3 +613,24 @@ def test_statistics_count_results_that_wait() -> None:
         subscriber.cancel()
 
     asyncio.run(main())
+
+
+def test_after_a_cancel_nobody_asks_for_a_fallback_or_another_try(dropped: Any) -> None:
+    entered, leave, asked = threading.Event(), threading.Event(), list[object]()
+
+    def work(_: int) -> int:
+        entered.set()
+        assert leave.wait(TIMEOUT_S)
+        raise OSError("late")
+
+    backoff = Backoff(0, when=lambda error: asked.append(error) or True)
+    made = flow.just(1).map_concurrent(
+        work, 1, retry=backoff, fallback=lambda _, error: asked.append(error) or 2
+    )
+    subscriber = observe(made)
+    assert entered.wait(TIMEOUT_S)
+    subscriber.cancel()
+    leave.set()
+    settle(lambda: dropped.errors)
+    assert [type(error) for error in dropped.errors] == [OSError]
+    assert not asked

@@ -135,7 +135,7 @@ class Slots(Coordinator[R], Generic[T, R, W]):
                 return
             state = running[work]
             if state is True:
-                if self._requested - self._emitted <= 0 and not self.demand:
+                if self._emitted >= self._requested:  # `demand`, without a call for each item
                     return
                 del running[work]
                 if not ordered:

@@ -83,10 +83,10 @@ class Tasks(Slots[T, R, Task]):
         """The loop is about to step."""
         self._pauses = False
         """Others in the loop come first, before the next coroutine begins."""
-        self._left: set[Task] = set()
-        """Those that nobody wants any more, and that were cancelled."""
         self._until = 0.0
         """When that has to be, in seconds of `monotonic`."""
+        self._left: set[Task] = set()
+        """Those that nobody wants any more, and that were cancelled."""
 
     def step(self) -> None:
         """See `Coordinator.step`."""

@@ -183,7 +183,8 @@ class Threads(Slots[T, R, Job[T]]):
         """A try has failed. Whether the next one may begin at once, which is left to the caller."""
         plan, made, delay_s = self.plan, None, None
         raised: BaseException | None = error
-        if isinstance(error, Exception) and not is_fatal(error):
+        # Once the flow is over, no function of the user is called: the error is dropped.
+        if isinstance(error, Exception) and not (self.over or is_fatal(error)):
             delay_s, raised = _called(partial(plan.delay_s, error, job.tries), self._random)
             if raised is None and delay_s is None:
                 raised = error
