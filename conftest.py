@@ -3,9 +3,10 @@
 ``pytest --quick`` runs the quick tier. A test falls into it by what it is:
 
 * Tests that are marked ``nightly`` or ``cluster`` are left out.
-* Of those that explore interleavings, the ``essential`` ones run: those of primitives, and of the
-  machines that operators are made of. Of the others, a sample is drawn, anew for each commit.
-* Of those on Spark, the ``essential`` ones run.
+* Of those that explore interleavings, of the rules of the kit, of what is tried with ``many``
+  inputs (or with each ``case`` of a table), and of the ``essential`` ones on Spark, a sample is
+  drawn, anew for each commit: see `ONE_IN`.
+* Others on Spark are left out.
 * All other tests run.
 
 ``pytest --patience 4`` waits four times as long for what must come, on a machine that is busy.
@@ -25,8 +26,10 @@ from pathlib import Path
 
 import pytest
 
-ONE_IN = 24
-"""How many explored tests stand for each one that the quick tier draws."""
+ONE_IN = {"interleave": 24, "essential": 4, "tck": 4, "many": 4, "spark": 2}
+"""How many tests with a mark stand for each one that the quick tier draws. Of those that explore,
+the essential ones count as such: those of primitives, and of what operators are made of. Of those
+on Spark, only the essential ones are drawn from."""
 
 ON_SPARK = "packages/flow-spark/README.md"
 
@@ -57,7 +60,7 @@ def one_jvm() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--quick`` and ``--patience``."""
     parser.addoption(
-        "--quick", action="store_true", help="leave out what is nightly; explore a sample"
+        "--quick", action="store_true", help="leave out what is nightly; draw a sample of the rest"
     )
     parser.addoption(
         "--patience", type=float, default=1, metavar="N", help="time limits are N times as long"
@@ -86,7 +89,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if not config.option.quick:
         return []
     sample = os.environ["FLOW_SAMPLE"]
-    return [f"quick tier: one in {ONE_IN} of the explored tests; FLOW_SAMPLE={sample} repeats it"]
+    drawn = ", ".join(f"{mark} 1 in {n}" for mark, n in ONE_IN.items())
+    return [f"quick tier: drawn are {drawn}; FLOW_SAMPLE={sample} repeats it"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -127,8 +131,15 @@ def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
     marks = {mark.name for mark in item.iter_markers()}
     if "nightly" in marks:
         return False
-    if "essential" in marks:
-        return True
-    if "interleave" in marks:
-        return zlib.crc32(f"{os.environ['FLOW_SAMPLE']} {item.nodeid}".encode()) % ONE_IN == 0
-    return "spark" not in marks
+    if "spark" in marks and "essential" not in marks:
+        return False
+    if item.path.as_posix().endswith(ON_SPARK):
+        return False
+    if "case" in getattr(item, "fixturenames", ()):
+        marks.add("many")  # each stage, or each operator
+    if {"interleave", "essential"} <= marks:
+        marks.remove("interleave")
+    elif "interleave" not in marks:
+        marks.discard("essential")
+    one_in = max([ONE_IN[mark] for mark in marks & ONE_IN.keys()], default=1)
+    return zlib.crc32(f"{os.environ['FLOW_SAMPLE']} {item.nodeid}".encode()) % one_in == 0

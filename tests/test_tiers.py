@@ -1,7 +1,8 @@
-"""``pytest --quick`` runs the tests of the quick tier, and draws some of those that explore."""
+"""``pytest --quick`` runs the tests of the quick tier, and draws some of those that are many."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,8 @@ def test_spark(): pass
 
 @pytest.mark.spark
 @pytest.mark.essential
-def test_essential_on_spark(): pass
-
-@pytest.mark.interleave
-@pytest.mark.essential
-def test_machine(): pass
+@pytest.mark.parametrize("kind", range(600))
+def test_essential_on_spark(kind): pass
 
 @pytest.mark.interleave
 @pytest.mark.essential
@@ -38,9 +36,28 @@ def test_long(): pass
 
 @pytest.mark.interleave
 @pytest.mark.parametrize("operator", range(600))
-def test_operator(operator): pass
+def test_explored(operator): pass
+
+@pytest.mark.interleave
+@pytest.mark.essential
+@pytest.mark.parametrize("machine", range(600))
+def test_machine(machine): pass
+
+@pytest.mark.tck
+@pytest.mark.parametrize("rule", range(600))
+def test_rule(rule): pass
+
+@pytest.mark.many
+@pytest.mark.parametrize("operator", range(600))
+def test_many(operator): pass
 """
-QUICK = {"test_plain", "test_essential_on_spark", "test_machine"}
+SAMPLED = {
+    "test_essential_on_spark": 2,
+    "test_explored": 24,
+    "test_machine": 4,
+    "test_rule": 4,
+    "test_many": 4,
+}
 
 
 @pytest.fixture
@@ -55,26 +72,31 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def collected(project: pytest.Pytester, *options: str) -> tuple[set[str], set[str]]:
-    """The tests that run: those by name, and those of operators."""
+    """The tests that run: those by name, and those of which there are many."""
     result = project.runpytest_subprocess(".", "--collect-only", "-q", *options)
     names = {line.partition("::")[2] for line in result.outlines if "::" in line}
-    operators = {name for name in names if name.startswith("test_operator")}
-    return names - operators, operators
+    many = {name for name in names if "[" in name}
+    return names - many, many
 
 
-def test_the_quick_tier_is_what_is_essential_and_what_is_neither_explored_nor_on_spark(
+def counts(names: set[str]) -> Counter[str]:
+    return Counter(name.partition("[")[0] for name in names)
+
+
+def test_the_quick_tier_is_what_is_not_nightly_not_on_a_cluster_and_not_on_spark(
     project: pytest.Pytester,
 ) -> None:
     named, _ = collected(project, "--quick")
-    assert named == QUICK
+    assert named == {"test_plain"}
 
 
-def test_of_explored_operators_a_sample_is_drawn_that_the_variable_repeats(
+def test_a_sample_is_drawn_that_the_variable_repeats(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLOW_SAMPLE", "one")
     _, first = collected(project, "--quick")
-    assert 20 < len(first) < 90
+    for name, n in counts(first).items():
+        assert 500 / SAMPLED[name] < n < 750 / SAMPLED[name]
     assert collected(project, "--quick")[1] == first
     monkeypatch.setenv("FLOW_SAMPLE", "two")
     assert collected(project, "--quick")[1] != first
@@ -89,9 +111,9 @@ def test_the_head_of_the_output_says_how_to_repeat_the_sample(
 
 
 def test_without_the_option_all_tests_run_but_those_on_clusters(project: pytest.Pytester) -> None:
-    named, operators = collected(project)
-    assert named == QUICK | {"test_nightly", "test_spark", "test_long"}
-    assert len(operators) == 600
+    named, many = collected(project)
+    assert named == {"test_plain", "test_nightly", "test_spark", "test_long"}
+    assert counts(many) == dict.fromkeys(SAMPLED, 600)
 
 
 def test_a_choice_of_marks_that_speaks_of_clusters_has_them(project: pytest.Pytester) -> None:

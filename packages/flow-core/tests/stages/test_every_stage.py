@@ -133,6 +133,7 @@ PAIRED = [
 ]
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("second", PAIRED, ids=lambda case: case.name)
 @pytest.mark.parametrize("first", PAIRED, ids=lambda case: case.name)
 def test_two_stages_give_what_they_give_one_after_the_other(

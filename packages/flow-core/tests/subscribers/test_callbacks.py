@@ -336,15 +336,28 @@ def test_what_interrupts_waiting_cancels_the_flow() -> None:
     made = flow.never().finally_action(lambda: log.append("cleaned up"))
     handle = made.subscribe()
     me = threading.get_ident()
+    heard = Event()
+
+    def once(*_: object) -> None:
+        if not heard.is_set():
+            heard.set()
+            raise KeyboardInterrupt
 
     def interrupt() -> None:
         while handle._bell is None:  # until it waits, or is about to
             pass
-        signal.pthread_kill(me, signal.SIGINT)
+        while not heard.wait(0.001):  # Python does not see a signal just before it waits
+            signal.pthread_kill(me, signal.SIGINT)
 
-    Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        handle.wait(TIMEOUT_S)
+    before = signal.signal(signal.SIGINT, once)
+    thread = Thread(target=interrupt)
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            handle.wait(TIMEOUT_S)
+        thread.join(TIMEOUT_S)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert log == ["cleaned up"]
     assert handle.disposed
 

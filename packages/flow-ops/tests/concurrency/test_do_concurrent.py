@@ -53,12 +53,11 @@ def test_the_items_go_on_when_the_action_is_done(way: str, ordered: bool) -> Non
 
 
 @WAYS
-def test_an_action_that_fails_fails_the_flow(way: str, dropped: Any) -> None:
+def test_an_action_that_fails_fails_the_flow(way: str) -> None:
     store = Store()
-    with pytest.raises(OSError, match="0") as caught:
-        list(flow.range(100).do_concurrent(getattr(store, way), 10, retry=1))
+    with pytest.raises(OSError, match="0") as caught:  # of one item only: nobody else fails later
+        list(flow.range(3).do_concurrent(getattr(store, way), 10, retry=1))
     assert any("do_concurrent" in note for note in caught.value.__notes__)
-    del dropped  # where the others are, which failed at the same time
 
 
 def test_every_form_gives_the_same() -> None:
