@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.nightly  # each test starts pytest more than once
 
 ROOT = Path(__file__).parent.parent
 TESTS = """
@@ -52,11 +53,11 @@ def test_rule(rule): pass
 def test_many(operator): pass
 """
 SAMPLED = {
-    "test_essential_on_spark": 2,
-    "test_explored": 24,
-    "test_machine": 4,
-    "test_rule": 4,
-    "test_many": 4,
+    "test_essential_on_spark": 3,
+    "test_explored": 48,
+    "test_machine": 8,
+    "test_rule": 8,
+    "test_many": 8,
 }
 
 
@@ -96,7 +97,7 @@ def test_a_sample_is_drawn_that_the_variable_repeats(
     monkeypatch.setenv("FLOW_SAMPLE", "one")
     _, first = collected(project, "--quick")
     for name, n in counts(first).items():
-        assert 500 / SAMPLED[name] < n < 750 / SAMPLED[name]
+        assert 300 / SAMPLED[name] < n < 1200 / SAMPLED[name]
     assert collected(project, "--quick")[1] == first
     monkeypatch.setenv("FLOW_SAMPLE", "two")
     assert collected(project, "--quick")[1] != first
@@ -118,6 +119,14 @@ def test_without_the_option_all_tests_run_but_those_on_clusters(project: pytest.
 
 def test_a_choice_of_marks_that_speaks_of_clusters_has_them(project: pytest.Pytester) -> None:
     assert collected(project, "-m", "cluster") == ({"test_cluster"}, set())
+
+
+def test_parts_are_all_tests_and_have_none_in_common(project: pytest.Pytester) -> None:
+    whole = set().union(*collected(project, "--quick"))
+    first, second = (set().union(*collected(project, "--quick", f"--part={k}/2")) for k in (1, 2))
+    assert first | second == whole
+    assert not first & second
+    assert abs(len(first) - len(second)) <= 1
 
 
 def test_patience_makes_every_time_limit_longer(project: pytest.Pytester) -> None:
