@@ -37,7 +37,9 @@ def counted() -> dict[str, dict[str, int]]:
     for part in TEXT.split("\n## ")[1:]:
         title, _, rest = part.partition("\n")
         blocks = re.findall(
-            r"^\*\*(\w+)\*\*[^\n]*\n\n```python\n(.*?)^```", rest, re.MULTILINE | re.DOTALL
+            r"^\*\*(\w+)\*\*[^\n]*\n\n(?:<!--[^\n]+\n)?```python\n(.*?)^```",
+            rest,
+            re.MULTILINE | re.DOTALL,
         )
         found[title] = {library: lines(code) for library, code in blocks}
     return found

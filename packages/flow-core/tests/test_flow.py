@@ -399,12 +399,46 @@ def test_awaiting_a_flow_gives_its_only_item() -> None:
 
 def test_blocking_in_a_running_event_loop_is_refused() -> None:
     async def main() -> None:
-        hidden = flow.range(3).hide()
-        for blocking in (lambda: list(hidden), hidden.first, hidden.last, hidden.iterate):
+        never = flow.never()
+        for blocking in (lambda: list(never), never.first, never.last, never.run):
             with pytest.raises(BlockingInEventLoopError, match="async for"):
                 blocking()
-        # What an iterator gives blocks no more than the iterator itself.
-        assert list(flow.range(3)) == [0, 1, 2]
+
+    run(main())
+
+
+def test_what_comes_without_waiting_is_given_in_a_running_event_loop() -> None:
+    async def main() -> None:
+        hidden = flow.range(300).hide()
+        assert list(hidden) == list(range(300))
+        assert hidden.last() == 299
+        with pytest.raises(FailureError):
+            list(flow.error(FailureError()).hide())
+        seen: list[int] = []
+        ended: list[str] = []
+        both = flow.create(lambda emitter: emitter.next(1)).do_on_cancel(
+            lambda: ended.append("left")
+        )
+        with pytest.raises(BlockingInEventLoopError, match="async for"):
+            seen.extend(both)
+        assert (seen, ended) == ([1], ["left"])
+
+    run(main())
+
+
+def test_what_another_thread_sends_is_refused_in_a_running_event_loop_whenever_it_comes() -> None:
+    def by_another(emitter: flow.Emitter[int]) -> None:
+        def send() -> None:
+            emitter.next(1)
+            emitter.complete()
+
+        thread = Thread(target=send)
+        thread.start()
+        thread.join()  # it is there before anybody waits
+
+    async def main() -> None:
+        with pytest.raises(BlockingInEventLoopError, match="async for"):
+            list(flow.create(by_another))
 
     run(main())
 

@@ -36,6 +36,7 @@ from flow_core.errors import (
     no_such_name,
     throw_if_fatal,
 )
+from flow_core.held import watched_items
 from flow_core.homes import Home, current_home
 from flow_core.namespaces import NAMESPACES
 from flow_core.operator import Operator
@@ -69,7 +70,7 @@ from flow_core.stages.template import (
 from flow_core.stages.transform import Transforming
 from flow_core.structure import boundary_of, stages_of
 from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async, run_to_end
-from flow_core.subscribers.blocking import check_may_block, iterate_blocking
+from flow_core.subscribers.blocking import iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.subscribers.each import do_each, do_each_async
 from flow_core.subscribers.strict import core_subscriber
@@ -666,7 +667,8 @@ class Flow(
                 when it is asked for.
 
         Raises:
-            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
+            BlockingInEventLoopError: by the iterator, when it has to wait in the thread of a
+                running event loop, or of all timers; or when another thread sends something there.
         """
         if prefetch is not None:
             check_prefetch(prefetch)
@@ -674,19 +676,28 @@ class Flow(
             return _resolved_later(self, prefetch)
         source, program = self._compiled()
         if isinstance(source, IterableSource):
-            try:
-                items = source.iterate()
-            except Exception as error:
-                shape = program.shape
-                if not (shape.handles or shape.closes or shape.starts):
-                    raise
-                items = Failing(error)
-            return program.iterate(items)
-        check_may_block("iterating over this flow")
+            return _iterated(source, program)
         return iterate_blocking(self, _ahead(source, prefetch))
 
+    def _pulled(self) -> tuple[Flow[T_co], Iterator[T_co] | None]:
+        """What this flow is when it runs, and its items if it is pulled where that cannot block."""
+        flow = _resolved(self) if isinstance(self._source, DeferredSource) else self
+        source = flow._source
+        if (
+            not isinstance(source, IterableSource)
+            or isinstance(source, AbsorbingSource)
+            or hasattr(source, "subscribe")  # it is both, and its iterator waits for others
+            or hooks.on_subscribe.call is not None
+        ):
+            return flow, None
+        items = _iterated(source, flow._compiled()[1])
+        return flow, watched_items(items, flow._told()) if hooks.debugging else items
+
+    def _ahead(self, prefetch: int | None) -> int | None:
+        return _ahead(self._source, prefetch)
+
     def __aiter__(self) -> AsyncIterator[T_co]:
-        return iterate_async(self, _ahead(self._source, None))
+        return iterate_async(self, None)
 
     def aiterate(self, *, prefetch: int | None = None) -> AsyncItems[T_co]:
         """Iterate in an event loop, saying how many items may wait, and when the flow is left.
@@ -708,7 +719,7 @@ class Flow(
         """
         if prefetch is not None:
             check_prefetch(prefetch)
-        return AsyncItems(iterate_async(self, _ahead(self._source, prefetch)))
+        return AsyncItems(iterate_async(self, prefetch))
 
     def first(self) -> T_co:
         """The first item; blocks, and cancels the rest.
@@ -799,7 +810,7 @@ class Flow(
         Raises:
             Exception: what the flow fails with.
         """
-        return run_to_end(iterate_async(self, _ahead(self._source, None)))
+        return run_to_end(iterate_async(self, None))
 
     def for_each(
         self,
@@ -933,6 +944,12 @@ class Flow(
         place = line_of(self._site) if stage is None else stage.assembled_at
         return f"{self!r}, assembled at {place}" if place else repr(self)
 
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """What a notebook shows: the sources, stages and boundaries, and where they run."""
+        from flow_core.cli.explain import html  # which needs this module
+
+        return {"text/plain": repr(self), "text/html": html(self)}
+
     def __repr__(self) -> str:
         parts = [repr(stage) for stage in stages_of(self)]
         before = boundary_of(self)
@@ -1012,6 +1029,19 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
             made = made._then(stage)
         flow = made
     return flow
+
+
+def _iterated(source: IterableSource[Any], program: Program[Any, T]) -> Iterator[T]:
+    """The items of `source` through the stages of `program`."""
+    items: Iterator[Any]  # Any: of the first item, here and above
+    try:
+        items = source.iterate()
+    except Exception as error:
+        shape = program.shape
+        if not (shape.handles or shape.closes or shape.starts):
+            raise
+        items = Failing(error)
+    return program.iterate(items)
 
 
 def _keeps_latest(source: object) -> bool:

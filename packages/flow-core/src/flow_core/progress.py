@@ -1,9 +1,11 @@
-"""Show how far a flow has come: a bar with rows/s on stderr, if that is a terminal."""
+"""Show how far a flow has come: a bar with rows/s, on a terminal or below a notebook's cell."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
+import importlib
+import io
 import sys
 import threading
 import time
@@ -284,7 +286,8 @@ class Display:
 def _new_progress(console: Console) -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn
 
-    return Progress(
+    kind = _cell_progress() if console.record else Progress
+    return kind(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[text]}", markup=False),
@@ -296,14 +299,55 @@ def _new_progress(console: Console) -> Progress:
     )
 
 
-def _stderr_is_a_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
+def _cell_progress() -> type[Progress]:
+    """A `Progress` that draws below the cell of a notebook, without the widgets of rich."""
+    from rich.progress import Progress
+
+    # Any: this package does not ask for it to be there.
+    handle: Any = importlib.import_module("IPython.display").DisplayHandle
+
+    class CellProgress(Progress):
+        """Its bars are one output of the cell, which is replaced each time."""
+
+        def start(self) -> None:
+            self._cell = handle()
+            self._cell.display(self._drawn(), raw=True)
+
+        def refresh(self) -> None:
+            cell = getattr(self, "_cell", None)  # rich refreshes before it starts
+            if cell is not None:
+                cell.update(self._drawn(), raw=True)
+
+        def stop(self) -> None:
+            self.refresh()
+
+        def _drawn(self) -> dict[str, str]:
+            console = self.console
+            console.print(self.get_renderable())
+            shown = console.export_html(
+                inline_styles=True, code_format="<pre>{code}</pre>", clear=False
+            )
+            return {"text/plain": console.export_text(), "text/html": shown}
+
+    return CellProgress
 
 
-def _stderr() -> Console:
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which shows what is given to it."""
+    python = sys.modules.get("IPython")
+    return python is not None and hasattr(python.get_ipython(), "kernel")
+
+
+def _is_seen() -> bool:
+    return (sys.stderr is not None and sys.stderr.isatty()) or _in_notebook()
+
+
+def _console() -> Console:
     from rich.console import Console
 
+    if _in_notebook():
+        return Console(file=io.StringIO(), width=100, record=True, force_jupyter=False)
     return Console(stderr=True)
 
 
-_display = Display(_stderr_is_a_terminal, _stderr)
+_display = Display(_is_seen, _console)

@@ -24,7 +24,7 @@ from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSo
 from flow_core.stages import Form, Program, Stage, generated_source
 from flow_core.structure import boundary_of, source_of, stages_of
 
-__all__ = ["explain", "tree"]
+__all__ = ["explain", "html", "tree"]
 
 _WIDE: Final = 1000
 
@@ -55,6 +55,15 @@ def explain(flow: _AnyFlow, *, source: bool = False, plan: bool = False) -> str:
     with console.capture() as capture:
         console.print(tree(flow, source=source, plan=plan))
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def html(flow: _AnyFlow) -> str:
+    """The drawing as HTML, for notebooks."""
+    console = Console(
+        file=io.StringIO(), width=_WIDE, record=True, highlight=False, force_jupyter=False
+    )
+    console.print(tree(flow, title=type(flow).__name__))
+    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
 def tree(flow: _AnyFlow, *, title: str = "flow", source: bool = False, plan: bool = False) -> Tree:

@@ -14,6 +14,7 @@ from flow_core.conversion import Convertible, as_flow
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
 from flow_core.errors import FlowError, LoopEndedError, NoneItemError, is_fatal, throw_if_fatal
 from flow_core.flow import Flow
+from flow_core.held import watched
 from flow_core.homes import Home, home_loop, task_context
 from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscriber, Subscription
@@ -257,7 +258,8 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         while self._is_wanted() or await self._becomes_wanted():
             self._pulling = True
             try:
-                item = await anext(iterator)
+                next_one = anext(iterator)
+                item = await (watched(next_one, self._label) if hooks.debugging else next_one)
             except StopAsyncIteration:
                 downstream = None if self._stopped else self._take()
                 if downstream is not None:

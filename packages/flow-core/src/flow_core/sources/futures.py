@@ -11,8 +11,10 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar, final, overload
 
+from flow_core import hooks
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
+from flow_core.held import watched
 from flow_core.homes import home_loop
 from flow_core.protocols import CoreSubscriber, Subscriber
 from flow_core.sources.emitter import EmitterSubscription
@@ -196,7 +198,10 @@ class FutureSource(Generic[T]):
                 raise closed_loop(repr(self))
             self._awaitable, self._loop = None, place
             # The future of another thread's loop, in this thread's loop, too: any thread may wait.
-            self._future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), place)
+            awaited = _awaited(awaitable)
+            if hooks.debugging:
+                awaited = watched(awaited, repr(self))
+            self._future = asyncio.run_coroutine_threadsafe(awaited, place)
             return self._future, place
 
     def _resolve(self, emitter: EmitterSubscription[T], future: _AnyFuture) -> None:

@@ -3,50 +3,115 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from itertools import chain, islice
+from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, final
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, final
 
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError
 from flow_core.homes import in_turn
 from flow_core.protocols import Publisher
+from flow_core.stages.compiler import close_iterator
 from flow_core.subscribers.queued import QueuedSubscriber
 
 if TYPE_CHECKING:
+    from flow_core.flow import Flow
     from flow_core.sources.loops import LoopWatch
 
 __all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async", "run_to_end"]
 
 T = TypeVar("T")
 
+_HOLD_S: Final = 0.005
+"""How long a consumer may hold its loop before the others get a turn."""
+_MOST: Final = 128
+"""How many items to take at most until the next look at the clock."""
 
-async def iterate_async(source: Publisher[T], prefetch: int | None) -> AsyncGenerator[T, None]:
-    """Items of `source` in the running loop, at most `prefetch` waiting; leaving cancels.
+
+@final
+class _Hold:
+    """How long a consumer has held its loop: other tasks get turns by time, not by number.
+
+    So a fast flow costs little, and a slow one does not keep the others waiting.
+    """
+
+    __slots__ = ("_began", "size")
+
+    def __init__(self) -> None:
+        self._began = monotonic()
+        self.size = 1
+        """How many items to take until the next look at the clock: few of those that take long."""
+
+    def is_over(self) -> bool:
+        """Whether the loop is to have a turn."""
+        held = monotonic() - self._began
+        if held >= _HOLD_S:
+            self.size = max(1, int(self.size * _HOLD_S / held))
+            return True
+        if held < _HOLD_S / 8 and self.size < _MOST:
+            self.size *= 2
+        return False
+
+    async def give_way(self) -> None:
+        """Let all others of the loop run once."""
+        await asyncio.sleep(0)
+        self.begin()
+
+    def begin(self) -> None:
+        """The others have just had a turn."""
+        self._began = monotonic()
+
+
+async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T, None]:
+    """Items of `flow` in the running loop; leaving cancels it.
+
+    A flow of an iterator is pulled, as ``for`` does. Others are subscribed to.
 
     Args:
-        source: where they come from.
-        prefetch: see `QueuedSubscriber`.
+        flow: where they come from.
+        prefetch: how many may wait; see `Flow.iterate`.
     """
+    flow, pulled = flow._pulled()
+    hold = _Hold()
+    if pulled is not None:
+        items = chain(pulled)  # which asks no iterator again that has ended
+        try:
+            while True:
+                for item in islice(items, hold.size - 1):
+                    yield item
+                for item in items:  # noqa: B007 - it is given on below
+                    break
+                else:
+                    return
+                if hold.is_over():
+                    await hold.give_way()
+                yield item
+        finally:
+            close_iterator(pulled)
     from flow_core.sources.loops import LoopWatch  # which needs this module
 
     loop = asyncio.get_running_loop()
-    subscriber: LoopSubscriber[T] = LoopSubscriber(loop, prefetch)
+    subscriber: LoopSubscriber[T] = LoopSubscriber(loop, flow._ahead(prefetch))
     watch = LoopWatch(loop, subscriber.lost)
     try:
-        source.subscribe(subscriber)
+        flow.subscribe(subscriber)
         queue = subscriber.queue
         while True:
-            if not queue:
-                await subscriber.wait()
-            item = subscriber.taken()
-            if item is None:
+            if not queue and await subscriber.wait():
+                hold.begin()
+            first = subscriber.taken()
+            if first is None:
                 return
-            yield item
-            for item in subscriber.at_hand():
+            yield first
+            del first
+            for item in subscriber.at_hand(hold.size - 1):
                 yield item
-            del item
+                del item
+            if hold.is_over():
+                await hold.give_way()
     finally:
         await subscriber.left(watch)
 
@@ -74,8 +139,8 @@ class AsyncItems(Generic[T]):
     def __init__(self, items: AsyncGenerator[T, None]) -> None:
         self._items = items
 
-    def __aiter__(self) -> Self:
-        return self
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self._items
 
     async def __anext__(self) -> T:
         return await anext(self._items)
@@ -159,18 +224,21 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         except RuntimeError:
             self.lost()
 
-    async def wait(self) -> None:
-        """Until an item waits, or the flow has ended."""
+    async def wait(self) -> bool:
+        """Until an item waits, or the flow has ended. Whether that took a turn of the loop."""
         queue = self.queue
+        waited = False
         if not queue:
             self.ask()
         while not queue and not self._done:
             waiter = self._waiter = self._loop.create_future()
             self._waits = True
             if not queue and not self._done:
+                waited = True
                 await waiter
             self._waits = False
             self._waiter = None
+        return waited
 
     async def take(self) -> T | None:
         """The next item, or None at the end. Raises what the flow failed with."""

@@ -119,9 +119,28 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
             )
             return
         queue.append(item)
+        if self._cancelled or self._waits:
+            self._told()
+
+    def receiver(self) -> Callable[[T], object]:
+        """See `CoreSubscriber.receiver`: `on_next`, with at hand what stays the same."""
+        queue, prefetch = self.queue, self._prefetch
+
+        def receive(item: T) -> None:
+            if self._cancelled or self._done or len(queue) >= prefetch:
+                self.on_next(item)
+                return
+            queue.append(item)
+            if self._cancelled or self._waits:
+                self._told()
+
+        return receive
+
+    def _told(self) -> None:
+        """An item has been added."""
         if self._cancelled:
-            hooks.drop_waiting(queue)
-        elif self._waits:
+            hooks.drop_waiting(self.queue)
+        else:
             self._wake()
 
     def on_error(self, error: BaseException, /) -> None:
@@ -161,13 +180,16 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
                 self._subscription.request(self._limit)
         return item
 
-    def at_hand(self) -> Iterator[T]:
+    def at_hand(self, most: int = UNBOUNDED) -> Iterator[T]:
         """What waits right now, up to the item with which more is to be requested.
 
         An item is taken when it is asked for, and no Python runs for it. To be iterated to its end,
         unless `cancel` comes first.
+
+        Args:
+            most: how many items to give.
         """
-        count = min(len(self.queue), self._limit - 1 - self._consumed)
+        count = min(len(self.queue), self._limit - 1 - self._consumed, most)
         self._consumed += count
         self._left = repeat(self.queue, count)
         return map(_take, self._left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar, final
 from flow_core.demand import UNBOUNDED, bad_request
 from flow_core.errors import is_fatal, throw_if_fatal
 from flow_core.flow import Flow
+from flow_core.homes import running_loop
 from flow_core.protocols import Fusion, IterableSource, Publisher, Subscriber
 from flow_core.structure import moved, source_of, stages_of
 from flow_core.testing.drops import recorded_drops
@@ -445,12 +447,19 @@ def _asynchronous(make: _Make, expected: Expected) -> None:
             return error
         return None
 
-    loop = asyncio.new_event_loop()
-    try:
-        error = loop.run_until_complete(asyncio.wait_for(consume(), expected.timeout_s))
-    finally:
-        loop.close()
-    expected.check_raised(items, error)
+    def run() -> None:
+        loop = asyncio.new_event_loop()
+        try:
+            error = loop.run_until_complete(asyncio.wait_for(consume(), expected.timeout_s))
+        finally:
+            loop.close()
+        expected.check_raised(items, error)
+
+    if running_loop() is None:
+        run()
+        return
+    with ThreadPoolExecutor(1) as pool:  # a thread has one loop at most
+        pool.submit(run).result()
 
 
 def _answer(answers: Iterator[bool], _: object) -> bool:

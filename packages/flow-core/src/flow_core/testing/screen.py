@@ -80,7 +80,9 @@ def recorded_screen(*, terminal: bool = True) -> Generator[Screen, None, None]:
     def console() -> Console:
         from rich.console import Console
 
-        return Console(file=screen, force_terminal=True, width=120, color_system=None)
+        return Console(
+            file=screen, force_terminal=True, force_jupyter=False, width=120, color_system=None
+        )
 
     shared = progress._display
     progress._display = progress.Display(lambda: terminal, console)

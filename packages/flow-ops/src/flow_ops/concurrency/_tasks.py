@@ -16,6 +16,7 @@ from flow_core.assembly import operator_of
 from flow_core.clocks import AsyncioClock, Clock, home_clock, system_clock
 from flow_core.errors import FlowTimeoutError, is_fatal
 from flow_core.flow import Flow
+from flow_core.held import watched
 from flow_core.homes import home_loop, running_loop, task_context, turns
 from flow_core.protocols import EMPTY, CoreSubscriber
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
@@ -79,6 +80,8 @@ class Tasks(Slots[T, R, Task]):
         if not plan.is_plain:
             clock = home_clock(plan.clock, home)
             self._work = partial(_tried, plan, plan.random(), clock, self._loop)
+        if hooks.debugging:
+            self._work = partial(_watched, self._work, label)
         self._coming = False
         """The loop is about to step."""
         self._pauses = False
@@ -205,6 +208,10 @@ class Tasks(Slots[T, R, Task]):
 
     def _error_of(self, task: Task) -> BaseException | None:
         return cancelled_outside(self.label) if task.cancelled() else task.exception()
+
+
+def _watched(function: Function[T], label: str, item: T) -> Coroutine[Any, Any, Any]:
+    return watched(function(item), label)
 
 
 async def _tried(

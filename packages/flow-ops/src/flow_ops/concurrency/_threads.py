@@ -14,6 +14,7 @@ from flow_core.assembly import operator_of
 from flow_core.errors import RejectedExecutionError, is_fatal
 from flow_core.executors import Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
+from flow_core.held import watched
 from flow_core.homes import home_loop, task_context, turns
 from flow_core.protocols import EMPTY, CoreSubscriber, Disposable
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
@@ -237,6 +238,8 @@ class Threads(Slots[T, R, Job[T]]):
         if self.over:
             coroutine.close()
             return
+        if hooks.debugging:
+            coroutine = watched(coroutine, self.label)
         task = beginner(loop, operator_of(self.label))(coroutine, context=self._context.copy())
         if self.home is not None:
             self.home.tasks.add(task)

@@ -1,0 +1,86 @@
+"""In debug mode: which part of a flow has held its event loop for long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Generator, Iterator
+from time import perf_counter
+from types import coroutine
+from typing import Any, Final, TypeVar
+
+from flow_core.stages.compiler import close_iterator
+
+__all__ = ["watched", "watched_items"]
+
+T = TypeVar("T")
+
+_log: Final = logging.getLogger("flow")
+
+
+async def watched(awaited: Awaitable[T], label: str) -> T:
+    """Await something, and log a warning of each of its steps that holds the loop for long.
+
+    That is for more than ``loop.slow_callback_duration``, which is 0.1 seconds unless it is set.
+
+    Args:
+        awaited: a coroutine, or what else can be awaited.
+        label: the operator and its place, for the message.
+    """
+    return await _steps(awaited, label)
+
+
+@coroutine
+def _steps(awaited: Awaitable[T], label: str) -> Generator[Any, Any, T]:  # Any: the loop's own
+    steps = awaited.__await__()
+    given: Any = None
+    raised: BaseException | None = None
+    while True:
+        began = perf_counter()
+        try:
+            wants = steps.send(given) if raised is None else steps.throw(raised)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            _look(began, label)
+            raised = None
+        try:
+            given = yield wants
+        except GeneratorExit:
+            steps.close()
+            raise
+        except BaseException as error:
+            raised = error
+
+
+def watched_items(items: Iterator[T], label: str) -> Iterator[T]:
+    """Items that an event loop pulls, with a warning of each that holds the loop for long.
+
+    Args:
+        items: where they come from.
+        label: the flow and its place, for the message.
+    """
+    try:
+        while True:
+            began = perf_counter()
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            finally:
+                _look(began, label)
+            yield item
+    finally:
+        close_iterator(items)
+
+
+def _look(began: float, label: str) -> None:
+    held = perf_counter() - began
+    if held >= asyncio.get_running_loop().slow_callback_duration:
+        _log.warning(
+            "%s held the event loop for %.2f s, so that no other task ran; let it await, or have "
+            "map_concurrent() call a plain function, which it does in a thread",
+            label,
+            held,
+        )

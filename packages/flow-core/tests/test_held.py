@@ -1,0 +1,118 @@
+"""In debug mode, what holds an event loop for long is named; otherwise nobody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core import Flow, hooks
+from flow_core.held import watched
+
+HELD_S = 0.02
+
+
+async def blocking() -> int:
+    await asyncio.sleep(0)
+    time.sleep(HELD_S)  # as a client does that was not written for asyncio
+    return 1
+
+
+async def pages() -> AsyncIterator[int]:
+    yield await blocking()
+
+
+def load(number: int) -> int:
+    time.sleep(HELD_S)
+    return number
+
+
+async def run(made: Flow[Any]) -> list[Any]:
+    asyncio.get_running_loop().slow_callback_duration = HELD_S / 2
+    return [item async for item in made]
+
+
+MADE: dict[str, Callable[[], Flow[int]]] = {
+    "from_async_iterable(pages)": lambda: flow.from_async_iterable(pages()),
+    "from_future(": lambda: flow.from_future(blocking()),
+    "just(1) | map(load)": lambda: flow.just(1).map(load),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_who_holds_the_loop_is_named_in_debug_mode(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hooks.debug():
+        assert asyncio.run(run(MADE[name]())) == [1]
+    (record,) = caplog.records
+    assert record.name == "flow"
+    assert record.getMessage().startswith(name)
+    assert "held the event loop for 0.0" in record.getMessage()
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_nobody_looks_in_other_modes(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert asyncio.run(run(MADE[name]())) == [1]
+    assert not caplog.records
+
+
+def test_who_gives_the_loop_back_is_not_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def patient() -> int:
+        await asyncio.sleep(HELD_S)
+        return 1
+
+    with hooks.debug():
+        assert asyncio.run(run(flow.from_future(patient()))) == [1]
+    assert not caplog.records
+
+
+def test_what_is_watched_is_cancelled_and_fails_as_it_would_be() -> None:
+    log: list[str] = []
+
+    async def patient() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            log.append("cleaned up")
+            raise
+
+    async def main() -> None:
+        task = asyncio.create_task(watched(patient(), "patient"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(KeyError, match="no page"):
+            await watched(failing(), "failing")
+
+    async def failing() -> None:
+        raise KeyError("no page")
+
+    asyncio.run(main())
+    assert log == ["cleaned up"]
+
+
+def test_who_leaves_early_closes_what_is_watched() -> None:
+    log: list[str] = []
+
+    def items() -> Any:
+        try:
+            yield from range(9)
+        finally:
+            log.append("closed")
+
+    async def main() -> None:
+        async with flow.from_iterable(items()).aiterate() as left:
+            async for item in left:
+                assert item == 0
+                break
+
+    with hooks.debug():
+        asyncio.run(main())
+    assert log == ["closed"]
