@@ -291,6 +291,49 @@ def cut(items: int = CUT) -> None:
 # -- a coroutine that takes them
 
 
+def alone(items: int = AWAITED) -> None:
+    """What `async for` itself costs, and what comes through a queue there."""
+
+    async def generated() -> AsyncIterator[int]:
+        for n in range(items):
+            yield n
+
+    async def last(made: AsyncIterator[int]) -> int:
+        n = 0
+        async for n in made:  # noqa: B007 - the last one is what counts
+            pass
+        return n
+
+    async def over_queue() -> int:
+        waiting: asyncio.Queue[int] = asyncio.Queue(128)
+
+        async def produce() -> None:
+            for n in range(items):
+                await waiting.put(n)
+
+        producer = asyncio.create_task(produce())
+        while (n := await waiting.get()) < items - 1:
+            pass
+        await producer
+        return n
+
+    compare(
+        "async for over range, and nothing else",
+        python("an asynchronous generator", lambda: asyncio.run(last(generated()))),
+        Case("async for", lambda: asyncio.run(last(aiter(flow.range(items)))), 1.1),
+        Case(
+            "async for, source hidden",
+            lambda: asyncio.run(last(aiter(flow.range(items).hide()))),
+            0.5,
+            beside="asyncio.Queue(128)",
+        ),
+        python("asyncio.Queue(128)", lambda: asyncio.run(over_queue())),
+        items=items,
+        rounds=MANY,
+        key="async-for-alone",
+    )
+
+
 def awaited(items: int = AWAITED) -> None:
     """What a coroutine gets by `async for`."""
 
@@ -333,6 +376,7 @@ def awaited(items: int = AWAITED) -> None:
 
         asyncio.run(consume())
 
+    alone(items)
     compare(
         "async for over range | map, each item to a callback",
         python("an asynchronous generator", run(generated)),

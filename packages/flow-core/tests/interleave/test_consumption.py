@@ -189,6 +189,40 @@ def test_a_coroutine_is_woken_for_an_error() -> None:
     exhaust(body)
 
 
+def test_a_coroutine_is_woken_by_a_loop_that_pushes() -> None:
+    def body() -> Scenario:
+        loop, subscriber = awaiting(2)
+        items: list[int] = []
+        pushed = flow.range(3).hide()
+
+        def check() -> None:
+            assert items == [0, 1, 2]
+
+        return Scenario(
+            lambda: items.extend(loop.run(take_all(subscriber))),
+            lambda: pushed.subscribe(subscriber),
+            check=check,
+        )
+
+    exhaust(body)
+
+
+def test_an_item_that_a_loop_pushes_against_a_cancel_is_taken_or_dropped(drops: Drops) -> None:
+    def body() -> Scenario:
+        drops.take_items()
+        _, subscriber = awaiting(2)
+        TestPublisher[int]().subscribe(subscriber)
+        receive = subscriber.receiver()
+
+        def check() -> None:
+            assert drops.take_items() == [1]
+            assert not subscriber.queue
+
+        return Scenario(lambda: receive(1), subscriber.cancel, check=check)
+
+    exhaust(body)
+
+
 @pytest.mark.checklist("X06")
 def test_a_coroutine_that_is_cancelled_while_it_is_being_subscribed_cancels_the_flow() -> None:
     def body() -> Scenario:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _HOLD_S: Final = 0.005
 """How long a consumer may hold its loop before the others get a turn."""
-_MOST: Final = 128
+_MOST: Final = 256
 """How many items to take at most until the next look at the clock."""
 
 
@@ -212,7 +212,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         self._waiter: asyncio.Future[None] | None = None
 
     def _wake(self) -> None:
-        self._waits = False  # once is enough: who waits anew says so
+        self._wakes()  # once is enough: who waits anew says so
         waiter, loop = self._waiter, self._loop
         if waiter is None:
             return
@@ -236,7 +236,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
             if not queue and not self._done:
                 waited = True
                 await waiter
-            self._waits = False
+            self._wakes()
             self._waiter = None
         return waited
 

@@ -68,7 +68,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         self._done = self._cancelled = False
         self._home = current_home()
         self._waits = False
-        """Whether the consumer waits, or is about to look whether it has to."""
+        """Whether the consumer waits, or is about to look whether it has to; or has cancelled, so
+        that each item is looked at."""
         self._consumed = 0
         """Items since the last request: those that were taken, and those of `at_hand`."""
         self._left = repeat(self.queue, 0)
@@ -119,29 +120,36 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
             )
             return
         queue.append(item)
-        if self._cancelled or self._waits:
+        if self._waits:
             self._told()
 
     def receiver(self) -> Callable[[T], object]:
-        """See `CoreSubscriber.receiver`: `on_next`, with at hand what stays the same."""
+        """See `CoreSubscriber.receiver`: `on_next`, for who sends nothing after an end."""
         queue, prefetch = self.queue, self._prefetch
+        append = queue.append
 
         def receive(item: T) -> None:
-            if self._cancelled or self._done or len(queue) >= prefetch:
+            if len(queue) >= prefetch:
                 self.on_next(item)
                 return
-            queue.append(item)
-            if self._cancelled or self._waits:
+            append(item)
+            if self._waits:
                 self._told()
 
         return receive
 
     def _told(self) -> None:
-        """An item has been added."""
+        """An item has been added, and somebody cares."""
         if self._cancelled:
             hooks.drop_waiting(self.queue)
         else:
             self._wake()
+
+    def _wakes(self) -> None:
+        """The consumer waits no more. Who cancels meanwhile sets the two flags in this order."""
+        self._waits = False
+        if self._cancelled:
+            self._waits = True
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
@@ -197,6 +205,7 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
     def cancel(self) -> None:
         """Cancel the flow and forget what waits."""
         self._cancelled = True
+        self._waits = True
         if self._subscription is not None:
             hooks.cancel(self._subscription)
         hooks.drop_waiting(self.queue)
