@@ -173,6 +173,29 @@ def test_a_task_that_is_cancelled_while_others_have_their_turn_leaves_the_flow(
     assert log == ["left"]
 
 
+def test_a_task_that_is_cancelled_while_others_have_their_turn_has_taken_no_item(
+    clock: list[float],
+) -> None:
+    asked: list[int] = []
+    seen: list[int] = []
+
+    async def consume() -> None:
+        async for n in flow.range(10**9).do_on_next(asked.append):
+            seen.append(n)
+            clock[0] += 1
+
+    async def main() -> None:
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert seen
+    assert asked == seen
+
+
 def test_a_subscriber_that_a_hook_puts_in_place_is_used() -> None:
     seen: list[object] = []
 

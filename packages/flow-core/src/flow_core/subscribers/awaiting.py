@@ -82,12 +82,12 @@ async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T
             while True:
                 for item in islice(items, hold.size - 1):
                     yield item
+                if hold.is_over():  # before an item is taken, which a cancelled task would lose
+                    await hold.give_way()
                 for item in items:  # noqa: B007 - it is given on below
                     break
                 else:
                     return
-                if hold.is_over():
-                    await hold.give_way()
                 yield item
         finally:
             close_iterator(pulled)
@@ -212,7 +212,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
         self._waiter: asyncio.Future[None] | None = None
 
     def _wake(self) -> None:
-        self._wakes()  # once is enough: who waits anew says so
+        self._waits_no_more()  # once is enough: who waits anew says so
         waiter, loop = self._waiter, self._loop
         if waiter is None:
             return
@@ -236,7 +236,7 @@ class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
             if not queue and not self._done:
                 waited = True
                 await waiter
-            self._wakes()
+            self._waits_no_more()
             self._waiter = None
         return waited
 

@@ -127,7 +127,7 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
         while not queue and not self._done:
             check_others_run()
             bell.get()
-        self._wakes()
+        self._waits_no_more()
 
 
 @final

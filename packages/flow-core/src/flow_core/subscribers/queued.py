@@ -145,8 +145,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         else:
             self._wake()
 
-    def _wakes(self) -> None:
-        """The consumer waits no more. Who cancels meanwhile sets the two flags in this order."""
+    def _waits_no_more(self) -> None:
+        """The consumer goes on. Who cancels meanwhile sets `_cancelled` before `_waits`."""
         self._waits = False
         if self._cancelled:
             self._waits = True
