@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from operator import length_hint
-from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, cast, final
 
@@ -14,7 +12,6 @@ from flow_core import Flow, hooks
 from flow_core.demand import (
     DEFAULT_PREFETCH,
     UNBOUNDED,
-    add_demand,
     bad_request,
     check_prefetch,
     replenish_limit,
@@ -47,7 +44,9 @@ __all__ = ["MulticastProcessor"]
 
 T = TypeVar("T")
 
-_NEVER: Final = 2 * UNBOUNDED
+_MANY: Final = 64
+"""How many amounts may wait to be added up without an item that is to be sent."""
+_NEVER: Final = 4 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
 
 
@@ -59,16 +58,16 @@ def _ignore(item: object) -> None:
 class _Standalone:
     """The upstream of a processor that is fed by hand."""
 
-    __slots__ = ()
+    __slots__ = ("capacity",)
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`; whoever feeds goes by `MulticastProcessor.offer`."""
 
     def cancel(self) -> None:
         """See `Subscription.cancel`."""
-
-
-_STANDALONE: Final = _Standalone()
 
 
 @final
@@ -85,6 +84,7 @@ class _MulticastSubscription(Generic[T]):
         "_place",
         "_processor",
         "announced",
+        "asked",
         "bad",
         "conditional",
         "deliver",
@@ -111,15 +111,17 @@ class _MulticastSubscription(Generic[T]):
             else downstream.on_next
         )
         self._place: tuple[list[Callable[[T], object]], int] | None = None
+        self.asked: list[int] = []
+        """Amounts that were requested, and that the drain has not added up yet."""
         self.requested = 0
-        """All that was ever requested; raised under the processor's lock."""
+        """All that was ever requested; changed by the drain only."""
         self.start = 0
         """Where it joined, plus the items it dropped; changed by the drain only."""
         self.bad: ValueError | None = None
         self.announced = False
         """Whether on_subscribe has returned, so that other signals may follow."""
         self.taken = False
-        """Whether the drain has taken notice of it; written under the processor's lock."""
+        """Whether the drain has taken notice of it."""
 
     def introduced(self) -> None:
         """The subscriber has its subscription: ask what to call with items."""
@@ -136,11 +138,13 @@ class _MulticastSubscription(Generic[T]):
             return
         processor = self._processor
         if bad is None:
-            if self.requested == UNBOUNDED:
+            if self.requested >= UNBOUNDED:
                 return
-            with processor._lock:
-                self.requested = add_demand(self.requested, n)
+            asked = self.asked
+            asked.append(n)
             if self.announced:
+                if len(asked) > _MANY:
+                    processor._changes[self] = None
                 processor.signal()
         else:
             self.bad = bad
@@ -157,12 +161,17 @@ class _MulticastSubscription(Generic[T]):
         """Ask the drain to take this out. Before it is announced, `subscribe` asks in any case."""
         self.mute()
         processor = self._processor
-        with processor._lock:
-            announced = self.announced
-            if announced:
-                processor._note(self)
-        if announced:
+        if self.announced:  # read after it was muted: `subscribe` does the same the other way round
+            processor._note(self)
             processor.signal()
+
+    def add_up(self) -> None:
+        """Take in what was requested. Called by the drain."""
+        asked = self.asked
+        while count := len(asked):
+            # There is no call between these two: nothing is lost or doubled if Ctrl-C comes.
+            self.requested += asked[0] if count == 1 else sum(asked[:count])
+            del asked[:count]
 
     def release(self) -> CoreSubscriber[T] | None:
         """Let go of the subscriber (§3.13); what was let go of, or None if it was before."""
@@ -183,8 +192,9 @@ class _MulticastSubscription(Generic[T]):
         """See `Scannable.statistics`."""
         over = self.downstream is None
         left = UNBOUNDED
-        if self.requested != UNBOUNDED:
-            left = max(self.start + self.requested - self._processor._sent, 0)
+        requested = self.requested + sum(self.asked)
+        if requested < UNBOUNDED:
+            left = max(self.start + requested - self._processor._sent, 0)
         return Statistics(
             operator="served",
             requested=0 if over else left,
@@ -260,22 +270,21 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         "_calls",
         "_capacity",
         "_changes",
-        "_coming",
         "_common",
         "_conditionals",
         "_direct",
-        "_done",
-        "_error",
+        "_ends",
+        "_fed",
         "_fused",
         "_holder",
         "_lines",
-        "_lock",
         "_members",
         "_prefetch",
         "_promised",
         "_queue",
         "_ref_count",
         "_refill",
+        "_seat",
         "_sent",
         "_stopped",
         "_sync",
@@ -289,25 +298,24 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._prefetch = check_prefetch(prefetch)
         self._capacity = prefetch
         self._ref_count = ref_count
-        self._lock: AbstractContextManager[object] = Lock()
-        """For sums, changes and what is set once; never held while calling out."""
         self._queue: deque[T] = deque()
-        self._promised = 0
-        """The places before this position are taken, or promised to the upstream. Under the lock.
-        What is fed by on_next without an upstream is not counted."""
-        self._coming = 0
-        """What an upstream was asked for at first, and has not sent before the drain knows it."""
+        self._seat: dict[int, object] = {}
+        """Says who was first to be its upstream (`setdefault`), for good."""
         self._upstream: Subscription | None = None
         self._fused: QueueSubscription[T] | None = None
         self._sync = False
-        # Written before `_done`, and read only when `_done` is seen (M06).
-        self._error: BaseException | None = None
-        self._done = False
+        self._fed = False
+        """Whether something was fed by hand, and may have waited."""
+        self._ends: dict[int, list[BaseException | None]] = {}
+        """The end that was said first (`setdefault`): with an error or None (M06)."""
         self._changes: dict[_MulticastSubscription[T] | None, None] = {}
         """Subscriptions that want to join or leave, in order. The drain looks at them after every
         item. None stands for all that have come and gone meanwhile."""
 
         # What follows belongs to the drain.
+        self._promised = 0
+        """The places before this position are taken, or promised to the upstream. What is fed by
+        on_next without an upstream is not counted."""
         self._terminated = self._abandoned = False
         self._stopped = False
         """Something fatal went through, and the members are still to be told."""
@@ -358,21 +366,24 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             line.disown()
             raise
         line.introduced()
-        with self._lock:
-            line.announced = True
-            self._note(line)
+        line.announced = True
+        self._note(line)
         self.signal()
 
     def _note(self, line: _MulticastSubscription[T]) -> None:
-        """Let the drain look at `line`, unless it never will have to. Under the lock."""
+        """Let the drain look at `line`, unless it never will have to."""
         changes = self._changes
-        if line.taken or line.downstream is not None or line.bad is not None:
+        if (
+            line.taken
+            or line.downstream is not None
+            or line.bad is not None
+            or changes.pop(line, EMPTY) is EMPTY
+        ):
             changes[line] = None
-            return
-        # It has gone before it was served: nothing of it is kept until a slow drain looks again.
-        changes.pop(line, None)
-        changes[None] = None
-        line.disown()
+        else:
+            # It has gone before it was served: nothing is kept of it until a slow drain looks.
+            changes[None] = None
+            line.disown()
 
     @property
     def has_subscribers(self) -> bool:
@@ -382,7 +393,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     @property
     def terminated(self) -> bool:
         """Whether it was told of the end, and accepts nothing more; what waits comes before it."""
-        return self._done
+        return bool(self._ends)
 
     def statistics(self) -> Statistics:
         """Who is served, what waits, and who holds the others back.
@@ -397,7 +408,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         >>> numbers.statistics().requested
         1
         """
-        sent = self._sent
+        sent, upstream = self._sent, self._upstream
         demand = UNBOUNDED
         count = 0
         holders: list[Subscriber[T]] = []
@@ -406,9 +417,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             if subscriber is None:
                 continue
             count += 1
-            if line.requested == UNBOUNDED:
+            requested = line.requested + sum(line.asked)
+            if requested >= UNBOUNDED:
                 continue
-            left = max(line.start + line.requested - sent, 0)
+            left = max(line.start + requested - sent, 0)
             demand = min(demand, left)
             if left == 0:
                 holders.append(subscriber)
@@ -419,7 +431,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             capacity=self._capacity,
             cancelled=self._abandoned,
             terminated=self._terminated,
-            upstream=None if self._upstream is _STANDALONE else self._upstream,
+            upstream=None if isinstance(upstream, _Standalone) else upstream,
             subscribers=count,
             held_back_by=tuple(holders),
         )
@@ -451,55 +463,51 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._start(UNBOUNDED)
 
     def _start(self, capacity: int) -> None:
-        with self._lock:
-            before = self._upstream
-            if before is None:
-                self._upstream = _STANDALONE
-                self._capacity = capacity
-                return
-        if before is not _STANDALONE or self._capacity != capacity:
+        mine = _Standalone(capacity)
+        before = self._seat.setdefault(0, mine)
+        if before is mine:
+            self._capacity = capacity
+            self._upstream = mine
+        elif not isinstance(before, _Standalone):
             raise ProtocolViolationError(
-                f"{self!r} is fed already, by {before!r}; start a new one, before anything else"
-                if before is not _STANDALONE
-                else f"{self!r} was started already, with another capacity; start it once"
+                f"{self!r} is fed already, by {self._upstream!r}; start a new one, before anything "
+                "else"
+            )
+        elif before.capacity != capacity:
+            raise ProtocolViolationError(
+                f"{self!r} was started already, with another capacity; start it once"
             )
 
     def offer(self, item: T) -> bool:
         """Send `item`, if there is room for it that no upstream was promised.
 
-        What waits when an upstream comes is left out of the first request. From then on there is
-        only the room of items that were sent since the last request, until the next one: none at
-        all while everything waits. So offer before there is an upstream, or do without one.
+        An upstream that comes gets all the room that is left, and keeps it. So offer before there
+        is one, or do without.
 
-        Thread: any; threads that offer at the same time are put in some order.
+        Thread: any; threads that offer at the same time are put in some order. Each of them may
+        find the same room, so that one item more waits for each.
 
         Returns:
-            False if `prefetch` items wait or are still to come from the upstream, if that one is
-            polled (fusion), or if the flow has ended.
+            False if `prefetch` items wait, if there is an upstream, or if the flow has ended.
 
         Raises:
             NoneItemError: if it is None (§2.13).
         """
         if item is None:
             raise _none("offer")
-        queue = self._queue
-        with self._lock:
-            if self._done or self._fused is not None or self._room() <= 0:
-                return False
-            queue.append(item)
-            self._promised += 1
+        self._fed = True
+        if self.room() == 0:
+            return False
+        self._queue.append(item)
         self.signal()
         return True
 
     def room(self) -> int:
         """How many items `offer` would take now, if nobody requested any."""
-        if self._done or self._fused is not None:
+        upstream = self._upstream
+        if self._ends or not (upstream is None or isinstance(upstream, _Standalone)):
             return 0
-        return max(self._room(), 0)
-
-    def _room(self) -> int:
-        """How many items more could wait, if all came that were promised a place."""
-        return self._capacity - max(self._promised - self._sent, len(self._queue))
+        return max(self._capacity - len(self._queue), 0)
 
     # -- signals from the upstream
 
@@ -507,31 +515,32 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
         if subscription is None:
             raise _none("on_subscribe")
-        room = 0
-        with self._lock:
-            accepted = self._upstream is None and not self._done
-            waiting = len(self._queue)
-            if accepted:
-                self._upstream = subscription
-                self._promised = _NEVER  # nothing is left to offer, until the drain has counted
-                self._coming = room = max(self._capacity - waiting, 0)
-        if not accepted:
+        mine = object()
+        if self._seat.setdefault(0, mine) is not mine:
+            subscription.cancel()
+            return
+        self._upstream = subscription
+        if self._ends:  # looked at now: who ends it later finds the upstream
+            self._upstream = None
             subscription.cancel()
             return
         fused: QueueSubscription[T] | None = None
         # What was fed by hand before comes first, and waits in the queue.
-        if isinstance(subscription, QueueSubscription) and not waiting:
+        if isinstance(subscription, QueueSubscription) and not self._queue:
             # Whoever requests may be the one who polls: functions of the user stay out (F39).
             mode = subscription.request_fusion(Fusion.ANY | Fusion.THREAD_BOUNDARY)
             if mode == Fusion.SYNC:
                 self._sync = True
                 self._fused = subscription
-                self._done = True
+                self._ends.setdefault(0, [None])
                 self.signal()
                 return
             if mode == Fusion.ASYNC:
                 # isinstance knows the class, but not what it is a queue of.
                 fused = cast("QueueSubscription[T]", subscription)
+        # If nothing was ever fed by hand, all places are free. Otherwise only the drain knows.
+        room = 0 if self._fed or self._sent else self._capacity
+        self._promised = room
         self._refill = 0  # the drain looks at that before it polls
         self._fused = fused
         self.signal()
@@ -546,7 +555,13 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         # The short way of an item that nothing waits before and that everybody is known to want:
         # under the drain's permit, but not through its queue. `_missed` says that something was
         # published before, which comes first; and later, that somebody failed to get the permit.
-        if self._fused is None and not queue and permit.pop(0, False):
+        straight = self._fused is None and not queue and 0 in permit
+        if straight:
+            try:
+                del permit[0]
+            except KeyError:
+                straight = False
+        if straight:
             if self._sent < self._direct and not self._missed:
                 try:
                     self._sent += 1
@@ -568,17 +583,14 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                     self.signal()
                 return
             permit[0] = True
-        if self._done or self._fused is not None:
+        if self._ends or self._fused is not None:
             if item is not EMPTY:  # which says that there is something to poll
                 hooks.drop_item(item)
-        elif len(queue) >= self._capacity:
-            self._overflow(item)
-        elif self._promised == _NEVER:
-            with self._lock:  # counted and queued as one: see `_replenish`
-                self._coming -= 1
-                queue.append(item)
-        else:
+        elif len(queue) < self._capacity or self._is_promised():
+            self._fed = self._fed or self._upstream is None
             queue.append(item)
+        else:
+            self._overflow(item)
         self.signal()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
@@ -594,7 +606,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             self.signal()
         elif self._stopped:  # by what has caused this one; see `leave`
             self._stopped = False
-            self._error = error
+            self._ends[0] = [error]
             self.signal()
         else:
             hooks.drop_error(error)
@@ -606,12 +618,14 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     def _end(self, error: BaseException | None) -> bool:
         """Accept no more items; whether nobody has said so before (M25)."""
-        with self._lock:
-            if self._done:
-                return False
-            self._error = error
-            self._done = True
-            return True
+        end = [error]
+        return self._ends.setdefault(0, end) is end
+
+    def _is_promised(self) -> bool:
+        """Whether a full queue is no fault of the upstream: some items were offered as it came."""
+        upstream = self._upstream
+        by_hand = upstream is None or isinstance(upstream, _Standalone)
+        return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
 
     def _overflow(self, item: T) -> None:
         hooks.drop_item(item)
@@ -640,9 +654,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         while True:
             if self._sent >= self._refill and not self._replenish():
                 return
-            # `_done` is read before the queue, or the end could overtake the last item (M33); and
-            # the queue before the changes: who joined before an item was sent gets it.
-            done, fused, sent = self._done, self._fused, self._sent
+            # The end is read before the queue, or it could overtake the last item (M33); and the
+            # queue before the changes: who joined before an item was sent gets it.
+            done, fused, sent = bool(self._ends), self._fused, self._sent
             until = sent + len(queue)
             if changes:
                 self._reconcile()
@@ -694,16 +708,14 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _replenish(self) -> bool:
         """Request as many items as there is room for; False if the upstream fails at that."""
         sent, upstream = self._sent, self._upstream
-        with self._lock:
-            promised, coming = self._promised, 0
-            if promised == _NEVER:  # `on_subscribe` requests, too, in whatever thread that is
-                promised, coming = 0, max(self._coming, 0)
-            promised = max(promised, sent + len(self._queue) + coming)
-            room = max(sent + self._capacity - promised, 0)
-            self._promised = promised + room
+        kept = sent + len(self._queue)
+        promised = max(self._promised, kept)
+        room = max(sent + self._capacity - promised, 0)
+        coming = self._refill == 0 and promised > kept  # what `on_subscribe` has requested
+        self._promised = promised + room
         self._refill = refill = sent + (replenish_limit(self._prefetch) if room or coming else 1)
         self._direct = min(self._direct, refill - 1)
-        if room and upstream is not None and not self._done:
+        if room and upstream is not None and not self._ends:
             try:
                 upstream.request(room)
             except BaseException as error:  # §3.16
@@ -725,9 +737,14 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         if holder is not None:
             for index in range(holder, len(lines)):
                 line = lines[index]
+                if line.asked:
+                    line.add_up()
                 if line.start + line.requested <= position:
                     self._holder = index
                     return False
+        for line in lines:
+            if line.asked:
+                line.add_up()
         wanted = [line.start + line.requested for line in lines]
         self._common = common = min(wanted)
         if common > position:
@@ -741,22 +758,11 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         changes, members = self._changes, self._members
         left = False
         while changes:
-            with self._lock:
-                noted = deque(changes)
-                changes.clear()
-                for line in noted:
-                    if line is not None:
-                        line.taken = True
-            try:
-                while noted:
-                    line = noted.popleft()
+            for line in list(changes):
+                if line is not None:
+                    line.taken = True  # before it is taken out: see `_note`
+                if changes.pop(line, EMPTY) is not EMPTY:
                     left |= line is None or self._settle(line)
-            finally:
-                if noted:  # something fatal passes through: the next drain looks at these
-                    with self._lock:
-                        rest = dict.fromkeys(noted) | changes
-                        changes.clear()
-                        changes.update(rest)
         if left and (not members or len(self._lines) > 2 * len(members) + 4):
             self._line_up()
         if left and self._ref_count and not members and not self._terminated:
@@ -778,6 +784,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             return True
         if self._terminated:
             self._finish(line, late=True)
+        elif line in self._members:
+            line.add_up()
         else:
             self._join(line)
         return False
@@ -785,6 +793,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _join(self, line: _MulticastSubscription[T]) -> None:
         """A subscription becomes a member, the last one in order."""
         members, calls = self._members, self._calls
+        line.add_up()
         line.start = sent = self._sent
         common = sent + line.requested
         if not members:
@@ -824,8 +833,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     def _raised(self, line: _MulticastSubscription[T], error: BaseException) -> None:
         """A subscriber raised (§2.13): it is cancelled, the others are not its concern (M39)."""
         downstream = line.release()
-        with self._lock:
-            self._changes[line] = None
+        self._changes[line] = None
         self._missed = True
         throw_if_fatal(error)
         try:
@@ -839,8 +847,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     def _fail(self, error: BaseException) -> None:
         """The upstream raised where it should have signalled, as one that is polled does (F46)."""
-        self._error = error
-        self._done = True
+        self._ends[0] = [error]
         upstream, fused = self._upstream, self._fused
         if upstream is not None:
             hooks.cancel(upstream)
@@ -867,9 +874,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         leave(escaped, self, self)
         self._stopped = True
         error = FlowError(f"{self!r} was stopped in the midst of its work by {escaped!r}")
-        with self._lock:
-            self._error = self._error or error
-            self._done = True
+        end = self._ends.setdefault(0, [error])
+        end[0] = end[0] or error
         upstream = self._upstream
         self._direct = -1
         self._upstream = self._fused = None
@@ -905,14 +911,14 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._members.clear()
         self._lines, self._calls = [], []
         self._discard()
-        error = self._error
+        error = self._ends[0][0]
         if first and error is not None:
             self._trace = release_frames(error)
 
     def _finish(self, line: _MulticastSubscription[T], *, late: bool = False) -> None:
         downstream = line.release()
         line.disown()
-        error = self._error
+        error = self._ends[0][0]
         if downstream is None:
             return
         if error is None:
@@ -928,8 +934,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
 _NOBODY: Final[MulticastProcessor[Any]] = MulticastProcessor()  # Any: it never has an item
 """See `_MulticastSubscription.disown`. Lines of all flows meet there, and none may wait for
-another: it has no lock, and needs none, since it never has a line."""
-_NOBODY._lock = nullcontext()
+another: it never has a line."""
 
 
 def _none(method: str) -> NoneItemError:

@@ -1,0 +1,94 @@
+"""A finaliser or a signal handler calls in, at any moment, in the thread that is at work."""
+
+from __future__ import annotations
+
+import gc
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import flow_core as flow
+from flow_core.testing import Drops, TestSubscriber
+from flow_multicast import MulticastProcessor
+
+TRIALS = 100
+
+
+class Widget:
+    """Subscribes, is part of a cycle, and leaves when the collector finds it."""
+
+    def __init__(self, source: flow.Flow[int]) -> None:
+        self.me = self
+        self.handle = source.subscribe(lambda _: None, prefetch=4)
+
+    def __del__(self) -> None:
+        self.handle.dispose()
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """Let the collector come as often as it can."""
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_the_collector_may_find_a_subscriber_while_items_are_sent() -> None:
+    processor = MulticastProcessor[int](16)
+    processor.start()
+    stays = TestSubscriber[int]()
+    processor.subscribe(stays)
+    with collecting():
+        for n in range(TRIALS):
+            Widget(processor.flow)
+            for k in range(5):
+                assert processor.offer(5 * n + k)
+    gc.collect()
+    stays.assert_items(*range(5 * TRIALS))
+    assert processor.statistics().subscribers == 1
+
+
+@contextmanager
+def interrupted(handler: Callable[[], object]) -> Iterator[list[None]]:
+    """Have `handler` called by a signal, soon; the list says whether it was."""
+    called: list[None] = []
+
+    def handle(*_: object) -> None:
+        handler()
+        called.append(None)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.0002)
+    try:
+        yield called
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the platform has no setitimer")
+@pytest.mark.parametrize("what", ["completes", "leaves"])
+def test_a_signal_handler_may_call_while_items_are_sent(drops: Drops, what: str) -> None:
+    for _ in range(TRIALS):
+        processor = MulticastProcessor[int](16)
+        processor.start()
+        stays, leaves = TestSubscriber[int](), TestSubscriber[int]()
+        processor.subscribe(stays)
+        processor.subscribe(leaves)
+        taken = 0
+        with interrupted(processor.on_complete if what == "completes" else leaves.cancel) as done:
+            while not done:
+                taken += processor.offer(taken)
+        if what == "completes":  # what was just offered comes before the end, or is dropped
+            stays.assert_result(*range(taken - len(drops.items)))
+            leaves.assert_result(*stays.items)
+            assert drops.items in ([], [taken - 1])
+            drops.items.clear()
+        else:
+            stays.assert_items(*range(taken)).assert_not_terminated()
+            leaves.assert_items(*range(len(leaves.items))).assert_not_terminated()
