@@ -555,34 +555,34 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         # The short way of an item that nothing waits before and that everybody is known to want:
         # under the drain's permit, but not through its queue. `_missed` says that something was
         # published before, which comes first; and later, that somebody failed to get the permit.
-        straight = self._fused is None and not queue and 0 in permit
-        if straight:
+        if self._fused is None and not queue:
             try:
                 del permit[0]
             except KeyError:
-                straight = False
-        if straight:
-            if self._sent < self._direct and not self._missed:
-                try:
-                    self._sent += 1
-                    if self._conditionals:
-                        self._send_conditionally(item)
-                    else:
-                        serving = iter(self._calls)
-                        for deliver in serving:
-                            try:
-                                deliver(item)
-                            except BaseException as error:
-                                self._raised(self._lines[~length_hint(serving)], error)
-                except BaseException as escaped:
-                    self._stop(escaped)
-                    raise
-                finally:
-                    permit[0] = True
-                if self._missed:
-                    self.signal()
-                return
-            permit[0] = True
+                pass  # somebody is at work: the item waits for him
+            else:
+                # Up to the next `try` there is no call: Ctrl-C cannot take the permit away.
+                if self._sent < self._direct and not self._missed:
+                    try:
+                        self._sent += 1
+                        if self._conditionals:
+                            self._send_conditionally(item)
+                        else:
+                            serving = iter(self._calls)
+                            for deliver in serving:
+                                try:
+                                    deliver(item)
+                                except BaseException as error:
+                                    self._raised(self._lines[~length_hint(serving)], error)
+                    except BaseException as escaped:
+                        self._stop(escaped)
+                        raise
+                    finally:
+                        permit[0] = True
+                    if self._missed:
+                        self.signal()
+                    return
+                permit[0] = True
         if self._ends or self._fused is not None:
             if item is not EMPTY:  # which says that there is something to poll
                 hooks.drop_item(item)
