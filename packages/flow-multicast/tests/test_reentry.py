@@ -1,0 +1,102 @@
+"""Each call of a processor comes in at each moment of each other call, in the same thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+from flow_core.testing import Drops, TestPublisher, TestSubscriber
+from flow_core.testing.reentry import Reentry, explore_reentry
+from flow_multicast import MulticastProcessor
+
+MODULES = ["flow_core.serial", "flow_multicast"]
+
+
+class Stage:
+    """A processor with two subscribers who have demand, and one who has none."""
+
+    def __init__(self) -> None:
+        self.processor = MulticastProcessor[int](8)
+        self.sources: list[TestPublisher[int]] = []
+        self.stays, self.goes = TestSubscriber[int](4), TestSubscriber[int](4)
+        self.late: list[TestSubscriber[int]] = []
+        self.fed: list[int] = []
+        for subscriber in (self.stays, self.goes):
+            self.processor.subscribe(subscriber)
+
+    def offer(self) -> None:
+        item = len(self.fed)
+        self.fed.append(item)
+        if not self.processor.offer(item):
+            self.fed.remove(item)
+
+    def subscribe(self) -> None:
+        self.late.append(TestSubscriber(4))
+        self.processor.subscribe(self.late[-1])
+
+    def upstream(self) -> None:
+        self.sources.append(TestPublisher())
+        self.sources[-1].subscribe(self.processor)
+
+    def send(self, item: int) -> None:
+        """Send by whoever feeds the processor."""
+        feeding = [source for source in self.sources if not source.cancelled]
+        assert len(feeding) == bool(self.sources)
+        (feeding[0].next if feeding else self.processor.on_next)(item)
+        self.fed.append(item)
+
+
+Call: TypeAlias = Callable[[Stage], object]
+
+CALLS: dict[str, Call] = {
+    "offer": Stage.offer,
+    "request": lambda stage: stage.stays.request(4),
+    "subscribe": Stage.subscribe,
+    "cancel": lambda stage: stage.goes.cancel(),
+    "request of nothing": lambda stage: stage.goes.subscription.request(0),
+    "complete": lambda stage: stage.processor.on_complete(),
+    "error": lambda stage: stage.processor.on_error(ValueError("failed")),
+    "upstream": Stage.upstream,
+    "statistics": lambda stage: stage.processor.statistics(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("work", CALLS)
+def test_nothing_hangs_or_is_lost_whatever_calls_in(drops: Drops, work: str, call: str) -> None:
+    both = {work, call}
+
+    def body() -> Reentry:
+        stage = Stage()
+
+        def check() -> None:
+            ended = bool(both & {"complete", "error"})
+            if not ended:
+                stage.send(98)  # to all who are there
+            dropped = [*drops.items]
+            drops.items.clear()
+            drops.take_errors()  # of two ends, one is told
+            stays = stage.stays.assert_rules_kept()
+            assert sorted([*stays.items, *dropped]) == sorted(stage.fed)
+            assert (stays.completed or stays.error is not None) == ended
+            goes = stage.goes.assert_rules_kept()
+            assert goes.items == stays.items[: len(goes.items)]
+            if not both & {"cancel", "request of nothing"}:
+                assert goes.items == stays.items
+                assert (goes.completed or goes.error is not None) == ended
+            if "request of nothing" in both and "cancel" not in both:
+                assert goes.error is not None or goes.completed
+            for late in stage.late:
+                late.assert_rules_kept()
+                assert (late.completed or late.error is not None) == ended
+                assert late.items == stays.items[len(stays.items) - len(late.items) :]
+            left = bool(both & {"cancel", "request of nothing"})
+            assert stage.processor.statistics().subscribers == (
+                0 if ended else 2 + len(stage.late) - left
+            )
+
+        return Reentry(lambda: CALLS[work](stage), lambda: CALLS[call](stage), check)
+
+    assert explore_reentry(body, modules=MODULES) > 5
