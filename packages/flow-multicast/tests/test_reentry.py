@@ -9,7 +9,17 @@ import pytest
 
 from flow_core.testing import Drops, TestPublisher, TestSubscriber
 from flow_core.testing.reentry import Reentry, explore_reentry
-from flow_multicast import MulticastProcessor
+from flow_multicast import (
+    AsyncProcessor,
+    BehaviorProcessor,
+    DirectProcessor,
+    MulticastProcessor,
+    ReplayProcessor,
+)
+
+Hot: TypeAlias = (
+    DirectProcessor[int] | BehaviorProcessor[int] | AsyncProcessor[int] | ReplayProcessor[int]
+)
 
 MODULES = ["flow_core.serial", "flow_multicast"]
 
@@ -100,3 +110,97 @@ def test_nothing_hangs_or_is_lost_whatever_calls_in(drops: Drops, work: str, cal
         return Reentry(lambda: CALLS[work](stage), lambda: CALLS[call](stage), check)
 
     assert explore_reentry(body, modules=MODULES) > 5
+
+
+HOT: dict[str, Callable[[], Hot]] = {
+    "direct": DirectProcessor[int],
+    "behavior": BehaviorProcessor[int],
+    "async": AsyncProcessor[int],
+    "replay": ReplayProcessor[int],
+}
+
+
+class HotStage:
+    """A processor with two subscribers who want all."""
+
+    def __init__(self, processor: Hot) -> None:
+        self.processor = processor
+        self.sources: list[TestPublisher[int]] = []
+        self.stays, self.goes = TestSubscriber[int](), TestSubscriber[int]()
+        self.late: list[TestSubscriber[int]] = []
+        self.fed: list[int] = []
+        for subscriber in (self.stays, self.goes):
+            self.processor.subscribe(subscriber)
+
+    def feed(self) -> None:
+        self.fed.append(len(self.fed))
+        self.processor.on_next(self.fed[-1])
+
+    def subscribe(self) -> None:
+        self.late.append(TestSubscriber())
+        self.processor.subscribe(self.late[-1])
+
+    def upstream(self) -> None:
+        self.sources.append(TestPublisher())
+        self.sources[-1].subscribe(self.processor)
+
+
+HOT_CALLS: dict[str, Callable[[HotStage], object]] = {
+    "on_next": HotStage.feed,
+    "request": lambda stage: stage.stays.request(4),
+    "subscribe": HotStage.subscribe,
+    "cancel": lambda stage: stage.goes.cancel(),
+    "request of nothing": lambda stage: stage.goes.subscription.request(0),
+    "complete": lambda stage: stage.processor.on_complete(),
+    "error": lambda stage: stage.processor.on_error(ValueError("failed")),
+    "upstream": HotStage.upstream,
+    "statistics": lambda stage: stage.processor.statistics(),
+}
+
+
+@pytest.mark.parametrize("call", HOT_CALLS)
+@pytest.mark.parametrize("work", HOT_CALLS)
+@pytest.mark.parametrize("name", HOT)
+def test_nothing_hangs_or_is_lost_in_a_hot_processor(
+    drops: Drops, name: str, work: str, call: str
+) -> None:
+    both = {work, call}
+    ended = bool(both & {"complete", "error"})
+
+    def body() -> Reentry:
+        stage = HotStage(HOT[name]())
+
+        def check() -> None:
+            if not ended:
+                stage.feed()  # to all who are there
+            dropped = [*drops.items]
+            drops.items.clear()
+            drops.take_errors()  # of two ends, one is told
+            stays, goes = stage.stays.assert_rules_kept(), stage.goes.assert_rules_kept()
+            assert (stays.completed or stays.error is not None) == ended
+            if name == "async":
+                told = [n for n in stage.fed if n not in dropped][-1:] if stays.completed else []
+                assert stays.items == told
+            else:
+                assert sorted([*stays.items, *dropped]) == sorted(stage.fed)
+            assert goes.items == stays.items[: len(goes.items)]
+            left = bool(both & {"cancel", "request of nothing"})
+            if not left:
+                assert goes.items == stays.items
+                assert (goes.completed or goes.error is not None) == ended
+            elif "cancel" not in both:
+                assert goes.completed or goes.error is not None
+            for late in stage.late:
+                late.assert_rules_kept()
+                assert (late.completed or late.error is not None) == ended
+                if not ended and name != "async":
+                    assert late.items[-1] == stage.fed[-1]
+            assert stage.processor.has_subscribers != ended
+            assert stage.processor.statistics().subscribers == (
+                0 if ended else 2 + len(stage.late) - left
+            )
+            assert sum(not source.cancelled for source in stage.sources) <= 1
+
+        return Reentry(lambda: HOT_CALLS[work](stage), lambda: HOT_CALLS[call](stage), check)
+
+    assert explore_reentry(body, modules=MODULES, timeout_s=1) > 2

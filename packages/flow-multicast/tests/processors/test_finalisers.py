@@ -11,9 +11,16 @@ import pytest
 
 import flow_core as flow
 from flow_core.testing import Drops, TestSubscriber
-from flow_multicast import MulticastProcessor
+from flow_multicast import DirectProcessor, MulticastProcessor, ReplayProcessor
 
 TRIALS = 100
+PROCESSORS: dict[
+    str, Callable[[], MulticastProcessor[int] | DirectProcessor[int] | ReplayProcessor[int]]
+] = {
+    "multicast": MulticastProcessor[int],
+    "direct": DirectProcessor[int],
+    "replay": ReplayProcessor[int],
+}
 
 
 class Widget:
@@ -38,19 +45,37 @@ def collecting() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def test_the_collector_may_find_a_subscriber_while_items_are_sent() -> None:
-    processor = MulticastProcessor[int](16)
-    processor.start()
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_the_collector_may_find_a_subscriber_while_items_are_sent(name: str) -> None:
+    processor = PROCESSORS[name]()
     stays = TestSubscriber[int]()
     processor.subscribe(stays)
     with collecting():
         for n in range(TRIALS):
             Widget(processor.flow)
             for k in range(5):
-                assert processor.offer(5 * n + k)
+                processor.on_next(5 * n + k)
     gc.collect()
     stays.assert_items(*range(5 * TRIALS))
     assert processor.statistics().subscribers == 1
+
+
+class Reader:
+    """Has begun to read, and is part of a cycle."""
+
+    def __init__(self, source: flow.Flow[int]) -> None:
+        self.me = self
+        self.items = iter(source)
+
+
+def test_the_collector_may_find_an_iterator_while_items_are_sent() -> None:
+    processor = ReplayProcessor[int]()
+    with collecting():
+        for n in range(TRIALS):
+            processor.on_next(n)
+            assert next(Reader(processor.flow).items) == 0
+    gc.collect()
+    assert not processor.has_subscribers
 
 
 @contextmanager
@@ -73,10 +98,10 @@ def interrupted(handler: Callable[[], object]) -> Iterator[list[None]]:
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the platform has no setitimer")
 @pytest.mark.parametrize("what", ["completes", "leaves"])
-def test_a_signal_handler_may_call_while_items_are_sent(drops: Drops, what: str) -> None:
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_a_signal_handler_may_call_while_items_are_sent(drops: Drops, name: str, what: str) -> None:
     for _ in range(TRIALS):
-        processor = MulticastProcessor[int](16)
-        processor.start()
+        processor = PROCESSORS[name]()
         stays, leaves = TestSubscriber[int](), TestSubscriber[int]()
         processor.subscribe(stays)
         processor.subscribe(leaves)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
 from operator import length_hint
-from threading import Lock
 from types import TracebackType
-from typing import Any, ClassVar, Final, Generic, TypeVar, final
+from typing import ClassVar, Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
-from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request
+from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, bad_request
 from flow_core.errors import MissingBackpressureError, is_fatal, none_given
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
@@ -28,12 +26,14 @@ from flow_core.serial import SerialDrain
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
 
-__all__ = ["NEVER", "HotProcessor", "Line", "nobody"]
+__all__ = ["NEVER", "HotProcessor", "Line"]
 
 T = TypeVar("T")
 
-NEVER: Final = 3 * UNBOUNDED
+NEVER: Final = 4 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
+_MANY: Final = 64
+"""How many amounts may wait to be added up without an item that comes."""
 
 
 def _ignore(item: object) -> None:
@@ -43,11 +43,11 @@ def _ignore(item: object) -> None:
 class Line(SerialDrain, Generic[T]):
     """One subscriber of a `HotProcessor`. Made with the permit taken.
 
-    It is in one of two states, and changes between them under the lock of the processor:
+    It is in one of two states, and belongs to whoever has the permit that goes with it:
 
     * `live`: it has got all that it is to get so far, and wants more. Whoever feeds the processor
       sends it each item as it comes, from the next time on that he looks who is there; its own
-      drain does nothing.
+      drain does nothing. He also says when it is live no longer.
     * on its own: its drain sends what there is for it, in the thread of whoever asks, and makes it
       live when it has caught up. One without demand stays on its own.
 
@@ -60,6 +60,7 @@ class Line(SerialDrain, Generic[T]):
     __slots__ = (
         "__weakref__",
         "_place",
+        "asked",
         "bad",
         "conditional",
         "downstream",
@@ -90,9 +91,11 @@ class Line(SerialDrain, Generic[T]):
         )
         self._place: tuple[list[Callable[[T], object]], int] | None = None
         self.live = False
-        """Written under the processor's lock."""
+        self.asked: list[int] = []
+        """Amounts that were requested, and not added up yet."""
         self.requested = 0
-        """All that was ever requested; raised under the processor's lock."""
+        """All that was ever requested, as far as it was added up: by its drain while it is on its
+        own, else by whoever feeds the processor."""
         self.position = 0
         """The item that it gets next; not kept up to date while it is live."""
         self.start = 0
@@ -118,9 +121,11 @@ class Line(SerialDrain, Generic[T]):
             self.bad = bad
             self.mute()
             self.owner.refuse(self)
-        elif self.requested != UNBOUNDED:
-            with self.owner.lock:
-                self.requested = add_demand(self.requested, n)
+        elif self.requested < UNBOUNDED:
+            asked = self.asked
+            asked.append(n)
+            if len(asked) > _MANY and self.live:
+                self.owner.note(self)
             self.signal()
 
     def cancel(self) -> None:
@@ -129,14 +134,19 @@ class Line(SerialDrain, Generic[T]):
             self.owner.forget(self)
 
     def release(self) -> CoreSubscriber[T] | None:
-        """Let go of the subscriber (§3.13), and return it to the first caller."""
-        if self.downstream is None:
-            return None
-        with self.owner.lock:
-            downstream, self.downstream = self.downstream, None
+        """Let go of the subscriber (§3.13); what was let go of, or None if it was before."""
+        downstream, self.downstream = self.downstream, None
         self.mute()
         self.subscriber = None
         return downstream
+
+    def add_up(self) -> None:
+        """Take in what was requested. Called by whoever the line belongs to."""
+        asked = self.asked
+        while count := len(asked):
+            # There is no call between these two: nothing is lost or doubled if Ctrl-C comes.
+            self.requested += asked[0] if count == 1 else sum(asked[:count])
+            del asked[:count]
 
     def place(self, calls: list[Callable[[T], object]], index: int) -> None:
         """Say where `receive` stands among the functions that are called with each item."""
@@ -187,17 +197,17 @@ class Line(SerialDrain, Generic[T]):
         """How many of the items that are kept it has still to get."""
         return 0
 
-    # -- with the processor's lock
-
-    @abstractmethod
-    def joins(self, late: bool) -> None:
-        """Its subscriber gets what comes from now on; `late` if all is over. Once."""
+    # -- with the processor's permit
 
     def enters(self, position: int) -> bool:
         """It is live: whether the item at `position` is the next one for it."""
         return self.position == position
 
     # -- with the permit
+
+    @abstractmethod
+    def joins(self, late: bool) -> None:
+        """Its subscriber gets what comes from now on; `late` if all is over. Once."""
 
     @abstractmethod
     def deliver(self) -> None:
@@ -276,6 +286,7 @@ class Line(SerialDrain, Generic[T]):
         """See `SerialDrain.drain`."""
         if self.live or self.downstream is None:
             return
+        self.add_up()
         if self.bad is None:
             self.deliver()
         if self.bad is not None and not self.live:
@@ -289,9 +300,9 @@ class Line(SerialDrain, Generic[T]):
     @property
     def demand(self) -> int:
         """How many items may be sent."""
-        requested = self.requested
-        if requested == UNBOUNDED:
-            return requested
+        requested = self.requested + sum(self.asked)
+        if requested >= UNBOUNDED:
+            return UNBOUNDED
         position = self.owner.position if self.live else self.position
         return self.start + requested - position
 
@@ -309,31 +320,40 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         "_agreed",
         "_changes",
         "_conditional",
-        "_done",
-        "_error",
+        "_ends",
         "_fresh",
         "_lines",
         "_live",
         "_over",
+        "_seat",
         "_serving",
         "_trace",
         "_upstream",
         "_waiting",
         "common",
-        "lock",
         "position",
         "refill",
     )
 
     def __init__(self) -> None:
         super().__init__()
-        self.lock: AbstractContextManager[object] = Lock()
-        """Guards what follows. Nothing is called under it."""
         self._lines: dict[Line[T], None] = {}
+        """All that are there. Any thread adds and takes."""
+        self._fresh: dict[Line[T], None] = {}
+        """Those that are live, and to be sent items when whoever feeds has looked at them. Any
+        thread adds; who takes one out decides what comes of it."""
+        self._changes: dict[Line[T], None] = {}
+        """Live lines that have left, have made a bad request, or have asked often. Any thread."""
+        self._seat: dict[int, object] = {}
+        """Says who was first to be its upstream (`setdefault`), for good."""
+        self._ends: dict[int, list[BaseException | None]] = {}
+        """The end that was said first (`setdefault`), with an error or None: nothing more is
+        accepted."""
+        self._upstream: Subscription | None = None
+
+        # What follows is changed with the permit.
         self._live: dict[Line[T], None] = {}
         """Those of the lines that are live, and are sent items."""
-        self._fresh: dict[Line[T], None] = {}
-        """Those that are live, and to be sent items when whoever feeds has looked at them."""
         self._serving: tuple[list[Line[T]], list[Callable[[T], object]]] = ([], [])
         """The live lines in their order, and some that are not any more; and their functions. One
         who leaves puts a function that does nothing in its place."""
@@ -342,24 +362,17 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         self._agreed = NEVER
         """All of `_live` want the items before this position, as far as is known."""
         self.common = NEVER
-        """The same for all live lines. Lowered under the lock, and raised under the lock and the
-        permit."""
+        """The same for all live lines. Any thread lowers it."""
         self.position = 0
-        """The position of the next item: how many were accepted. Changed with the permit."""
+        """The position of the next item: how many were accepted."""
         self.refill = NEVER
         """The position from which on `ask` has something to do."""
         self._waiting: deque[T] = deque()
         """Items that came while another one was sent."""
-        self._changes: deque[Line[T]] = deque()
-        """Live lines with a bad request."""
-        self._done = False
-        """Nothing more is accepted."""
         self._over = False
         """Nothing more is sent to those who are live: the lines tell the end."""
-        self._error: BaseException | None = None
         self._trace: TracebackType | Empty | None = EMPTY
-        """The traceback of `_error`, when those who were there have been told; EMPTY before."""
-        self._upstream: Subscription | None = None
+        """The traceback of the error, when those who were there have been told; EMPTY before."""
 
     # -- for subclasses
 
@@ -381,10 +394,10 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """Request more of the upstream."""
 
     def counts(self, line: Line[T], *, on_its_own: bool) -> None:
-        """A line begins to be on its own, or ceases if `on_its_own` is False. Under the lock."""
+        """A line begins to be on its own, or ceases if `on_its_own` is False. Idempotent."""
 
     def left(self) -> None:
-        """Some line has left. Without the lock."""
+        """Some line has left."""
 
     def room(self) -> int:
         """How many items may come before one is too much for a subscriber."""
@@ -398,38 +411,39 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @property
     def error(self) -> BaseException | None:
         """What it has ended with."""
-        error = self._error
+        error = self._ends[0][0] if self._ends else None
         if error is not None and self._trace is not EMPTY:
             error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
         return error
 
     def lines(self) -> tuple[Line[T], ...]:
         """The lines of all subscribers at this moment."""
-        with self.lock:
-            return tuple(self._lines)
+        return tuple(self._lines)
 
     def enter_live(self, line: Line[T]) -> bool:
         """Make a line live that has demand; False if it has to look again. Called by its drain."""
-        with self.lock:
-            if line.position < self.position or self._over or not line.wanted:
-                return False
-            self.make_live(line)
-        # `_accept` moves the position before it reads `common`, and `make_live` was before this.
-        # So it has found the line, or will, or has moved on without it, which is seen here.
-        if line.position >= self.position:
-            return True
-        with self.lock:
-            if line not in self._fresh:
-                return True
-            del self._fresh[line]
-            line.live = False
+        if line.position < self.position or self._over or not line.wanted:
             return False
+        self.make_live(line)
+        # `_accept` moves the position before it reads `common`, and `make_live` was before this.
+        # So it has found the line, or will, or has moved on without it, which is seen here. The
+        # same holds for the end, and for who leaves.
+        if line.position >= self.position and not self._over and line.wanted:
+            return True
+        return not self.unmake_live(line)
 
     def make_live(self, line: Line[T]) -> None:
-        """From the next item on, it is sent to `line` by whoever feeds. Under the lock."""
+        """From the next item on, it is sent to `line` by whoever feeds."""
         line.live = True
         self._fresh[line] = None
         self.common = -1
+
+    def unmake_live(self, line: Line[T]) -> bool:
+        """Take back `make_live`; False if whoever feeds has found the line, which is his now."""
+        if self._fresh.pop(line, EMPTY) is EMPTY:
+            return False
+        line.live = False
+        return True
 
     # -- towards the subscribers
 
@@ -446,7 +460,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @property
     def terminated(self) -> bool:
         """Whether it has ended, and accepts nothing more."""
-        return self._done
+        return bool(self._ends)
 
     @final
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
@@ -463,24 +477,23 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             line.leave()
             raise
         line.introduced()
-        with self.lock:
-            if line.downstream is not None:  # who leaves later is found here
-                line.joins(self._over)
-                if not self._over:
-                    self._lines[line] = None
+        self._lines[line] = None  # before the question: it is told of an end that comes later
+        line.joins(self._over)
+        if self._over:
+            self._lines.pop(line, None)
+        if self._over or not line.wanted:  # looked at now: what comes later finds the line
+            self.unmake_live(line)
+        if line.downstream is None:
+            self.forget(line)
         line.run_entered()
 
     @final
     def forget(self, line: Line[T]) -> None:
         """The subscriber of `line` has cancelled, or gets its terminal."""
-        with self.lock:
-            known = self._lines.pop(line, line) is None
-            if known:
-                self.counts(line, on_its_own=False)
-            if known and line.live:
-                self._retire(line, self.position)
-                if not self._live:  # there may be no next item to find out
-                    self._serving = ([], [])
+        known = self._lines.pop(line, EMPTY) is not EMPTY
+        self.counts(line, on_its_own=False)
+        if line.live and not self.unmake_live(line):
+            self.note(line)
         line.disown()
         if known:
             self.left()
@@ -488,35 +501,32 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @final
     def refuse(self, line: Line[T]) -> None:
         """A line, muted already, has made a bad request: it fails, serial with its on_next."""
-        with self.lock:
-            live = line.live
-        if not live:
-            line.signal()
-            return
-        # An item that is sent from here on skips the line. If one is being sent, whoever does that
-        # finds the line in `_changes` when he has given the permit back, or is seen here.
-        self._changes.append(line)
-        self._missed = True
-        if 0 in self._permit:
-            with suppress(ValueError):
-                self._changes.remove(line)
-            self._withdraw(line)
-
-    def _withdraw(self, line: Line[T]) -> None:
-        """No item is being sent to `line`: let it tell what it has to tell."""
-        with self.lock:
-            if line.live:
-                self._retire(line, self.position)
+        self.note(line)
         line.signal()
 
-    def _retire(self, line: Line[T], position: int) -> None:
-        """A line is live no longer, and gets the item at `position` next. Under the lock."""
-        if self._fresh.pop(line, line) is None:
-            line.live = False
-            if not self._fresh:
-                self._fresh = {}  # a dict does not shrink
+    @final
+    def note(self, line: Line[T]) -> None:
+        """Have whoever feeds look at a line, when no item is being sent to it."""
+        self._changes[line] = None
+        self.signal()
+
+    def _look_at(self, line: Line[T]) -> None:
+        """No item is being sent to `line`: see why it was noted."""
+        if not line.live:
             return
-        del self._live[line]
+        if line.wanted:
+            line.add_up()
+            return
+        self._retire(line, self.position)
+        if not self._live:  # there may be no next item to find out
+            self._serving = ([], [])
+        line.signal()  # it tells what it has to tell
+
+    def _retire(self, line: Line[T], position: int) -> None:
+        """A line is live no longer, and gets the item at `position` next. It is to be signalled."""
+        if self._live.pop(line, EMPTY) is EMPTY:
+            self.unmake_live(line)
+            return
         line.position = position  # before its drain, in whatever thread, may use it
         line.live = False
         self.common = -1  # when the next item comes, nothing of it is kept any more
@@ -535,7 +545,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             requested=demand if lines else 0,
             buffered=self.buffered,
             capacity=self.capacity,
-            terminated=self._done,
+            terminated=bool(self._ends),
             upstream=self._upstream,
             subscribers=len(lines),
             held_back_by=tuple(held_back),
@@ -566,7 +576,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """
         if item is not None:
             room = min(self.room(), DEFAULT_PREFETCH)
-            if self._done or len(self._waiting) >= room:
+            if self._ends or len(self._waiting) >= room:
                 return False
         self.on_next(item)
         return True
@@ -576,32 +586,41 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
         if subscription is None:
             raise none_given("on_subscribe")
-        with self.lock:
-            taken = self._upstream is None and not self._done
-            if taken:
-                self._upstream = subscription
-        if taken:
-            self.begin(subscription)
-        else:
-            subscription.cancel()
+        mine = object()
+        if self._seat.setdefault(0, mine) is mine:
+            self._upstream = subscription
+            if not self._ends:  # looked at now: who ends it later finds the upstream
+                self.begin(subscription)
+                return
+            self._upstream = None
+        subscription.cancel()
 
     @final
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. One call at a time (§1.3)."""
         if item is None:
             raise none_given("on_next")
-        if self._done:
-            hooks.drop_item(item)
-            return
         permit = self._permit
-        # What waits comes first, and only this thread adds to it.
-        if not self._waiting and permit.pop(0, False):
+        if not self._waiting:  # what waits comes first, and only this thread adds to it
             try:
-                self._accept(item)
-            finally:
-                permit[0] = True
-                if self._missed:
-                    self.signal()
+                del permit[0]
+            except KeyError:
+                pass  # somebody is at work: the item waits for him
+            else:  # up to the `try` there is no call: Ctrl-C cannot take the permit away
+                try:
+                    if self._ends:
+                        hooks.drop_item(item)
+                    else:
+                        self._accept(item)
+                finally:
+                    permit[0] = True
+                    if self._missed:
+                        self.signal()
+                if self.position >= self.refill:
+                    self.ask()
+                return
+        if self._ends:
+            hooks.drop_item(item)
         elif len(self._waiting) < DEFAULT_PREFETCH:
             self._waiting.append(item)
             self.signal()
@@ -643,13 +662,11 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     def _end(self, error: BaseException | None) -> bool:
         """Accept no more, and tell all subscribers; False if that was done before."""
-        with self.lock:
-            if self._done:
-                return False
-            self._error = error
-            self._done = True
-            self._upstream = None
-            self.refill = NEVER
+        end = [error]
+        if self._ends.setdefault(0, end) is not end:
+            return False
+        self._upstream = None
+        self.refill = NEVER
         self.signal()
         return True
 
@@ -658,17 +675,18 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     @final
     def drain(self) -> None:
         """See `SerialDrain.drain`."""
-        waiting = self._waiting
+        waiting, changes = self._waiting, self._changes
+        done = bool(self._ends)  # read before the items: what came before the end is sent
         while waiting:
             item = waiting.popleft()
             if self._over:
                 hooks.drop_item(item)
             else:
                 self._accept(item)
-        while self._changes:
-            with suppress(IndexError):  # another thread was faster
-                self._withdraw(self._changes.popleft())
-        if self._done and not self._over and not waiting:
+        for line in list(changes) if changes else ():
+            del changes[line]
+            self._look_at(line)
+        if done and not self._over:
             self._tell()
 
     def _accept(self, item: T) -> None:
@@ -704,43 +722,57 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         Returns:
             Those that do not want it: they are live no longer.
         """
-        with self.lock:
-            return self._look_at_all(position)
-
-    def _look_at_all(self, position: int) -> list[Line[T]]:
-        live, common = self._live, self._agreed
-        if self._fresh:
-            common = self._admit(position)
-        behind: list[Line[T]] = []
+        live = self._live
+        behind = self._admit(position) if self._fresh else []
+        common = self._agreed
         if common <= position:
-            behind = [line for line in live if line.start + line.requested <= position]
-            for line in behind:
-                self._retire(line, position)
+            for line in live:
+                if line.asked:
+                    line.add_up()
+            without = [line for line in live if line.start + line.requested <= position]
+            behind += without
+            for line in without:
                 line.displace()
-                self.counts(line, on_its_own=True)
+                line.position = position
+                self.counts(line, on_its_own=True)  # before its drain may do anything
+                if line not in self._lines:  # it has left meanwhile; see `forget`
+                    self.counts(line, on_its_own=False)
+                self._retire(line, position)
             common = min([line.start + line.requested for line in live], default=NEVER)
         if len(self._serving[0]) > 2 * len(live) + 4:
             self._line_up()
-        self._agreed = common
-        self.common = -1 if self._fresh else common
+        self._agreed = self.common = common
+        if self._fresh:  # looked at now: who becomes live later lowers it himself
+            self.common = -1
         return behind
 
-    def _admit(self, position: int) -> int:
-        """Serve those that are live, the item at `position` first. Returns how far all want."""
-        fresh, self._fresh, common = self._fresh, {}, self._agreed
+    def _admit(self, position: int) -> list[Line[T]]:
+        """Serve those that have become live, the item at `position` first.
+
+        Returns:
+            Those that are behind that: they are live no longer.
+        """
+        fresh = self._fresh
         lines, calls = self._serving
-        for line in fresh:
-            if not line.enters(position):  # it has this item, or sees that it has to look again
-                self._fresh[line] = None
-            else:
+        behind: list[Line[T]] = []
+        for line in list(fresh):
+            if fresh.pop(line, EMPTY) is EMPTY:
+                continue  # somebody has just taken it back
+            if line.enters(position):
+                line.add_up()
                 self.counts(line, on_its_own=False)
                 self._live[line] = None
                 lines.append(line)
                 calls.append(line.receive)
                 line.place(calls, len(calls) - 1)
                 self._conditional |= line.conditional
-                common = min(common, line.start + line.requested)
-        return common
+                self._agreed = min(self._agreed, line.start + line.requested)
+            elif line.position > position:  # it has this item already
+                fresh[line] = None
+            else:
+                line.live = False
+                behind.append(line)
+        return behind
 
     def _line_up(self) -> None:
         """Keep nothing of those that were live."""
@@ -754,16 +786,16 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     def _tell(self) -> None:
         """All lines are on their own now, and find the end when they have sent what there is."""
-        with self.lock:
-            self._over = True
-            lines = tuple(self._lines)
-            for line in (*self._live, *self._fresh):
-                self._retire(line, self.position)
-                line.displace()
-            self._serving = ([], [])
-        fatal = _signal_each(lines)
-        if self._error is not None:
-            self._trace = release_frames(self._error)
+        self._over = True
+        retired = (*self._live, *self._fresh)  # who becomes live later sees that it is over
+        for line in retired:
+            self._retire(line, self.position)
+            line.displace()
+        self._serving = ([], [])
+        fatal = _signal_each(tuple(dict.fromkeys((*self._lines, *retired))))
+        error = self._ends[0][0]
+        if error is not None:
+            self._trace = release_frames(error)
         if fatal is not None:
             raise fatal
 
@@ -777,16 +809,3 @@ def _signal_each(lines: Sequence[Line[T]]) -> BaseException | None:
         except BaseException as raised:
             fatal = fatal or raised
     return fatal
-
-
-P = TypeVar("P", bound=HotProcessor[Any])  # Any: items of any type
-
-
-def nobody(processor: P) -> P:
-    """Make `processor` the one of lines that are over: see `Line.disown`.
-
-    Lines of all flows meet there, and none may wait for another: it has no lock, and needs none,
-    since it never has a line.
-    """
-    processor.lock = nullcontext()
-    return processor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar, final
 
 from flow_core.protocols import CoreSubscriber, Subscriber
-from flow_multicast.processors._hot import HotProcessor, Line, nobody
+from flow_multicast.processors._hot import HotProcessor, Line
 
 __all__ = ["AsyncProcessor"]
 
@@ -105,5 +105,5 @@ class _LastLine(Line[T]):
                 self.finish(None)
 
 
-_NOBODY: Final[AsyncProcessor[Any]] = nobody(AsyncProcessor())  # Any: it never has an item
+_NOBODY: Final[AsyncProcessor[Any]] = AsyncProcessor()  # Any: it never has an item
 """See `Line.disown`."""

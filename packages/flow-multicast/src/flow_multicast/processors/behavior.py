@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar, final
 
 from flow_core.errors import NoneItemError
 from flow_core.protocols import CoreSubscriber, Subscriber
-from flow_multicast.processors._hot import HotProcessor, Line, nobody
+from flow_multicast.processors._hot import HotProcessor, Line
 
 __all__ = ["BehaviorProcessor"]
 
@@ -145,5 +145,5 @@ class _BehaviorLine(Line[T]):
             self.send(value)
 
 
-_NOBODY: Final[BehaviorProcessor[Any]] = nobody(BehaviorProcessor())  # Any: it never has a value
+_NOBODY: Final[BehaviorProcessor[Any]] = BehaviorProcessor()  # Any: it never has a value
 """See `Line.disown`."""

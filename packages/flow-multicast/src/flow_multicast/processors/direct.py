@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, TypeVar, final
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber
-from flow_multicast.processors._hot import HotProcessor, Line, nobody
+from flow_multicast.processors._hot import HotProcessor, Line
 
 __all__ = ["DirectProcessor"]
 
@@ -73,7 +73,7 @@ class _DirectLine(Line[T]):
     ) -> None:
         super().__init__(owner, subscriber, downstream)
         self.behind = False
-        """It has missed an item. Written under the processor's lock."""
+        """It has missed an item."""
 
     def disown(self) -> None:
         """See `Line.disown`."""
@@ -106,5 +106,5 @@ class _DirectLine(Line[T]):
         )
 
 
-_NOBODY: Final[DirectProcessor[Any]] = nobody(DirectProcessor())  # Any: it never has an item
+_NOBODY: Final[DirectProcessor[Any]] = DirectProcessor()  # Any: it never has an item
 """See `Line.disown`."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
 from typing import Any, Final, TypeVar, cast, final
 
 from flow_core.clocks import Clock, Seconds, check_period, home_clock
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
-from flow_multicast.processors._hot import HotProcessor, Line, nobody
+from flow_multicast.processors._hot import HotProcessor, Line
 
 __all__ = ["ReplayProcessor"]
 
@@ -71,6 +73,7 @@ class ReplayProcessor(HotProcessor[T]):
         "_going",
         "_granted",
         "_limit",
+        "_lock",
         "_log",
         "_slow",
         "_slowest",
@@ -96,7 +99,9 @@ class ReplayProcessor(HotProcessor[T]):
         """When the items that are kept have come; only with `ttl`."""
         self._going = 0
         """The items before this position are forgotten, or about to be."""
-        # What follows is for a processor with a size, and guarded by the lock.
+        self._lock: AbstractContextManager[object] = Lock()
+        """Guards what is forgotten and what follows. Nothing is called under it."""
+        # What follows is for a processor with a size.
         self._granted = 0
         """How many items were requested of the upstream."""
         self._limit = replenish_limit(size or 1)
@@ -140,7 +145,7 @@ class ReplayProcessor(HotProcessor[T]):
     def _keep(self, item: T, size: int | None) -> None:
         timed = self._ttl_s is not None
         now = self._clock.now() if timed else 0.0
-        with self.lock:
+        with self._lock:
             self._log[1].append(item)
             if timed:
                 self._times.append(now)
@@ -200,7 +205,7 @@ class ReplayProcessor(HotProcessor[T]):
         if self.size is None:
             upstream.request(UNBOUNDED)
             return
-        with self.lock:
+        with self._lock:
             self.refill = 0
             self._behind = 0
         self.ask()
@@ -211,32 +216,41 @@ class ReplayProcessor(HotProcessor[T]):
             self.ask()
 
     def welcome(self, line: _ReplayLine[T]) -> None:
-        """A line comes, and begins with the oldest item. Under the lock."""
+        """A line comes, and begins with the oldest item."""
         line.position = line.start = self.oldest
-        if self.size is not None and not self.ended:
-            self._slow[line] = None
-            # `keep` says what goes before it looks at `_slow`.
-            line.position = line.start = max(line.position, self._going)
-            self.counts(line, on_its_own=True)
+        if self.size is None:
+            return
+        with self._lock:
+            line.position = line.start = self.oldest
+            if not self.ended:
+                self._slow[line] = None
+                # `keep` says what goes before it looks at `_slow`.
+                line.position = line.start = max(line.position, self._going)
+                self._counts(line)
 
     def counts(self, line: Line[T], *, on_its_own: bool) -> None:
         """See `HotProcessor.counts`."""
         if self.size is None or not isinstance(line, _ReplayLine):
             return
-        if on_its_own:
-            line.known = line.position
-            self._slow[line] = None
-            self._slowest = min(self._slowest, line.known) if len(self._slow) > 1 else line.known
-            self._behind += line.known < self.refill
-        elif line in self._slow:
-            del self._slow[line]
-            if not self._slow:
-                self._slow = {}  # a dict does not shrink
-            self._behind -= line.known < self.refill
+        with self._lock:
+            if on_its_own:
+                self._counts(line)
+            elif line in self._slow:
+                del self._slow[line]
+                if not self._slow:
+                    self._slow = {}  # a dict does not shrink
+                self._behind -= line.known < self.refill
+
+    def _counts(self, line: _ReplayLine[T]) -> None:
+        """A line begins to be on its own. Under the lock."""
+        line.known = line.position
+        self._slow[line] = None
+        self._slowest = min(self._slowest, line.known) if len(self._slow) > 1 else line.known
+        self._behind += line.known < self.refill
 
     def moved(self, line: _ReplayLine[T]) -> None:
         """A line that is on its own has got items."""
-        with self.lock:
+        with self._lock:
             if line not in self._slow:
                 return
             before, line.known = line.known, line.position
@@ -252,7 +266,7 @@ class ReplayProcessor(HotProcessor[T]):
         size = self.size
         if size is None:
             return
-        with self.lock:
+        with self._lock:
             upstream, end = self._upstream, self.position
             if upstream is None or self._behind or end < self.refill:
                 return
@@ -273,7 +287,7 @@ class ReplayProcessor(HotProcessor[T]):
         size = self.size
         if size is None:
             return UNBOUNDED
-        with self.lock:
+        with self._lock:
             end = self.position
             return size - end + min([line.known for line in self._slow], default=end)
 
@@ -281,7 +295,7 @@ class ReplayProcessor(HotProcessor[T]):
         """See `HotProcessor.line`."""
         if self._ttl_s is not None:  # what is too old is not for newcomers
             now = self._clock.now()
-            with self.lock:
+            with self._lock:
                 self._expire(now)
         return _ReplayLine(self, subscriber, downstream)
 
@@ -307,7 +321,7 @@ class _ReplayLine(Line[T]):
         super().__init__(owner, subscriber, downstream)
         self._log_of = owner
         self.known = 0
-        """The position that the processor knows of. Under its lock."""
+        """The position that the processor knows of."""
 
     def disown(self) -> None:
         """See `Line.disown`."""
@@ -351,5 +365,7 @@ class _ReplayLine(Line[T]):
                 owner.moved(self)
 
 
-_NOBODY: Final[ReplayProcessor[Any]] = nobody(ReplayProcessor())  # Any: it never has an item
-"""See `Line.disown`."""
+_NOBODY: Final[ReplayProcessor[Any]] = ReplayProcessor()  # Any: it never has an item
+"""See `Line.disown`. Lines of all flows meet there, and none may wait for another: it has no lock,
+and needs none, since it never has a line."""
+_NOBODY._lock = nullcontext()
