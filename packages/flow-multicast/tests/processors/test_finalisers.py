@@ -20,6 +20,7 @@ PROCESSORS: dict[
     "multicast": MulticastProcessor[int],
     "direct": DirectProcessor[int],
     "replay": ReplayProcessor[int],
+    "replay, 64": lambda: ReplayProcessor(64),
 }
 
 
@@ -68,12 +69,15 @@ class Reader:
         self.items = iter(source)
 
 
-def test_the_collector_may_find_an_iterator_while_items_are_sent() -> None:
-    processor = ReplayProcessor[int]()
+@pytest.mark.parametrize("size", [None, 8])
+def test_the_collector_may_find_an_iterator_while_items_are_sent(size: int | None) -> None:
+    processor = ReplayProcessor[int](size)
     with collecting():
         for n in range(TRIALS):
             processor.on_next(n)
-            assert next(Reader(processor.flow).items) == 0
+            assert next(Reader(processor.flow).items) == (
+                0 if size is None else max(0, n + 1 - size)
+            )
     gc.collect()
     assert not processor.has_subscribers
 

@@ -393,6 +393,9 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def ask(self) -> None:
         """Request more of the upstream."""
 
+    def tidy(self) -> None:
+        """The permit is there, and no item is being sent."""
+
     def counts(self, line: Line[T], *, on_its_own: bool) -> None:
         """A line begins to be on its own, or ceases if `on_its_own` is False. Idempotent."""
 
@@ -686,6 +689,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         for line in list(changes) if changes else ():
             del changes[line]
             self._look_at(line)
+        self.tidy()
         if done and not self._over:
             self._tell()
 

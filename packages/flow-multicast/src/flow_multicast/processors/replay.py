@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
-from contextlib import AbstractContextManager, nullcontext
-from threading import Lock
 from typing import Any, Final, TypeVar, cast, final
 
 from flow_core.clocks import Clock, Seconds, check_period, home_clock
@@ -67,14 +66,17 @@ class ReplayProcessor(HotProcessor[T]):
     """
 
     __slots__ = (
-        "_behind",
         "_clock",
+        "_due",
         "_first",
         "_going",
         "_granted",
+        "_grants",
+        "_known",
+        "_latest",
         "_limit",
-        "_lock",
         "_log",
+        "_pinned",
         "_slow",
         "_slowest",
         "_times",
@@ -99,18 +101,23 @@ class ReplayProcessor(HotProcessor[T]):
         """When the items that are kept have come; only with `ttl`."""
         self._going = 0
         """The items before this position are forgotten, or about to be."""
-        self._lock: AbstractContextManager[object] = Lock()
-        """Guards what is forgotten and what follows. Nothing is called under it."""
+        self._due = False
+        """Somebody has come, for whom nothing is to be there that is too old."""
         # What follows is for a processor with a size.
-        self._granted = 0
-        """How many items were requested of the upstream."""
-        self._limit = replenish_limit(size or 1)
         self._slow: dict[_ReplayLine[T], None] = {}
-        """The lines that are on their own."""
+        """The lines that are on their own. Any thread adds and takes."""
+        self._latest: object = None
+        """Another one for each that comes. Any thread."""
+        self._known: object = None
+        self._pinned: _ReplayLine[T] | None = None
         self._slowest = 0
-        """None of them stands before this position."""
-        self._behind = 0
-        """How many of them stand before `refill`. With none, more can be requested."""
+        """The latest that `lowest` has seen, the line that stood before all others then, and where.
+        With the permit."""
+        self._granted = 0
+        """How many items were requested of the upstream. With the permit."""
+        self._limit = replenish_limit(size or 1)
+        self._grants: deque[int] = deque()
+        """Amounts to request when the permit is given back."""
 
     # -- the log
 
@@ -131,8 +138,8 @@ class ReplayProcessor(HotProcessor[T]):
             if size is None:
                 entries.append(item)
                 return
-            # Without the lock, as long as nobody may want what is to be forgotten. A newcomer is
-            # found in `_slow`, or has seen what goes: see `welcome`.
+            # The quick way, as long as nobody may want what is to be forgotten. A newcomer is found
+            # in `_slow`, or has seen what goes: see `welcome`.
             before = self._first
             self._going = first = self.position + 1 - size
             if first == before + 1 and first - base <= _SLACK and not self._slow:
@@ -143,25 +150,21 @@ class ReplayProcessor(HotProcessor[T]):
         self._keep(item, size)
 
     def _keep(self, item: T, size: int | None) -> None:
-        timed = self._ttl_s is not None
-        now = self._clock.now() if timed else 0.0
-        with self._lock:
-            self._log[1].append(item)
-            if timed:
-                self._times.append(now)
-                self._expire(now)
-            if size is not None:
-                first = self.position + 1 - size
-                if self._slow:
-                    first = max(first - size, min(first, self._slowest))
-                if first > self._first:
-                    self._forget(first)
+        self._log[1].append(item)
+        if self._ttl_s is not None:
+            now = self._clock.now()
+            self._times.append(now)
+            self._expire(now)
+        if size is not None:
+            first = self.position + 1 - size
+            if self._slow:
+                first = max(first - size, min(first, self.lowest()))
+            if first > self._first:
+                self._forget(first)
 
     def _expire(self, now: float) -> None:
-        """Forget what is too old. Under the lock."""
-        if self._ttl_s is None:
-            return
-        oldest = now - self._ttl_s
+        """Forget what is too old."""
+        oldest = now - (self._ttl_s or 0.0)
         gone = 0
         for time in self._times:
             if time > oldest:
@@ -171,7 +174,7 @@ class ReplayProcessor(HotProcessor[T]):
             self._forget(self._first + gone)
 
     def _forget(self, first: int) -> None:
-        """Forget the items before position `first`. Under the lock."""
+        """Forget the items before position `first`."""
         base, entries = self._log
         before, self._first = self._first, first
         for index in range(before - base, first - base):
@@ -205,80 +208,93 @@ class ReplayProcessor(HotProcessor[T]):
         if self.size is None:
             upstream.request(UNBOUNDED)
             return
-        with self._lock:
-            self.refill = 0
-            self._behind = 0
-        self.ask()
+        self.refill = 0
+        self.signal()
 
     def left(self) -> None:
         """See `HotProcessor.left`: it may have been the slowest."""
         if self.position >= self.refill:
-            self.ask()
+            self.signal()
 
     def welcome(self, line: _ReplayLine[T]) -> None:
         """A line comes, and begins with the oldest item."""
-        line.position = line.start = self.oldest
-        if self.size is None:
-            return
-        with self._lock:
-            line.position = line.start = self.oldest
-            if not self.ended:
-                self._slow[line] = None
-                # `keep` says what goes before it looks at `_slow`.
-                line.position = line.start = max(line.position, self._going)
-                self._counts(line)
+        line.position = line.start = self._young() if self._due else self.oldest
+        if self.size is not None and not self.ended:
+            self.counts(line, on_its_own=True)
+            # `keep` says what goes before it looks at `_slow`.
+            line.position = line.start = max(line.position, self._going)
+
+    def _young(self) -> int:
+        """As `oldest`, while an item is being sent, so that nothing can be forgotten."""
+        end, times = self.position, list(self._times)
+        old = bisect_right(times, self._clock.now() - (self._ttl_s or 0.0))
+        return max(self.oldest, end - (len(times) - old))
 
     def counts(self, line: Line[T], *, on_its_own: bool) -> None:
         """See `HotProcessor.counts`."""
         if self.size is None or not isinstance(line, _ReplayLine):
             return
-        with self._lock:
-            if on_its_own:
-                self._counts(line)
-            elif line in self._slow:
-                del self._slow[line]
-                if not self._slow:
-                    self._slow = {}  # a dict does not shrink
-                self._behind -= line.known < self.refill
+        if on_its_own:
+            self._slow[line] = None
+            self._latest = object()
+        else:
+            self._slow.pop(line, None)
 
-    def _counts(self, line: _ReplayLine[T]) -> None:
-        """A line begins to be on its own. Under the lock."""
-        line.known = line.position
-        self._slow[line] = None
-        self._slowest = min(self._slowest, line.known) if len(self._slow) > 1 else line.known
-        self._behind += line.known < self.refill
+    def lowest(self) -> int:
+        """Where the slowest of those stands who are on their own. With the permit."""
+        slow, pinned, latest = self._slow, self._pinned, self._latest
+        known = latest is self._known and pinned in slow and pinned.position == self._slowest
+        if not known:  # they only go on, and who comes later says so in `_latest`
+            lines = list(slow)
+            positions = [line.position for line in lines]
+            self._slowest = lowest = min(positions, default=self.position)
+            self._pinned = lines[positions.index(lowest)] if lines else None
+            self._known = latest
+        return self._slowest
 
-    def moved(self, line: _ReplayLine[T]) -> None:
+    def moved(self) -> None:
         """A line that is on its own has got items."""
-        with self._lock:
-            if line not in self._slow:
-                return
-            before, line.known = line.known, line.position
-            if len(self._slow) == 1:
-                self._slowest = line.known
-            if not before < self.refill <= line.known:
-                return
-            self._behind -= 1
-        self.ask()
+        if self.position >= self.refill:
+            self.signal()
 
     def ask(self) -> None:
+        """See `HotProcessor.ask`."""
+        self.signal()
+
+    def tidy(self) -> None:
+        """See `HotProcessor.tidy`."""
+        if self._due:
+            self._due = False
+            self._expire(self._clock.now())
+        if self.position >= self.refill:
+            self._grant()
+
+    def _grant(self) -> None:
         """Request as many items as there is room for, if those are enough to be worth it."""
-        size = self.size
-        if size is None:
+        size, end = self.size, self.position
+        if size is None or self._upstream is None:
             return
-        with self._lock:
-            upstream, end = self._upstream, self.position
-            if upstream is None or self._behind or end < self.refill:
+        lowest = self.lowest() if self._slow else end
+        if lowest < self.refill:
+            return
+        before = max(self._granted, end)
+        self._granted = granted = max(lowest + size, before)
+        self.refill = granted - size + self._limit
+        if granted > before:
+            self._grants.append(granted - before)
+
+    def signal(self) -> None:
+        """See `SerialDrain.signal`; requests what it has found that there is room for."""
+        super().signal()
+        grants = self._grants
+        while grants:
+            try:
+                room = grants.popleft()
+            except IndexError:  # another thread was faster
                 return
-            slow = self._slow
-            self._slowest = slowest = min([line.known for line in slow]) if slow else end
-            granted = max(self._granted, end)
-            room = slowest + size - granted
-            self._granted = granted = max(slowest + size, granted)
-            self.refill = refill = granted - size + self._limit
-            self._behind = sum([line.known < refill for line in slow]) if slow else 0
-        if room > 0:
-            upstream.request(room)
+            upstream = self._upstream
+            if upstream is not None:
+                upstream.request(room)
 
     # -- subscribers
 
@@ -287,16 +303,14 @@ class ReplayProcessor(HotProcessor[T]):
         size = self.size
         if size is None:
             return UNBOUNDED
-        with self._lock:
-            end = self.position
-            return size - end + min([line.known for line in self._slow], default=end)
+        end = self.position
+        return size - end + min([line.position for line in list(self._slow)], default=end)
 
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
         """See `HotProcessor.line`."""
         if self._ttl_s is not None:  # what is too old is not for newcomers
-            now = self._clock.now()
-            with self._lock:
-                self._expire(now)
+            self._due = True
+            self.signal()
         return _ReplayLine(self, subscriber, downstream)
 
     def __repr__(self) -> str:
@@ -310,7 +324,7 @@ class ReplayProcessor(HotProcessor[T]):
 class _ReplayLine(Line[T]):
     """One subscriber, and the position of the item that it gets next."""
 
-    __slots__ = ("_log_of", "known")
+    __slots__ = ("_log_of",)
 
     def __init__(
         self,
@@ -320,8 +334,6 @@ class _ReplayLine(Line[T]):
     ) -> None:
         super().__init__(owner, subscriber, downstream)
         self._log_of = owner
-        self.known = 0
-        """The position that the processor knows of."""
 
     def disown(self) -> None:
         """See `Line.disown`."""
@@ -362,10 +374,8 @@ class _ReplayLine(Line[T]):
                 return
             self.send_all(items)
             if owner.size is not None:
-                owner.moved(self)
+                owner.moved()
 
 
 _NOBODY: Final[ReplayProcessor[Any]] = ReplayProcessor()  # Any: it never has an item
-"""See `Line.disown`. Lines of all flows meet there, and none may wait for another: it has no lock,
-and needs none, since it never has a line."""
-_NOBODY._lock = nullcontext()
+"""See `Line.disown`."""
