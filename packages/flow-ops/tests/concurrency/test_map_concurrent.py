@@ -490,7 +490,7 @@ def test_an_executor_that_is_shut_down_fails_the_flow() -> None:
         list(flow.range(3).map_concurrent(lambda n: n, 2, executor=pool))
 
 
-def test_functions_that_an_executor_drops_fail_the_flow() -> None:
+def test_functions_that_an_executor_drops_fail_the_flow(dropped: Any) -> None:
     pool, entered, leave = ThreadPoolExecutor(1), threading.Event(), threading.Event()
 
     def work(n: int) -> int:
@@ -503,6 +503,8 @@ def test_functions_that_an_executor_drops_fail_the_flow() -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     subscriber.await_terminal().assert_failure(RejectedExecutionError)
     leave.set()
+    settle(lambda: dropped.items)  # or another test would see it
+    assert dropped.items == [0]
 
 
 def test_a_fatal_error_of_a_thread_is_told(dropped: Any) -> None:

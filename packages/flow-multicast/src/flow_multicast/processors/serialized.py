@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from threading import Lock
 from typing import Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
@@ -41,7 +40,8 @@ def serialized(
     `flow_core.operators.serialize`, which goes by demand. `Sink` answers instead of waiting.
 
     Demand: that of `processor`. When `capacity` items wait, `on_next` ends it with a
-    MissingBackpressureError, after these, and `offer` says False.
+    MissingBackpressureError, after these, and `offer` says False. Threads that come at the same
+    instant may each find the last place: then one item more waits for each.
     Thread: one of those that feed; one at a time. Fusion: none.
     Errors: those that are sent to it.
 
@@ -65,11 +65,10 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     __slots__ = (
         "__weakref__",
-        "_done",
-        "_error",
-        "_lock",
+        "_ends",
         "_processor",
         "_queue",
+        "_seat",
         "_told",
         "_upstream",
         "capacity",
@@ -84,11 +83,11 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         self._processor = processor
         self.capacity: Final = check_prefetch(capacity, "capacity")
         self._queue: deque[T] = deque()
-        self._lock = Lock()
-        """Guards `_done` with what is queued before it. Nothing is called under it."""
-        self._done = False
-        """Nothing more is accepted. `_error` is set with it."""
-        self._error: BaseException | None = None
+        self._ends: dict[int, list[BaseException | None]] = {}
+        """The end that was said first (`setdefault`), with an error or None until it is told:
+        nothing more is accepted."""
+        self._seat: dict[int, object] = {}
+        """Says who was first to be its upstream (`setdefault`), for good."""
         self._told = False
         """The processor knows of the end. With the permit."""
         self._upstream: Subscription | None = None
@@ -120,9 +119,11 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
-        with self._lock:
-            if self._upstream is None and not self._done:
-                self._upstream = subscription
+        mine = object()
+        if self._seat.setdefault(0, mine) is mine:
+            self._upstream = subscription
+            if self._ends:  # looked at now: who ends it later finds the upstream
+                self._upstream = None
         self._processor.on_subscribe(subscription)
 
     def on_next(self, item: T, /) -> None:
@@ -146,14 +147,19 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         if item is None:
             raise none_given("offer")
         permit = self._permit
-        if not self._queue and permit.pop(0, False):
+        if not self._queue:
             try:
-                if not self._queue:
-                    return not self._done and self._processor.offer(item)
-            finally:
-                permit[0] = True
-                if self._missed or self._queue:
-                    self.signal()
+                del permit[0]
+            except KeyError:
+                pass  # somebody is at work
+            else:  # up to the `try` there is no call: Ctrl-C cannot take the permit away
+                try:
+                    if not self._queue:
+                        return not self._ends and self._processor.offer(item)
+                finally:
+                    permit[0] = True
+                    if self._missed or self._queue:
+                        self.signal()
         # One item is on its way, and may not be counted yet.
         taken = self._add(item, min(self.capacity, self._processor.room() - 1))
         if taken:
@@ -180,11 +186,10 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         return True
 
     def _add(self, item: T, room: int) -> bool:
-        with self._lock:
-            taken = not self._done and len(self._queue) < room
-            if taken:
-                self._queue.append(item)
-        return taken
+        if self._ends or len(self._queue) >= room:
+            return False
+        self._queue.append(item)
+        return True
 
     def _overflow(self) -> None:
         upstream = self._upstream
@@ -198,26 +203,25 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
             hooks.cancel(upstream)
 
     def _end(self, error: BaseException | None) -> bool:
-        with self._lock:
-            if self._done:
-                return False
-            self._error = error
-            self._done = True
-            self._upstream = None
-            return True
+        end = [error]
+        if self._ends.setdefault(0, end) is not end:
+            return False
+        self._upstream = None
+        return True
 
     def drain(self) -> None:
         """See `SerialDrain.drain`."""
         queue, processor = self._queue, self._processor
         while True:
-            done = self._done  # read before the queue: what came before the end is there by then
+            # Read before the queue: what came before the end is there by then.
+            done = bool(self._ends)
             while queue:
                 processor.on_next(queue.popleft())
-            if done or not self._done:
+            if done or not self._ends:
                 break
         if done and not self._told:
             self._told = True
-            error, self._error = self._error, None
+            error = self._ends[0].pop()
             if error is None:
                 processor.on_complete()
             else:
