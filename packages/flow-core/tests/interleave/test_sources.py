@@ -315,9 +315,8 @@ def test_an_error_against_a_bad_request_is_signalled_or_dropped(waiting: int, dr
 
 
 def test_an_error_against_an_on_next_that_raises_is_not_lost(drops: Drops) -> None:
-    failure, error = KeyError("downstream"), ValueError("emitter")
-
     def body() -> Scenario:
+        failure, error = KeyError("downstream"), ValueError("emitter")  # each raise adds to a trace
         drops.take_errors()
         made: list[Emitter[int]] = []
         told: list[BaseException] = []
