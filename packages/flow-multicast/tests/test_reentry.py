@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import pytest
 
+from flow_core import Fusion
 from flow_core.testing import Drops, TestPublisher, TestSubscriber
 from flow_core.testing.reentry import Reentry, explore_reentry
 from flow_multicast import (
@@ -15,6 +16,7 @@ from flow_multicast import (
     DirectProcessor,
     MulticastProcessor,
     ReplayProcessor,
+    UnicastProcessor,
     serialized,
 )
 from flow_multicast.processors.serialized import SerializedProcessor
@@ -213,5 +215,84 @@ def test_nothing_hangs_or_is_lost_in_a_hot_processor(
             assert ended or all(source.outstanding for source in feeding)
 
         return Reentry(lambda: HOT_CALLS[work](stage), lambda: HOT_CALLS[call](stage), check)
+
+    assert explore_reentry(body, modules=MODULES, timeout_s=1) > 2
+
+
+class Queue:
+    """A queue with one subscriber, who has some demand."""
+
+    def __init__(self, mode: Fusion) -> None:
+        self.processor = UnicastProcessor[int](4)
+        self.sources: list[TestPublisher[int]] = []
+        self.subscriber = TestSubscriber[int](2, fusion=mode)
+        self.late: list[TestSubscriber[int]] = []
+        self.fed: list[int] = []
+        self.processor.subscribe(self.subscriber)
+
+    def offer(self) -> None:
+        item = len(self.fed)
+        self.fed.append(item)
+        if not self.processor.offer(item):
+            self.fed.remove(item)
+
+    def subscribe(self) -> None:
+        self.late.append(TestSubscriber())
+        self.processor.subscribe(self.late[-1])
+
+    def upstream(self) -> None:
+        self.sources.append(TestPublisher())
+        self.sources[-1].subscribe(self.processor)
+
+
+QUEUE_CALLS: dict[str, Callable[[Queue], object]] = {
+    "offer": Queue.offer,
+    "request": lambda queue: queue.subscriber.request(3),
+    "subscribe": Queue.subscribe,
+    "cancel": lambda queue: queue.subscriber.cancel(),
+    "request of nothing": lambda queue: queue.subscriber.subscription.request(0),
+    "complete": lambda queue: queue.processor.on_complete(),
+    "error": lambda queue: queue.processor.on_error(ValueError("failed")),
+    "upstream": Queue.upstream,
+    "statistics": lambda queue: queue.processor.statistics(),
+}
+
+
+@pytest.mark.many
+@pytest.mark.parametrize("call", QUEUE_CALLS)
+@pytest.mark.parametrize("work", QUEUE_CALLS)
+@pytest.mark.parametrize("mode", [Fusion.NONE, Fusion.ASYNC])
+def test_nothing_hangs_or_is_lost_in_a_queue(
+    drops: Drops, mode: Fusion, work: str, call: str
+) -> None:
+    both = {work, call}
+    over = bool(both & {"complete", "error", "cancel", "request of nothing"})
+
+    def body() -> Reentry:
+        queue = Queue(mode)
+
+        def check() -> None:
+            feeding = [source for source in queue.sources if not source.cancelled]
+            assert len(feeding) <= 1
+            while not over and (feeding[0].outstanding if feeding else queue.processor.room()):
+                (feeding[0].next if feeding else queue.processor.on_next)(len(queue.fed))
+                queue.fed.append(len(queue.fed))
+                if len(queue.fed) > 9:
+                    break
+            one = queue.subscriber.assert_rules_kept()
+            if "cancel" not in both:
+                queue.subscriber.request(20)
+                assert (one.completed or one.error is not None) == over
+            dropped = [*drops.items]
+            drops.items.clear()
+            drops.take_errors()  # of two ends, one is told
+            assert sorted([*one.items, *dropped]) == sorted(queue.fed)
+            assert one.items == sorted(one.items) or both == {"offer"}
+            if not both & {"cancel", "request of nothing"}:
+                assert dropped == []
+            for late in queue.late:
+                assert late.assert_rules_kept().error is not None
+
+        return Reentry(lambda: QUEUE_CALLS[work](queue), lambda: QUEUE_CALLS[call](queue), check)
 
     assert explore_reentry(body, modules=MODULES, timeout_s=1) > 2

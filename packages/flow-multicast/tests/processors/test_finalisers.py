@@ -11,7 +11,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.testing import Drops, TestSubscriber
-from flow_multicast import DirectProcessor, MulticastProcessor, ReplayProcessor
+from flow_multicast import DirectProcessor, MulticastProcessor, ReplayProcessor, UnicastProcessor
 
 TRIALS = 100
 PROCESSORS: dict[
@@ -121,3 +121,15 @@ def test_a_signal_handler_may_call_while_items_are_sent(drops: Drops, name: str,
         else:
             stays.assert_items(*range(taken)).assert_not_terminated()
             leaves.assert_items(*range(len(leaves.items))).assert_not_terminated()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the platform has no setitimer")
+def test_a_signal_handler_may_end_a_queue_while_items_are_offered() -> None:
+    for _ in range(TRIALS):
+        processor = UnicastProcessor[int](8)
+        processor.subscribe(subscriber := TestSubscriber[int]())
+        taken = 0
+        with interrupted(processor.on_complete) as done:
+            while not done:
+                taken += processor.offer(taken)
+        subscriber.assert_result(*range(taken))

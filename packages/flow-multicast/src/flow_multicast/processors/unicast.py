@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.demand import (
     DEFAULT_PREFETCH,
     UNBOUNDED,
-    add_demand,
     bad_request,
     check_prefetch,
     replenish_limit,
@@ -43,6 +41,8 @@ __all__ = ["UnicastProcessor"]
 
 T = TypeVar("T")
 
+_NEVER: Final = 4 * UNBOUNDED
+"""A number of items that is never reached."""
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 
@@ -66,10 +66,12 @@ class UnicastProcessor(
     answer to give, ends the flow with `MissingBackpressureError` after the items that wait. The
     bound holds for publishers, too: `capacity` items are requested of the upstream at first, and
     75 % of it again whenever as many were consumed. (The processor of this name in RxJava requests
-    everything, and its queue grows with what the subscriber does not take.)
+    everything, and its queue grows with what the subscriber does not take.) Threads that offer, or
+    a publisher that comes, at the same instant may exceed it by one item each.
 
     Demand: exact. An item that a conditional subscriber dropped does not count.
-    Thread: whichever signals; one at a time. No lock is held while anybody is called.
+    Thread: whichever signals; one at a time. There is no lock: a finaliser or a signal handler may
+    call anything here, at any moment.
     Fusion: ASYNC, across threads, too: the subscriber polls this queue and needs none of its own.
     SYNC, if it had already ended when it was asked: then the queue holds all there will ever be,
     and its end is the end; an error is raised by the `poll` that finds the queue empty. Before the
@@ -96,22 +98,24 @@ class UnicastProcessor(
         "_bad",
         "_cancelled",
         "_capacity",
-        "_consumed",
+        "_claims",
         "_delay_error",
-        "_done",
         "_downstream",
         "_emitted",
-        "_error",
+        "_ends",
+        "_fed",
         "_halt",
         "_limit",
-        "_lock",
         "_mode",
         "_negotiable",
+        "_offering",
         "_on_terminate",
+        "_over",
+        "_promised",
         "_queue",
-        "_received",
+        "_refill",
         "_requested",
-        "_subscribed",
+        "_taken",
         "_upstream",
     )
 
@@ -127,32 +131,38 @@ class UnicastProcessor(
         self._delay_error = delay_error
         self._on_terminate = on_terminate
         self._limit = replenish_limit(capacity)
-        self._lock = Lock()
-        """For sums, and for what is set once; never held while calling out."""
         self._queue: deque[T] = deque()
+        self._claims: dict[str, object] = {}
+        """What is first come: the subscriber, and the upstream."""
+        self._ends: dict[int, list[BaseException | None]] = {}
+        """How it ends, at 0; the first one who says so is right, and nothing is queued then."""
         self._upstream: Subscription | None = None
-        self._asked = 0
-        """All that was requested of the upstream; changed under the lock."""
-        self._received = 0
-        """All that came by `on_next` since then."""
-        # Written before `_done`, and read only when `_done` is seen.
-        self._error: BaseException | None = None
-        self._done = False
-        """Nothing is queued any more."""
+        self._offering: dict[object, None] = {}
+        """Those who are in `offer`: the end waits for them."""
+        self._fed = False
+        """Whether an item has come from nobody to whom it was promised."""
+        # Positions count the items that have left the queue.
+        self._taken = 0
+        """Changed by who takes them only, as the following are by the drain."""
+        self._promised = 0
+        """Up to where there is no room for items that were not requested, or have not come."""
+        self._refill = 0
+        """Where more is to be requested of the upstream."""
         self._bad: ValueError | None = None
         self._halt = False
         """The next item may not be delivered: the drain has to find out why."""
         self._cancelled = False
-        self._subscribed = False
+        self._over = False
+        """Nobody is there who will take an item."""
         self._downstream: CoreSubscriber[T] | None = None
         """Whom to signal: from when its on_subscribe has returned until the end (§1.9, §3.13)."""
         self._mode = Fusion.NONE
         self._negotiable = False
         """Whether the subscriber may ask for fusion: in its on_subscribe, once (F24)."""
+        self._asked: list[int] = []
+        """Amounts that were requested, and that the drain has not added up yet."""
         self._requested = 0
         self._emitted = 0
-        self._consumed = 0
-        """Items that left the queue since more were requested; counted by who takes them."""
 
     def __repr__(self) -> str:
         delayed = "" if self._delay_error else ", delay_error=False"
@@ -168,7 +178,7 @@ class UnicastProcessor(
     @property
     def terminated(self) -> bool:
         """Whether it has ended, and accepts nothing more; what waits comes before the end."""
-        return self._done
+        return bool(self._ends)
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """Serve `subscriber`, which gets what waits and what is still to come.
@@ -179,8 +189,8 @@ class UnicastProcessor(
             NoneItemError: if it is None (§1.9).
         """
         downstream = core_subscriber(subscriber)
-        with self._lock:
-            served, self._subscribed = self._subscribed, True
+        first = object()
+        served = self._claims.setdefault("subscriber", first) is not first
         if served or self._cancelled:
             why = "serves one subscriber, and had one" if served else "was cancelled"
             fail(
@@ -209,19 +219,18 @@ class UnicastProcessor(
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
-        if self._cancelled or self._bad is not None or self._mode is Fusion.SYNC:
+        # Who polls has its demand in its own hands.
+        polled = self._mode is not Fusion.NONE and (bad is None or self._mode is Fusion.SYNC)
+        if self._cancelled or self._bad is not None or polled:
             return
         if bad is not None:
             self._bad = bad
             self._halt = True
             self._finish(None, failed=True)
-        elif self._requested == UNBOUNDED:
+        elif self._requested >= UNBOUNDED:
             return
         else:
-            with self._lock:
-                self._requested = add_demand(self._requested, n)
-            if self._mode is Fusion.ASYNC:
-                return  # who polls has its demand in its own hands
+            self._asked.append(n)
         self.signal()
 
     def cancel(self) -> None:
@@ -242,8 +251,8 @@ class UnicastProcessor(
         >>> numbers.statistics().buffered, numbers.statistics().subscribers
         (1, 0)
         """
-        requested = self._requested
-        if requested != UNBOUNDED:
+        requested = min(self._requested + sum(self._asked), UNBOUNDED)
+        if requested < UNBOUNDED:
             requested -= self._emitted
         pushed, downstream = self._mode is Fusion.NONE, self._downstream
         return Statistics(
@@ -252,38 +261,50 @@ class UnicastProcessor(
             buffered=len(self._queue),
             capacity=self._capacity,
             cancelled=self._cancelled,
-            terminated=self._done,
+            terminated=bool(self._ends),
             fusion=self._mode,
             upstream=self._upstream,
             subscribers=int(downstream is not None),
             held_back_by=() if downstream is None or requested or not pushed else (downstream,),
-            connected=self._subscribed,
+            connected="subscriber" in self._claims,
         )
 
     # -- by hand
 
     def offer(self, item: T, /) -> bool:
-        """Queue `item` if there is room that no upstream was promised; from any thread.
+        """Queue `item` if there is room, and no upstream to fill it; from any thread.
 
         Returns:
-            Whether it was queued; False also if the flow has ended.
+            Whether it was queued; False also if the flow has ended. What is queued comes before the
+            end.
 
         Raises:
             NoneItemError: if it is None (§2.13).
         """
         if item is None:
             raise none_given("UnicastProcessor.offer")
-        with self._lock:
-            if self._done or self._room() <= 0:
-                return False
-            self._queue.append(item)
-        self.signal()
-        return True
+        offering, queue, mark = self._offering, self._queue, object()
+        vacant = self._upstream is None or self._capacity == UNBOUNDED
+        taken = False
+        try:
+            offering[mark] = None  # before it looks for the end: who ends looks here after that
+            if vacant and len(queue) < self._capacity and not self._ends:
+                self._fed = True
+                queue.append(item)
+                taken = True
+        finally:
+            offering.pop(mark, None)
+            if taken or self._ends:
+                self.signal()
+        return taken
 
     def room(self) -> int:
         """How many items `offer` would take now."""
-        with self._lock:
-            return 0 if self._done else max(self._room(), 0)
+        if self._ends:
+            return 0
+        if self._capacity == UNBOUNDED:
+            return UNBOUNDED
+        return 0 if self._upstream is not None else max(self._capacity - len(self._queue), 0)
 
     # -- signals from the upstream
 
@@ -291,34 +312,25 @@ class UnicastProcessor(
         """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
         if subscription is None:
             raise none_given("UnicastProcessor.on_subscribe")
-        with self._lock:
-            accepted = self._upstream is None and not self._done
-            room = 0
-            if accepted:
-                self._upstream = subscription
-                self._received = 0
-                self._asked = room = self._room()
-        if not accepted:
-            subscription.cancel()
-        elif room > 0:
-            subscription.request(room)
+        claim = [subscription]
+        if not self._ends and self._claims.setdefault("upstream", claim) is claim:
+            self._upstream = subscription
+            if not self._ends:
+                self.signal()  # which requests
+                return
+            self._upstream = None  # whoever has ended it may have looked before
+        subscription.cancel()
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. One call at a time (§1.3); `offer` may be called by many."""
         if item is None:
             raise none_given("UnicastProcessor.on_next")
         queue = self._queue
-        if self._done:
+        if self._ends:
             hooks.drop_item(item)
-            return
-        # Queued and counted as one: whoever takes it in between would see less room than there is,
-        # and ask for nothing.
-        with self._lock:
-            taken = len(queue) < self._capacity
-            if taken:
-                queue.append(item)
-                self._received += 1
-        if taken:
+        elif len(queue) < self._capacity or self._is_promised():
+            self._fed = self._fed or self._upstream is None
+            queue.append(item)
             self.signal()  # after it is queued: it may be all that a fused one gets (F31)
         else:
             self._overflow(item)
@@ -342,6 +354,11 @@ class UnicastProcessor(
         if self._finish(None):
             self.signal()
 
+    def _is_promised(self) -> bool:
+        """Whether a full queue is no fault of the upstream: items were offered as it came."""
+        by_hand = self._upstream is None
+        return self._fed and not by_hand and len(self._queue) < 2 * self._capacity
+
     def _overflow(self, item: T) -> None:
         hooks.drop_item(item)
         upstream = self._upstream
@@ -362,15 +379,14 @@ class UnicastProcessor(
             error: what the upstream failed with.
             failed: whether it is not the upstream that ended, which is to be cancelled then.
         """
-        with self._lock:
-            upstream, self._upstream = self._upstream, None
-            if self._done:
-                return False
-            if error is not None:
-                self._error = error
-                self._halt = self._halt or not self._delay_error
-            self._done = True
-            on_terminate, self._on_terminate = self._on_terminate, None
+        end = [error]
+        first = self._ends.setdefault(0, end) is end
+        upstream, self._upstream = self._upstream, None
+        if not first:
+            return False
+        if error is not None and not self._delay_error:
+            self._halt = True
+        on_terminate, self._on_terminate = self._on_terminate, None
         if failed and upstream is not None:
             hooks.cancel(upstream)
         if on_terminate is not None:
@@ -381,18 +397,16 @@ class UnicastProcessor(
                 hooks.drop_error(raised)
         return True
 
-    def _room(self) -> int:
-        """How many items more could wait, if all came that were requested. Under the lock."""
-        if self._capacity == UNBOUNDED:
-            return UNBOUNDED
-        return self._capacity - len(self._queue) - max(self._asked - self._received, 0)
-
     # -- the drain
 
     def drain(self) -> None:
         """See `SerialDrain.drain`."""
+        if self._asked:
+            self._add_up()
         downstream = self._downstream
-        if self._cancelled:
+        if self._taken >= self._refill and not self._replenish(downstream):
+            return
+        if self._cancelled or self._over:
             hooks.drop_waiting(self._queue)
         elif downstream is not None:
             if self._mode is Fusion.NONE:
@@ -400,13 +414,25 @@ class UnicastProcessor(
             else:
                 self._wake(downstream)
 
+    def _add_up(self) -> None:
+        """Take in what was requested."""
+        asked = self._asked
+        while count := len(asked):
+            # There is no call between these two: nothing is lost or doubled if Ctrl-C comes.
+            self._requested += asked[0] if count == 1 else sum(asked[:count])
+            del asked[:count]
+
+    def _has_ended(self) -> bool:
+        """Whether all is queued that will ever be."""
+        return bool(self._ends) and not self._offering
+
     def _wake(self, downstream: CoreSubscriber[T]) -> None:
         """Say that there is something to poll, or that this was all.
 
         The end comes even if items wait: they can be polled after it (F33).
         """
-        done = self._done  # read before: what came before the end can be polled by then
-        if not self._halt:
+        done = self._has_ended()  # read before: what came before the end can be polled by then
+        if not self._halt and (done or self._queue):
             try:
                 downstream.on_next(_WAKE_UP)
             except BaseException as error:
@@ -424,11 +450,16 @@ class UnicastProcessor(
             conditional, emit = True, downstream.try_on_next
         else:
             conditional, emit = False, downstream.on_next
-        queue, limit = self._queue, self._limit
+        queue = self._queue
         while not self._halt:
-            done = self._done  # read before the queue: what came before the end waits by then
-            batch = min(len(queue), limit - self._consumed)
-            if self._requested != UNBOUNDED:
+            done = (
+                self._has_ended()
+            )  # read before the queue: what came before the end waits by then
+            left = self._refill - self._taken
+            batch = min(len(queue), left if left > 0 else self._limit)
+            if self._asked:
+                self._add_up()
+            if self._requested < UNBOUNDED:
                 batch = min(batch, self._requested - self._emitted)
             if not batch:
                 if not done or queue:
@@ -448,38 +479,49 @@ class UnicastProcessor(
                 self._raised(downstream, error)
                 return
             self._emitted += taken - refused if conditional else taken
-            self._consumed += taken
-            if self._consumed == limit:
-                try:
-                    self._replenish()
-                except BaseException as error:  # §3.16
-                    self._failed(downstream, error)
-                    return
+            self._taken += taken
+            if self._taken >= self._refill and not self._replenish(downstream):
+                return
         self._stop(downstream)
 
-    def _replenish(self) -> None:
-        """Request as many items as there is room for; called by who takes items."""
-        self._consumed = 0
+    def _replenish(self, downstream: CoreSubscriber[T] | None) -> bool:
+        """Request as many items as there is room for; False if the upstream fails at that."""
         upstream = self._upstream
-        if upstream is None or self._capacity == UNBOUNDED:
-            return
-        with self._lock:
-            room = self._room()
-            if room <= 0 or self._done:
-                return
-            self._asked += room
-        upstream.request(room)
+        if upstream is None:
+            return True
+        taken, capacity = self._taken, self._capacity
+        if capacity == UNBOUNDED:
+            room, self._refill = UNBOUNDED, _NEVER
+        else:
+            # Nobody offers beside an upstream: what waits has come of it, or before it.
+            waiting = len(self._queue)
+            while taken != self._taken:  # somebody polls
+                taken, waiting = self._taken, len(self._queue)
+            promised = max(self._promised, taken + waiting)
+            room = max(taken + capacity - promised, 0)
+            self._promised = promised + room
+            self._refill = taken + self._limit
+        if room and not self._ends:
+            try:
+                upstream.request(room)
+            except BaseException as error:  # §3.16
+                self._failed(downstream, error)
+                return False
+        return True
 
     def _stop(self, downstream: CoreSubscriber[T]) -> None:
         """Delivery was halted: by cancel, a bad request, or an error that does not wait."""
+        self._over = True
         hooks.drop_waiting(self._queue)
         if not self._cancelled:
             self._end(downstream)
 
     def _end(self, downstream: CoreSubscriber[T]) -> None:
         """Send the terminal, the last signal there is."""
-        error, self._error = self._bad or self._error, None
+        error = self._bad or self._error()
         self._downstream = None
+        if self._mode is Fusion.NONE:
+            self._over = True
         if error is None:
             downstream.on_complete()
         else:
@@ -490,9 +532,22 @@ class UnicastProcessor(
         if self._closed(error) or not downstream.on_next_raised(error):
             hooks.drop_error(error)
 
-    def _failed(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
+    def _error(self) -> BaseException | None:
+        """What the upstream has failed with, to the first one who asks."""
+        end = self._ends[0]
+        error, end[0] = end[0], None
+        return error
+
+    def _failed(self, downstream: CoreSubscriber[T] | None, error: BaseException) -> None:
         """The upstream let `error` escape from request()."""
-        if self._closed(error):
+        if downstream is None:  # nobody is there yet, or any more
+            upstream = self._upstream
+            throw_if_fatal(error)
+            if upstream is not None:
+                hooks.cancel(upstream)
+            if not self._finish(error):
+                hooks.drop_error(error)
+        elif self._closed(error):
             hooks.drop_error(error)
         else:
             downstream.on_error(error)
@@ -509,10 +564,10 @@ class UnicastProcessor(
 
     def request_fusion(self, mode: Fusion, /) -> Fusion:
         """See `QueueSubscription.request_fusion`: SYNC if it has ended already, otherwise ASYNC."""
-        if not self._negotiable or self._requested or self._bad is not None:
+        if not self._negotiable or self._requested or self._asked or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
-        if mode & Fusion.SYNC and self._done:
+        if mode & Fusion.SYNC and self._has_ended():
             # What is queued is all there will be (F34). EMPTY is the end then, not "not yet".
             self._mode = Fusion.SYNC
             if self._halt:
@@ -528,31 +583,28 @@ class UnicastProcessor(
         except IndexError:
             error = None
             if self._mode is Fusion.SYNC and not self._cancelled:
-                error, self._error = self._error, None
+                error = self._error()
         else:
-            return self._taken(item)
+            self._taken = taken = self._taken + 1
+            if taken >= self._refill and self._upstream is not None:
+                try:
+                    self.signal()  # which requests
+                except BaseException:
+                    hooks.drop_item(item)
+                    raise
+            return item
         if error is not None:
             raise error  # out of the handler, or it would get the IndexError as its context
         return EMPTY
 
-    def _taken(self, item: T) -> T:
-        self._consumed += 1
-        if self._consumed >= self._limit:
-            try:
-                self._replenish()
-            except BaseException:
-                hooks.drop_item(item)
-                raise
-        return item
-
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`. An error that is still to be raised counts, too."""
         return not self._queue and (
-            self._mode is not Fusion.SYNC or self._error is None or self._cancelled
+            self._mode is not Fusion.SYNC or self._ends[0][0] is None or self._cancelled
         )
 
     def clear(self) -> None:
         """See `QueueSubscription.clear`. The items go to the dropped-items hook."""
         hooks.drop_waiting(self._queue)
         if self._mode is Fusion.SYNC:
-            self._error = None
+            self._error()
