@@ -126,7 +126,9 @@ class Sink(Generic[T]):
 
     def _alone(self, emit: Callable[[], EmitResult]) -> EmitResult:
         permit = self._permit
-        if not permit.pop(0, False):
+        try:
+            del permit[0]
+        except KeyError:
             return EmitResult.NON_SERIALIZED
         try:
             return emit()

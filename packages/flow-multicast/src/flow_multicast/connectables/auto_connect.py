@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from threading import Lock
-from typing import TypeVar, final
+from typing import Generic, NamedTuple, TypeVar, final
 
 from flow_core import Flow
 from flow_core.errors import throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, Disposable, Publisher, Subscriber
 from flow_core.subscribers import core_subscriber
+from flow_multicast.connectables.atom import Atom
 from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
@@ -37,6 +36,17 @@ def auto_connected(
     return Flow(made)
 
 
+class _Count(NamedTuple, Generic[T]):
+    """What is known of those who have come."""
+
+    left: int
+    """How many are missing; below 0 if more have come."""
+    connection: Disposable | None = None
+    """The run, as soon as nothing keeps it from running."""
+    spare: tuple[_Waiting[T], ...] = ()
+    """Who came while the last one was connecting: should that fail, they try in turn."""
+
+
 @final
 class AutoConnected(Publisher[T]):
     """Counts those who subscribe.
@@ -47,15 +57,7 @@ class AutoConnected(Publisher[T]):
         on_connect: gets the connection.
     """
 
-    __slots__ = (
-        "_connectable",
-        "_connection",
-        "_left",
-        "_lock",
-        "_on_connect",
-        "_spare",
-        "_subscribers",
-    )
+    __slots__ = ("_connectable", "_count", "_on_connect", "_subscribers")
 
     def __init__(
         self,
@@ -65,19 +67,13 @@ class AutoConnected(Publisher[T]):
     ) -> None:
         self._connectable = connectable
         self._subscribers = subscribers
-        self._left = subscribers
-        """How many are missing; below 0 if more have come."""
         self._on_connect = on_connect
-        self._connection: Disposable | None = None
-        self._spare: deque[_Waiting[T]] = deque()
-        """Who came while the last one was connecting: should that fail, they try in turn."""
-        self._lock = Lock()
-        """Guards what is above. Nothing is called under it."""
+        self._count: Atom[_Count[T]] = Atom(_Count(subscribers))
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
-        if self._connection is not None:
+        if self._last() is not None:
             self._connectable.join(downstream, self._last)
             return
         # It may be the one that connects, and has to hear when that fails.
@@ -87,12 +83,14 @@ class AutoConnected(Publisher[T]):
             else _Waiting(downstream)
         )
         self._connectable.join(waiting, self._last)
-        with self._lock:
-            self._left -= 1
-            last = self._left == 0
-            if self._left < 0 and self._connection is None:
-                self._spare.append(waiting)
-        tries = waiting if last else None
+
+        def counted(count: _Count[T]) -> _Count[T]:
+            left, connection, spare = count
+            spare = (*spare, waiting) if left <= 0 and connection is None else spare
+            return _Count(left - 1, connection, spare)
+
+        _, now = self._count.update(counted)
+        tries = waiting if now.left == 0 else None
         while tries is not None:
             try:
                 self.connect()
@@ -104,29 +102,29 @@ class AutoConnected(Publisher[T]):
 
     def _next(self) -> _Waiting[T] | None:
         """Who is to connect when one has failed to; the next subscriber, if nobody is there."""
-        with self._lock:
-            while self._spare:
-                found = self._spare.popleft()
-                if not found.ended:
-                    return found
-            self._left = 1
-            return None
+        found: list[_Waiting[T]] = []
+
+        def tried(count: _Count[T]) -> _Count[T]:
+            found[:] = [one for one in count.spare if not one.ended]
+            left = count.left if found else 1
+            return _Count(left, count.connection, tuple(found[1:]))
+
+        self._count.update(tried)
+        return found[0] if found else None
 
     def connect(self) -> None:
         """Connect, and remember that run."""
         self._connectable.connect_until_begun(self._connected)
 
     def _last(self) -> Disposable | None:
-        return self._connection
+        return self._count.get().connection
 
     def _connected(self, connection: Disposable) -> None:
         if self._on_connect is not None:
             self._on_connect(connection)
             if connection.disposed:
                 raise DisconnectedError(f"{self!r}: on_connect has disposed of the connection")
-        with self._lock:
-            self._connection = connection
-            self._spare.clear()
+        self._count.update(lambda count: _Count(count.left, connection))
 
     def statistics(self) -> Statistics:
         """See `Connectable.statistics`."""

@@ -47,7 +47,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
             subscriber: who subscribes.
             last: gives the last run that there is to be, if there is one: when that is over and
                 no other one has begun, the subscriber hears its end, and does not wait for the
-                next. Called under a lock: it must not call out.
+                next.
 
         Returns:
             The connection that serves the subscriber, now or when `connect` is called.
@@ -76,17 +76,21 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """What those wait for now who have waited for `connection`, if that never began."""
         return connection
 
-    def kept(self) -> Disposable | None:
-        """The last run, if its source has ended and newcomers go to it all the same.
+    def run(self, connection: Disposable) -> object:
+        """What identifies the run that those get who wait for `connection`.
 
-        Called under a lock: it must not call out.
+        It is the same for one that was disposed of before it began, and for the one after that.
         """
+        return connection
+
+    def kept(self) -> Disposable | None:
+        """The last run, if its source has ended and newcomers go to it all the same."""
         return None
 
     def detach(self, connection: Disposable) -> Callable[[], object]:
         """Keep newcomers from joining a connection: it is to be disposed of, or not to be `kept`.
 
-        Called under a lock: it must not call out.
+        Called by several threads, or several times, for the same one.
 
         Returns:
             What disposes of it.

@@ -7,12 +7,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.demand import add_demand, bad_request
+from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import FlowError, none_given
 from flow_core.homes import Home, current_home
 from flow_core.introspection import Statistics
@@ -76,41 +75,52 @@ class State(enum.Enum):
 class Connection(Disposable, Generic[T, R]):
     """What `connect` returns: disposing of it stops the source.
 
-    All fields are guarded by the owner's lock.
+    One that is disposed of before it begins makes room for another one, for which those wait then
+    who have waited for it. Both are of the same epoch.
 
     Args:
         owner: the connectable.
-        processor: what serves subscribers from the beginning; None if that is made by `connect`.
+        before: the one before; None for the first.
+        begun: whether the one before has begun.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_owner",
-        "feeder",
-        "outcome",
-        "processor",
-        "seats",
-        "state",
-        "successor",
-        "trace",
-    )
+    __slots__ = ("__weakref__", "_ends", "_owner", "epoch", "seats", "trace")
 
     def __init__(
-        self, owner: MulticastConnectable[T, R], processor: Processor[T, R] | None = None
+        self,
+        owner: MulticastConnectable[T, R],
+        before: Connection[T, R] | None = None,
+        *,
+        begun: bool = False,
     ) -> None:
         self._owner = weakref.ref(owner)  # which has this; as long as this runs, its feeder has it
-        self.state = State.GATHERING
-        self.processor = processor
-        """Let go of when no newcomer goes to it any more: a handle that is kept keeps no items."""
-        self.seats: dict[Seat[R], None] = {}
-        """Those who have subscribed before there was a processor."""
-        self.feeder: Feeder[T, R] | None = None
-        self.outcome: BaseException | Completed | None = None
-        """How it has ended, for those who come too late and have no run to wait for."""
+        self._ends: dict[int, list[BaseException | Completed]] = {}
+        """How it has ended, at 0; the first one who says so is right."""
+        again = before is not None and not begun
+        self.epoch: Final[int] = 0 if before is None else before.epoch + begun
+        self.seats: Final[dict[Seat[R], None]] = before.seats if before and again else {}
+        """Those who wait for a processor; whoever takes one out serves it."""
         self.trace: TracebackType | Empty | None = EMPTY
         """The traceback of an `outcome` that is an error, when the processor has told it."""
-        self.successor: Connection[T, R] | None = None
-        """What those wait for now who have waited for this one."""
+
+    @property
+    def outcome(self) -> BaseException | Completed | None:
+        """How it has ended, for those who come too late and have no run to wait for."""
+        ends = self._ends.get(0)
+        return None if ends is None else ends[0]
+
+    def close(self, outcome: BaseException | Completed) -> bool:
+        """Say how it has ended; whether nobody has said so before."""
+        mine = [outcome]
+        return self._ends.setdefault(0, mine) is mine
+
+    @property
+    def state(self) -> State:
+        """How far it is."""
+        owner = self._owner()
+        if owner is None or self.outcome is not None:
+            return State.OVER
+        return owner.state_of(self)
 
     @property
     def disposed(self) -> bool:
@@ -150,13 +160,12 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     __slots__ = (
         "__weakref__",
+        "_asked",
         "_bad",
         "_downstream",
         "_introduced",
-        "_lock",
+        "_link",
         "_owner",
-        "_pending",
-        "_upstream",
         "connection",
         "subscriber",
     )
@@ -169,21 +178,22 @@ class Seat(CoreSubscriber[R], Generic[R]):
     ) -> None:
         self._downstream: CoreSubscriber[R] | None = downstream
         self._owner = weakref.ref(owner)
-        self._lock = Lock()
-        """Guards all that follows. Nothing is called under it."""
         self._introduced = False
         """on_subscribe has returned, so that other signals may follow (§1.9)."""
-        self._pending = 0
-        self._upstream: Subscription | None = None
-        self._bad: ValueError | None = None
+        self._asked: list[int] = []
+        """Amounts that were requested before there was a processor."""
+        self._link: dict[int, Subscription] = {}
+        """The processor's subscription, at 0, or an `_Ended`: whichever comes first."""
+        self._bad: list[ValueError] = []
+        """What is to be told because of a request; by whoever takes it out."""
         self.subscriber: Subscriber[R] | None = subscriber
         self.connection: weakref.ref[Connection[Any, R]] | None = None
-        """What serves it, or will; written under the owner's lock, for statistics."""
+        """What serves it, or will; for statistics."""
 
     @property
     def gone(self) -> bool:
         """Whether it has cancelled, or requested what cannot be."""
-        return self._downstream is None or self._bad is not None
+        return isinstance(self._link.get(0), _Ended)
 
     def home(self) -> Home | None:
         """See `CoreSubscriber.home`."""
@@ -195,22 +205,32 @@ class Seat(CoreSubscriber[R], Generic[R]):
         downstream = self._downstream
         if downstream is not None:
             downstream.on_subscribe(self)
-        with self._lock:
-            self._introduced = True
-            bad = self._bad
-            failed = self._taken() if bad is not None else None
-        if failed is not None and bad is not None:
-            failed.on_error(bad)
+        self._introduced = True
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell of a request that cannot be, as soon as that is allowed."""
+        if self._introduced:
+            try:
+                bad = self._bad.pop()
+            except IndexError:
+                return
+            downstream = self._taken()
+            if downstream is not None:
+                downstream.on_error(bad)
 
     def _taken(self) -> CoreSubscriber[R] | None:
-        """The subscriber, to the first one who asks; it is let go of (§3.13)."""
+        """Let go of the subscriber (§3.13), and return it."""
         downstream, self._downstream = self._downstream, None
         self.subscriber = None
         return downstream
 
     def turn_away(self, run: Connection[Any, R]) -> None:
         """Tell the end of a run that is over, since no other one is to come."""
-        downstream, end = self._ended(), run.outcome
+        mark = _Ended()
+        if self._link.setdefault(0, mark) is not mark:
+            return  # it has had enough
+        downstream, end = self._taken(), run.outcome
         if downstream is None:
             return
         if isinstance(end, DisconnectedError):
@@ -224,12 +244,12 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
-        upstream, connection = self._upstream, self.connection
+        upstream, connection = self._link.get(0), self.connection
         return Statistics(
             operator="waits for connect()" if upstream is None else "served",
-            requested=self._pending if upstream is None else None,
+            requested=min(sum(self._asked), UNBOUNDED) if upstream is None else None,
             terminated=self._downstream is None,
-            upstream=None if upstream is ENDED or connection is None else connection(),
+            upstream=None if connection is None or self.gone else connection(),
         )
 
     def _leave(self) -> None:
@@ -242,31 +262,45 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
-        bad = bad_request(n)
-        failed: CoreSubscriber[R] | None = None
-        with self._lock:
-            upstream = self._upstream
-            if upstream is None and bad is None:
-                self._pending = add_demand(self._pending, n)
-            elif upstream is None and self._bad is None:
-                # From now on no processor is let in, so that the error is alone (§1.3).
-                self._bad = bad
-                failed = self._taken() if self._introduced else None
+        upstream = self._link.get(0)
         if upstream is not None:
             upstream.request(n)  # which answers a bad one, too
-        elif bad is not None:
-            self._leave()
-            if failed is not None:
-                failed.on_error(bad)
+            return
+        bad = bad_request(n)
+        if bad is None:
+            self._asked.append(n)
+            upstream = self._link.get(0)  # read after that: `on_subscribe` does it the other way
+            if upstream is not None:
+                self._forward(upstream)
+            return
+        # From now on no processor is let in, so that the error is alone (§1.3).
+        mark = _Ended()
+        upstream = self._link.setdefault(0, mark)
+        if upstream is not mark:
+            upstream.request(n)
+            return
+        self._bad.append(bad)
+        self._leave()
+        self._tell()
+
+    def _forward(self, upstream: Subscription) -> None:
+        """Request what was requested before; each amount is passed on by whoever takes it out."""
+        n = 0
+        while self._asked:
+            try:
+                n = add_demand(n, self._asked.pop())
+            except IndexError:
+                break
+        if n:
+            upstream.request(n)
 
     def cancel(self) -> None:
         """See `Subscription.cancel`."""
-        with self._lock:
-            self._taken()
-            upstream, self._upstream = self._upstream, ENDED
-            self.connection = None
+        mark = _Ended()
+        upstream = self._link.setdefault(0, mark)
+        self._ended()
         self._leave()
-        if upstream is not None:
+        if upstream is not mark:
             hooks.cancel(upstream)
 
     # -- from the processor
@@ -275,15 +309,10 @@ class Seat(CoreSubscriber[R], Generic[R]):
         """See `Subscriber.on_subscribe`. The downstream has had its own."""
         if subscription is None:
             raise none_given("on_subscribe")
-        with self._lock:
-            taken = self._upstream is None and not self.gone
-            if taken:
-                self._upstream = subscription
-            pending, self._pending = self._pending, 0
-        if not taken:
+        if self._link.setdefault(0, subscription) is not subscription:
             subscription.cancel()
-        elif pending:
-            subscription.request(pending)
+        else:
+            self._forward(subscription)
 
     def on_next(self, item: R, /) -> None:
         """See `Subscriber.on_next`."""
@@ -319,10 +348,9 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     def _ended(self) -> CoreSubscriber[R] | None:
         """The processor is done with this one: nothing of it is kept, whoever keeps this."""
-        with self._lock:
-            self._upstream = ENDED
-            self.connection = None
-            return self._taken()
+        self._link[0] = _Ended()
+        self.connection = None
+        return self._taken()
 
 
 @final
@@ -336,9 +364,6 @@ class _Ended:
 
     def cancel(self) -> None:
         """See `Subscription.cancel`: nothing happens (§3.7)."""
-
-
-ENDED: Final = _Ended()
 
 
 @final
@@ -373,14 +398,13 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
     __slots__ = (
         "__weakref__",
         "_connection",
-        "_end",
+        "_ends",
         "_home",
         "_inbox",
-        "_lock",
-        "_over",
         "_owner",
         "_processor",
         "_stopped",
+        "_vacant",
         "upstream",
     )
 
@@ -394,23 +418,22 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         self._owner = owner
         self._connection = connection
         self._processor: CoreSubscriber[T] | Processor[T, R] | None = processor
-        self._lock = Lock()
-        """Guards `upstream`, `_over`, `_stopped` and `_end`. Nothing is called under it."""
+        self._vacant = [True]
+        """Whoever takes it out has the place of the upstream."""
         self.upstream: Subscription | None = None
         self._inbox: deque[T] = deque()
         """Items of a source that answers a request within its on_next; at most as many as that."""
-        self._over = False
-        """Nothing more is taken from the source."""
+        self._ends: dict[int, list[BaseException | Completed | None]] = {}
+        """Why nothing more is taken from the source, at 0: what is to be told to the processor,
+        after the inbox. The first one who says so is right."""
         self._stopped = False
         """Not by the source's end, so that what is in the inbox is not wanted either."""
-        self._end: BaseException | Completed | None = None
-        """What is to be told to the processor, after the inbox."""
         self._home: Home | None = None
 
     @property
     def over(self) -> bool:
         """Whether the source has ended, or is not wanted any more."""
-        return self._over
+        return bool(self._ends)
 
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
@@ -418,7 +441,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             operator=self._owner.name,
             buffered=len(self._inbox),
             cancelled=self._stopped,
-            terminated=self._over,
+            terminated=self.over,
             upstream=self.upstream,
         )
 
@@ -441,13 +464,16 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """See `Subscriber.on_subscribe`. The source's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
-        with self._lock:
-            taken = self.upstream is None and not self._over
-            if taken:
-                self.upstream = subscription
+        try:
+            del self._vacant[0]
+        except IndexError:
+            subscription.cancel()  # §2.5
+            return
+        self.upstream = subscription
         processor = self._processor
-        if not taken or processor is None:
-            subscription.cancel()  # §2.5, or it was disposed of before it began (C13)
+        if self._ends or processor is None:  # it was disposed of before it began (C13)
+            self.upstream = None
+            subscription.cancel()
         else:
             processor.on_subscribe(self)
 
@@ -455,20 +481,25 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
-        if self._over:
+        if self._ends:
             hooks.drop_item(item)
             return
         permit = self._permit
-        if self._inbox or not permit.pop(0, False):
-            self._inbox.append(item)
-            self.signal()
-            return
-        try:
-            self._feed(item)
-        finally:
-            permit[0] = True
-            if self._missed:
-                self.signal()
+        if not self._inbox:
+            try:
+                del permit[0]
+            except KeyError:
+                pass  # and so it waits
+            else:
+                try:
+                    self._feed(item)
+                finally:
+                    permit[0] = True
+                    if self._missed:
+                        self.signal()
+                return
+        self._inbox.append(item)
+        self.signal()
 
     def receiver(self) -> Callable[[T], object]:
         """See `CoreSubscriber.receiver`.
@@ -498,12 +529,10 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
 
     def _finish(self, end: BaseException | Completed) -> bool:
         """The source has ended: tell the processor, when it has taken what is in the inbox."""
-        with self._lock:
-            if self._over:
-                return False
-            self._over = True
-            self.upstream = None
-            self._end = end
+        mine: list[BaseException | Completed | None] = [end]
+        if self._ends.setdefault(0, mine) is not mine:
+            return False
+        self.upstream = None
         self.signal()
         return True
 
@@ -524,9 +553,9 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
 
     def cancel(self) -> None:
         """See `Subscription.cancel`: the processor wants no more, so that this run is over."""
-        with self._lock:
-            self._over = self._stopped = True
-            upstream, self.upstream = self.upstream, None
+        self._stopped = True
+        self._ends.setdefault(0, [None])
+        upstream, self.upstream = self.upstream, None
         self._processor = None
         if upstream is not None:
             hooks.cancel(upstream)
@@ -536,12 +565,11 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
 
     def disconnect(self, error: BaseException | None) -> None:
         """Cancel the source; then tell the processor of `error`, when its on_next has returned."""
-        with self._lock:
-            if self._over:
-                return  # the source has ended, and its end is on the way
-            self._over = self._stopped = True
-            upstream, self.upstream = self.upstream, None
-            self._end = error
+        mine: list[BaseException | Completed | None] = [error]
+        if self._ends.setdefault(0, mine) is not mine:
+            return  # the source has ended, and its end is on the way
+        self._stopped = True
+        upstream, self.upstream = self.upstream, None
         processor = self._processor
         if error is None:
             self._processor = None
@@ -556,10 +584,10 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         inbox = self._inbox
         while inbox:
             self._feed(inbox.popleft())
-        with self._lock:
-            end, self._end = self._end, None
-        if end is None:
+        ends = self._ends.get(0)
+        if ends is None or ends[0] is None:
             return
+        end, ends[0] = ends[0], None
         processor, self._processor = self._processor, None
         self._owner.ended(self._connection, end)
         if processor is None:  # it has had enough just before

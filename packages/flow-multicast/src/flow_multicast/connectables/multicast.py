@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import partial
-from threading import Lock
-from typing import Final, Generic, TypeVar, cast, final
+from typing import Final, Generic, NamedTuple, TypeVar, cast, final
 
 from flow_core.errors import is_fatal
 from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
+    EMPTY,
     ConditionalSubscriber,
     Disposable,
     Processor,
@@ -19,6 +18,7 @@ from flow_core.protocols import (
 )
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
+from flow_multicast.connectables.atom import Atom
 from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import (
     Completed,
@@ -41,6 +41,17 @@ def _no_run() -> None:
     """Nothing has run before."""
 
 
+class _Stage(NamedTuple, Generic[T, R]):
+    """The connection that newcomers get, and how far it is; those before are over."""
+
+    connection: Connection[T, R]
+    state: State
+    processor: Processor[T, R] | None
+    """What serves newcomers; None if they have to wait for it."""
+    feeder: Feeder[T, R] | None = None
+    """What feeds it, while it runs."""
+
+
 @final
 class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     """Runs `source` for all subscribers, through a processor.
@@ -59,14 +70,13 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
 
     __slots__ = (
         "__weakref__",
-        "_current",
         "_factory",
         "_fixed",
         "_keeps",
         "_label",
-        "_lock",
         "_socket",
         "_source",
+        "_stage",
         "name",
     )
 
@@ -88,9 +98,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         self._label = label
         self.name: Final = name
         """The operator with its arguments, for statistics."""
-        self._lock = Lock()
-        """Guards `_current` and what is in it. Nothing is called under it."""
-        self._current: Connection[T, R] = Connection(self, processor)
+        first: Connection[T, R] = Connection(self)
+        self._stage: Atom[_Stage[T, R]] = Atom(_Stage(first, State.GATHERING, processor))
 
     def join(
         self,
@@ -100,13 +109,11 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     ) -> Connection[T, R]:
         """See `Connectable.join`."""
         downstream = core_subscriber(subscriber)
-        connection = self._current
+        connection, state, processor, _ = self._stage.get()
         # Items may wait in a run whose source has ended; without those, there is a next run.
-        if connection.state is State.OVER and not self._keeps and not _waits(connection.processor):
+        if state is State.OVER and not self._keeps and not _waits(processor):
             self.reset()
-        with self._lock:
-            connection = self._current
-            processor = connection.processor
+            connection, state, processor, _ = self._stage.get()
         if processor is not None:
             processor.subscribe(downstream)
             return connection
@@ -116,63 +123,78 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             else Seat(downstream, self, subscriber)
         )
         seat.introduce()
-        over: Connection[T, R] | None = None
-        with self._lock:
-            # Who has connected meanwhile has done so without this one.
-            connection = self._current
-            processor = connection.processor
-            if processor is None and connection.state is State.GATHERING:
-                before = last()
-                if isinstance(before, Connection) and before.outcome is not None:
-                    # The run was handed out by this object.
-                    over = cast("Connection[T, R]", before)
-            if processor is None and over is None and not seat.gone:
-                connection.seats[seat] = None  # who leaves later finds it on the list
+        return self._seated(seat, last)
+
+    def _seated(self, seat: Seat[R], last: Callable[[], Disposable | None]) -> Connection[T, R]:
+        """Have somebody wait for a processor, or serve him if there is one by now."""
+        while True:
+            # First it is on the list, and then it looks whether that is still in use: who begins
+            # a run does the same the other way round.
+            connection = self._stage.get().connection
             seat.connection = weakref.ref(connection)
-        if processor is not None:
-            processor.subscribe(seat)
-        elif over is not None:
-            seat.turn_away(over)
+            seats = connection.seats
+            seats[seat] = None
+            stage = self._stage.get()
+            if stage.connection.epoch == connection.epoch:
+                connection = stage.connection
+                if stage.processor is None:
+                    break
+            if seats.pop(seat, EMPTY) is EMPTY:
+                return connection  # whoever has begun it serves this one
+            if stage.processor is not None and stage.connection is connection:
+                stage.processor.subscribe(seat)
+                return connection
+        if seat.gone:  # and may have looked for itself on the list before it was there
+            seats.pop(seat, None)
+        elif stage.state is State.GATHERING:
+            before = last()
+            if isinstance(before, Connection) and before.outcome is not None:
+                # There is no run to wait for. It was handed out by this object.
+                over = cast("Connection[T, R]", before)
+                if seats.pop(seat, EMPTY) is not EMPTY:
+                    seat.turn_away(over)
         return connection
 
     def leave(self, seat: Seat[R]) -> None:
         """Who waits has had enough."""
-        with self._lock:
-            self._current.seats.pop(seat, None)
+        self._stage.get().connection.seats.pop(seat, None)
 
     def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:
         """See `Connectable.connect`."""
-        with self._lock:
-            connection = self._current
-            gone = None
-            if connection.state is State.OVER:  # kept for those who come late
-                gone = self._replace(connection)
-                connection = self._current
-            first = connection.state is State.GATHERING
-            if first:
-                connection.state = State.STARTING
-        _let_go(gone)
-        del gone  # before the next run fills another one
+
+        def begin(stage: _Stage[T, R]) -> _Stage[T, R]:
+            if stage.state is State.OVER:  # kept for those who come late
+                stage = self._after(stage)
+            if stage.state is not State.GATHERING:
+                return stage
+            return stage._replace(state=State.STARTING)
+
+        before, stage = self._stage.update(begin)
+        first = stage is not before
+        del before  # what that keeps is not kept while the next run fills another one
+        connection = stage.connection
         if first:
             self._start(connection, callback)
         elif callback is not None:
             callback(connection)
         return connection
 
-    def _replace(self, connection: Connection[T, R]) -> Processor[T, R] | None:
-        """What is over makes room; those who still wait in it go on waiting. Under the lock.
+    def _after(self, stage: _Stage[T, R]) -> _Stage[T, R]:
+        """What is over makes room; those who still wait in it go on waiting."""
+        begun = stage.state is not State.STARTING
+        later: Connection[T, R] = Connection(self, stage.connection, begun=begun)
+        return _Stage(later, State.GATHERING, self._fixed)
 
-        Returns:
-            Its processor, which may keep items: nothing of the user's is to die under the lock.
-        """
-        gone, connection.processor = connection.processor, None
-        if self._current is connection:
-            self._current = later = Connection(self, self._fixed)
-            later.seats, connection.seats = connection.seats, later.seats
-            for seat in later.seats:
-                seat.connection = weakref.ref(later)
-                connection.successor = later
-        return gone
+    def _move(self, connection: Connection[T, R], *states: State) -> _Stage[T, R] | None:
+        """Make room for another connection, if that is in one of the states; how it was then."""
+
+        def move(stage: _Stage[T, R]) -> _Stage[T, R]:
+            if stage.connection is connection and stage.state in states:
+                return self._after(stage)
+            return stage
+
+        before, after = self._stage.update(move)
+        return None if before is after else before
 
     def _start(
         self, connection: Connection[T, R], callback: Callable[[Disposable], object] | None
@@ -182,28 +204,29 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             if callback is not None:
                 callback(connection)
         except BaseException:
-            with self._lock:
-                if connection.state is State.STARTING:
-                    # The next connect() tries again (C35, C36), and whoever was given this one
-                    # cannot stop that (C09).
-                    connection.state = State.OVER
-                    self._replace(connection)
+            # The next connect() tries again (C35, C36), and whoever was given this one cannot stop
+            # that (C09).
+            self._move(connection, State.STARTING)
             raise
-        plug = None if self._socket is None else Plug(self._socket)
+        plug = None if self._socket is None else Plug(self._socket, connection.epoch + 1)
         feeder: Feeder[T, R] = Feeder(self, connection, plug or processor)
-        with self._lock:
-            if connection.state is not State.STARTING:
-                return  # disposed of meanwhile; those who wait were moved on (C13, C32)
-            connection.state = State.RUNNING
-            connection.processor = processor
-            connection.feeder = feeder
-            if self._socket is not None and plug is not None:
-                self._socket.expect(plug)
-            seats = [*connection.seats]
-            connection.seats.clear()
+
+        def run(stage: _Stage[T, R]) -> _Stage[T, R]:
+            if stage.connection is not connection:
+                return stage
+            return _Stage(connection, State.RUNNING, processor, feeder)
+
+        before, after = self._stage.update(run)
+        if before is after:  # disposed of meanwhile; those who wait were moved on (C13, C32)
+            return
+        del before, after
+        waiting = connection.seats
+        seats = [*waiting]
         feeder.belong(seats)
         for seat in seats:
-            processor.subscribe(seat)
+            if waiting.pop(seat, EMPTY) is not EMPTY:
+                seat.connection = weakref.ref(connection)
+                processor.subscribe(seat)
         if feeder.over:
             return  # disposed of by one of those
         try:
@@ -224,43 +247,46 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
 
     def ended(self, connection: Connection[T, R], end: BaseException | Completed | None) -> None:
         """The run has ended; `end` is None if its processor has stopped it."""
-        kept = self._keeps or (end is not None and _waits(connection.processor))
-        with self._lock:
-            if connection.state is not State.RUNNING:
-                return
-            connection.state = State.OVER
-            connection.feeder = None
-            connection.outcome = end or DisconnectedError(f"{self._label}: its processor stopped")
-            if not kept:
-                self._replace(connection)
+        current, state, processor, _ = self._stage.get()
+        if current is not connection or state is not State.RUNNING:
+            return
+        connection.close(end or DisconnectedError(f"{self._label}: its processor stopped"))
+        if self._keeps or (end is not None and _waits(processor)):
+            self._stage.update(
+                lambda stage: (
+                    stage._replace(state=State.OVER, feeder=None)
+                    if stage.connection is connection and stage.state is State.RUNNING
+                    else stage
+                )
+            )
+        else:
+            self._move(connection, State.RUNNING)
 
     def told(self, connection: Connection[T, R]) -> None:
         """The processor knows of the end: it is let go of, unless items wait in it (C06)."""
         if isinstance(connection.outcome, BaseException):
             connection.trace = release_frames(connection.outcome)
-        if self._keeps or connection.processor is None or _waits(connection.processor):
-            return
-        gone = None
-        with self._lock:
-            if connection.state is State.OVER:
-                gone = self._replace(connection)
-        _let_go(gone)
+        stage = self._stage.get()
+        if stage.connection is connection and not self._keeps and not _waits(stage.processor):
+            del stage
+            self._move(connection, State.OVER)
 
     def kept(self) -> Disposable | None:
         """See `Connectable.kept`."""
-        connection = self._current
-        return connection if connection.state is State.OVER else None
+        stage = self._stage.get()
+        return stage.connection if stage.state is State.OVER else None
+
+    def state_of(self, connection: Connection[T, R]) -> State:
+        """How far a connection of this object is."""
+        stage = self._stage.get()
+        return stage.state if stage.connection is connection else State.OVER
 
     def detach(self, connection: Disposable) -> Callable[[], object]:
         """See `Connectable.detach`."""
         if not isinstance(connection, Connection):
             return connection.dispose
         ours = cast("Connection[T, R]", connection)  # handed out by this object
-        gone: Processor[T, R] | None = None
-        with self._lock:
-            if ours.state is State.OVER and self._current is ours:
-                gone = self._replace(ours)
-        return partial(_let_go, gone) if gone is not None else self._detach(ours)
+        return _nothing if self._move(ours, State.OVER) is not None else self._detach(ours)
 
     def disconnect(self, connection: Connection[T, R], *, tell: bool = True) -> None:
         """Cancel the source of a connection, unless that is over.
@@ -272,16 +298,16 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         self._detach(connection, tell=tell)()
 
     def _detach(self, connection: Connection[T, R], *, tell: bool = True) -> Callable[[], object]:
-        with self._lock:
-            if connection.state in {State.OVER, State.GATHERING}:
-                return _nothing
-            error = DisconnectedError(
-                f"{self._label}: its connection was disposed of while the source ran"
-            )
-            connection.state = State.OVER
-            connection.outcome = error
-            feeder, connection.feeder = connection.feeder, None
-            self._replace(connection)  # its feeder has the processor
+        current, state, _, _ = self._stage.get()
+        if current is not connection or state in {State.OVER, State.GATHERING}:
+            return _nothing
+        error = DisconnectedError(
+            f"{self._label}: its connection was disposed of while the source ran"
+        )
+        connection.close(error)
+        # Somebody else may have said so who has not come to this yet.
+        before = self._move(connection, State.STARTING, State.RUNNING)
+        feeder = None if before is None else before.feeder
         if feeder is None:
             return _nothing
         told = error if tell and self._fixed is None else None
@@ -291,27 +317,30 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         """See `Connectable.current`."""
         if not isinstance(connection, Connection):
             return connection
-        later = cast("Connection[T, R]", connection)  # handed out by this object
-        while later.successor is not None:
-            later = later.successor
-        return later
+        ours = cast("Connection[T, R]", connection)  # handed out by this object
+        stage = self._stage.get()
+        same = stage.connection.epoch == ours.epoch
+        waits = stage.state is not State.GATHERING or bool(ours.seats)
+        return stage.connection if same and waits else ours
+
+    def run(self, connection: Disposable) -> object:
+        """See `Connectable.run`."""
+        return connection.epoch if isinstance(connection, Connection) else connection
 
     def reset(self) -> None:
         """See `Connectable.reset`."""
-        gone = None
-        with self._lock:
-            if self._current.state is State.OVER:
-                gone = self._replace(self._current)
-        _let_go(gone)
+        self._move(self._stage.get().connection, State.OVER)
 
     def statistics(self) -> Statistics:
         """See `Connectable.statistics`."""
-        return self.statistics_of(self._current)
+        return self.statistics_of(self._stage.get().connection)
 
     def statistics_of(self, connection: Connection[T, R]) -> Statistics:
         """See `Connectable.statistics`; of one connection."""
-        state, processor, feeder = connection.state, connection.processor, connection.feeder
-        seats = connection.seats.copy()
+        current, state, processor, feeder = self._stage.get()
+        seats = [*connection.seats]
+        if current is not connection:
+            state, seats, processor, feeder = State.OVER, [], None, None
         waiting = [seat.subscriber for seat in seats]
         found = processor.statistics() if isinstance(processor, Scannable) else None
         # Processors of others need not tell anything.
@@ -352,7 +381,3 @@ def _waits(processor: object) -> bool:
 
 def _nothing() -> None:
     pass
-
-
-def _let_go(processor: object) -> None:
-    """A processor that nobody has any more, and its items, die where this is called."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from threading import Lock
-from typing import Any, TypeVar, final
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.clocks import AsyncioClock, Clock, Seconds, check_delay, home_clock
@@ -24,6 +22,7 @@ from flow_core.protocols import (
 )
 from flow_core.sources.loops import LoopWatch
 from flow_core.subscribers import core_subscriber
+from flow_multicast.connectables.atom import Atom
 from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
@@ -40,34 +39,49 @@ def ref_counted(
     return Flow(RefCounted(connectable, min_subscribers, check_delay(grace), clock))
 
 
-@final
-class _Run:
-    """What is known of one connection. Guarded by the lock of its `RefCounted`."""
+class _Run(NamedTuple):
+    """What is known of one run."""
 
-    __slots__ = ("__weakref__", "begun", "connected", "grace", "home", "subscribers", "waiting")
+    connection: Disposable
+    """What stands for it."""
+    subscribers: int = 0
+    connected: bool = False
+    """Somebody has connected, or is about to."""
+    begun: bool = False
+    """Nothing can keep it from running any more."""
+    waiting: tuple[_Counted[Any], ...] = ()  # Any: of any items
+    """Who came while another one was about to connect: should that fail, they try in turn."""
+    home: Home | Empty | None = EMPTY
+    """That of the first subscriber."""
+    grace: _Grace | None = None
+    """Measures how long there have been no subscribers."""
 
-    def __init__(self) -> None:
-        self.subscribers = 0
-        self.connected = False
-        """Somebody has connected, or is about to."""
-        self.begun = False
-        """Nothing can keep it from running any more."""
-        self.waiting: deque[_Counted[Any]] = deque()  # Any: of any items
-        """Who came while another one was about to connect: should that fail, they try in turn."""
-        self.home: Home | Empty | None = EMPTY
-        """That of the first subscriber."""
-        self.grace: _Grace | None = None
-        """Measures how long there have been no subscribers."""
+
+class _Runs(NamedTuple):
+    """What is known of all runs."""
+
+    joining: int = 0
+    """How many are just subscribing."""
+    runs: Mapping[object, _Run] = {}
+    stopping: tuple[Disposable, ...] = ()
+    """Those that nobody may join any more; whoever comes sees to that."""
+
+    def of(self, key: object, connection: Disposable) -> _Run:
+        """What is known of a run."""
+        return self.runs.get(key) or _Run(connection)
+
+    def having(self, key: object, run: _Run) -> _Runs:
+        """With `run` in the place of what is known of it."""
+        return self._replace(runs={**self.runs, key: run})
 
 
 @final
 class _Grace:
     """A timer that may be stopped before the clock has given it."""
 
-    __slots__ = ("_lock", "_stopped", "_timer", "_watch")
+    __slots__ = ("_stopped", "_timer", "_watch")
 
     def __init__(self) -> None:
-        self._lock = Lock()
         self._stopped = False
         self._timer: Disposable | None = None
         self._watch: LoopWatch | None = None
@@ -85,18 +99,15 @@ class _Grace:
             if watch is not None:
                 watch.end()
             raise
-        with self._lock:
-            stopped = self._stopped
-            self._timer, self._watch = timer, watch
-        if stopped:
+        self._timer, self._watch = timer, watch
+        if self._stopped:  # read after they are there: `stop` does it the other way round
             self.stop()
 
     def stop(self) -> None:
         """Do not call it. Idempotent."""
-        with self._lock:
-            self._stopped = True
-            timer, self._timer = self._timer, None
-            watch, self._watch = self._watch, None
+        self._stopped = True
+        timer, self._timer = self._timer, None
+        watch, self._watch = self._watch, None
         if timer is not None:
             timer.dispose()
         if watch is not None:
@@ -121,8 +132,6 @@ class RefCounted(Publisher[T]):
         "_clock",
         "_connectable",
         "_grace_s",
-        "_joining",
-        "_lock",
         "_min_subscribers",
         "_runs",
     )
@@ -138,10 +147,7 @@ class RefCounted(Publisher[T]):
         self._min_subscribers = min_subscribers
         self._grace_s = grace_s
         self._clock = clock
-        self._lock = Lock()
-        """Guards all that follows; the connectable's own lock may be taken under it."""
-        self._joining = 0
-        self._runs: dict[Disposable, _Run] = {}
+        self._runs: Atom[_Runs] = Atom(_Runs())
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
@@ -157,61 +163,71 @@ class RefCounted(Publisher[T]):
         connects = False
         try:
             connection = self._connectable.join(counted)
-            with self._lock:
-                connects = self._count(counted, connection, home)
+            connects = self._count(counted, connection, home)
         finally:
-            with self._lock:
-                self._joining -= 1
+            self._runs.update(lambda runs: runs._replace(joining=runs.joining - 1))
             if connects and connection is not None:
                 self._connect(connection, counted)
             self._settle()
 
     def _enter(self) -> None:
         """Somebody subscribes. The end of a run that nobody is served by is no end of his."""
-        with self._lock:
-            self._joining += 1
-            kept = self._connectable.kept()
-            run = None if kept is None else self._runs.get(kept)
-            if kept is None or (run is not None and run.subscribers):
-                return
-            forget = self._connectable.detach(kept)
-        forget()
+        _, runs = self._runs.update(lambda runs: runs._replace(joining=runs.joining + 1))
+        for connection in runs.stopping:
+            self._stop(connection)
+        kept = self._connectable.kept()
+        if kept is not None:
+            run = runs.runs.get(self._connectable.run(kept))
+            if run is None or not run.subscribers:
+                self._connectable.detach(kept)()
+
+    def _stop(self, connection: Disposable) -> None:
+        """Stop a run that nobody is to join any more; any thread, and several times."""
+        self._connectable.detach(connection)()
+
+        def stopped(runs: _Runs) -> _Runs:
+            left = tuple(one for one in runs.stopping if one is not connection)
+            return runs._replace(stopping=left) if len(left) < len(runs.stopping) else runs
+
+        self._runs.update(stopped)
 
     def _count(self, counted: _Counted[T], connection: Disposable, home: Home | None) -> bool:
         """A subscriber belongs to a connection; whether it is the one to connect."""
-        if counted.left:  # before it was counted
-            return False
-        counted.connection = connection
-        run = self._run(connection)
-        run.subscribers += 1
-        if run.home is EMPTY:
-            run.home = home
-        if run.connected and not run.begun:
-            run.waiting.append(counted)
-        if run.connected or run.subscribers < self._min_subscribers:
-            return False
-        run.connected = True
-        return True
+        if not counted.belong(connection):
+            return False  # it has left before
+        key = self._connectable.run(connection)
 
-    def _run(self, connection: Disposable) -> _Run:
-        """What is known of the connection, or of that which its subscribers wait for now."""
-        later = self._connectable.current(connection)
-        run = self._runs.setdefault(later, _Run())
-        if later is not connection:
-            before = self._runs.pop(connection, None)
-            if before is not None:
-                run.subscribers += before.subscribers
-                run.waiting.extend(before.waiting)
-                run.home = before.home
-        return run
+        def count(runs: _Runs) -> _Runs:
+            run = runs.of(key, connection)
+            subscribers = run.subscribers + 1
+            return runs.having(
+                key,
+                run._replace(
+                    connection=connection,
+                    subscribers=subscribers,
+                    connected=run.connected or subscribers >= self._min_subscribers,
+                    waiting=(*run.waiting, counted)
+                    if run.connected and not run.begun
+                    else run.waiting,
+                    home=home if run.home is EMPTY else run.home,
+                ),
+            )
+
+        before, now = self._runs.update(count)
+        return now.of(key, connection).connected and not before.of(key, connection).connected
 
     def _connect(self, connection: Disposable, counted: _Counted[T]) -> None:
         def connected(made: Disposable) -> None:
-            # It is another one if that has ended meanwhile; nobody belongs to it then.
-            with self._lock:
-                run = self._run(made)
-                run.connected = run.begun = True
-                run.waiting.clear()
+            # It is of another run if that has ended meanwhile; nobody belongs to it then.
+            key = self._connectable.run(made)
+            self._runs.update(
+                lambda runs: runs.having(
+                    key,
+                    runs.of(key, made)._replace(
+                        connection=made, connected=True, begun=True, waiting=()
+                    ),
+                )
+            )
             self._settle()  # all may have left by now, and the source need not be run
 
         tries: _Counted[T] | None = counted
@@ -224,74 +240,96 @@ class RefCounted(Publisher[T]):
                 throw_if_fatal(error)
                 failed.fail(error)
 
-    def _next(self, connection: Disposable, failed: _Counted[T]) -> _Counted[T] | None:
+    def _next(self, connection: Disposable, failed: _Counted[T]) -> _Counted[Any] | None:
         """Who is to connect when one has failed to; the next subscriber, if nobody is there."""
-        with self._lock:
-            run = self._run(connection)
-            run.connected = run.begun = False
-            there = run.subscribers - (failed.connection is not None)
-            while run.waiting and there >= self._min_subscribers:
-                found = run.waiting.popleft()
-                if not found.ended:
-                    run.connected = True
-                    return found
-            return None
+        key = self._connectable.run(connection)
+        found: list[_Counted[Any]] = []  # Any: of any items, which do not pass here
 
-    def leave(self, counted: _Counted[T]) -> None:
-        """A subscriber has cancelled, or heard of the end."""
-        with self._lock:
-            counted.left = True
-            connection, counted.connection = counted.connection, None
-            if connection is None:
-                return  # it is not counted yet
-            self._run(connection).subscribers -= 1
+        def tried(runs: _Runs) -> _Runs:
+            run = runs.of(key, connection)
+            there = run.subscribers - (failed.served_by is not None)
+            enough = there >= self._min_subscribers
+            found[:] = [one for one in run.waiting if not one.ended] if enough else []
+            return runs.having(
+                key,
+                run._replace(
+                    connected=bool(found),
+                    begun=False,
+                    waiting=tuple(found[1:]) if enough else run.waiting,
+                ),
+            )
+
+        self._runs.update(tried)
+        return found[0] if found else None
+
+    def leave(self, connection: Disposable) -> None:
+        """A subscriber that belonged to a connection has cancelled, or heard of the end."""
+        key = self._connectable.run(connection)
+
+        def left(runs: _Runs) -> _Runs:
+            run = runs.of(key, connection)
+            return runs.having(key, run._replace(subscribers=run.subscribers - 1))
+
+        self._runs.update(left)
         self._settle()
 
     def _settle(self) -> None:
         """Stop what runs without subscribers."""
         ended: list[_Grace] = []
-        stops: list[Callable[[], object]] = []
-        begun: list[tuple[Disposable, _Run, _Grace]] = []
-        with self._lock:
-            if self._joining:
-                return  # who joins looks again after that
-            for known in [*self._runs]:
-                run = self._run(known)
-                connection = self._connectable.current(known)
-                grace = run.grace
+        begun: list[tuple[object, _Run, _Grace]] = []
+
+        def settle(runs: _Runs) -> _Runs:
+            ended.clear()
+            begun.clear()
+            if runs.joining:
+                return runs  # who joins looks again after that
+            left: dict[object, _Run] = {}
+            stopping = runs.stopping
+            for key, run in runs.runs.items():
+                connection = self._connectable.current(run.connection)
+                grace, over = run.grace, connection.disposed
                 if run.subscribers:
-                    run.grace = None
-                elif not run.connected or connection.disposed or self._grace_s <= 0:
-                    self._runs.pop(connection, None)
-                    if run.connected or connection.disposed:  # what that keeps is for nobody
-                        stops.append(self._connectable.detach(connection))
-                elif grace is None:
-                    run.grace = _Grace()
-                    begun.append((connection, run, run.grace))
-                    continue
+                    left[key] = run._replace(grace=None)
+                elif not run.connected or over or self._grace_s <= 0:
+                    if run.connected or over:  # what that keeps is for nobody
+                        stopping = (*stopping, connection)
                 else:
+                    if grace is None:
+                        begun.append((key, run, _Grace()))
+                    left[key] = run._replace(grace=grace or begun[-1][2])
                     continue
                 if grace is not None:
                     ended.append(grace)
+            return runs._replace(runs=left, stopping=stopping)
+
+        _, now = self._runs.update(settle)
         for grace in ended:
             grace.stop()
-        for stop in stops:
-            stop()
-        for connection, run, grace in begun:
-            self._begin(connection, run, grace)
+        if not now.joining:
+            for connection in now.stopping:
+                self._stop(connection)
+        for key, run, grace in begun:
+            self._begin(key, run, grace)
 
-    def _begin(self, connection: Disposable, run: _Run, grace: _Grace) -> None:
+    def _begin(self, key: object, run: _Run, grace: _Grace) -> None:
+        def expire(runs: _Runs) -> _Runs:
+            now = runs.runs.get(key)
+            if now is None or now.grace is not grace:
+                return runs
+            if runs.joining or now.subscribers:
+                # Who joins looks again after that, and begins anew.
+                return runs.having(key, now._replace(grace=None))
+            left = {each: one for each, one in runs.runs.items() if each is not key}
+            connection = self._connectable.current(now.connection)
+            return runs._replace(runs=left, stopping=(*runs.stopping, connection))
+
         def expired() -> None:
-            with self._lock:
-                if run.grace is not grace:
-                    return
-                run.grace = None
-                if self._joining or run.subscribers:
-                    return  # who joins looks again after that, and begins anew
-                self._runs.pop(connection, None)
-                stop = self._connectable.detach(connection)
+            before, now = self._runs.update(expire)
+            if now is before:
+                return
             grace.stop()
-            stop()
+            for connection in now.stopping:
+                self._stop(connection)
 
         home = None if run.home is EMPTY else run.home
         try:
@@ -317,15 +355,14 @@ class RefCounted(Publisher[T]):
 class _Counted(Relay[T]):
     """One of the subscribers that are counted."""
 
-    __slots__ = ("_counter", "_label", "connection", "left")
+    __slots__ = ("_counter", "_label", "_place")
 
     def __init__(self, downstream: CoreSubscriber[T], counter: RefCounted[T]) -> None:
         super().__init__(downstream)
         self._counter: RefCounted[T] | None = counter
         self._label = counter.name
-        self.connection: Disposable | None = None
-        """What serves it, from when it is counted until it leaves."""
-        self.left = False
+        self._place: dict[int, list[Disposable | None]] = {}
+        """What serves it, at 0, from when it is counted; None from when it leaves."""
 
     @property
     def label(self) -> str:
@@ -333,15 +370,24 @@ class _Counted(Relay[T]):
         return self._label
 
     @property
-    def served_by(self) -> object | None:
+    def served_by(self) -> Disposable | None:
         """See `Relay.served_by`."""
-        return self.connection
+        place = self._place.get(0)
+        return None if place is None else place[0]
+
+    def belong(self, connection: Disposable) -> bool:
+        """Be served by a connection; False if it has left before."""
+        place: list[Disposable | None] = [connection]
+        return self._place.setdefault(0, place) is place
 
     def over(self, *, cancelled: bool) -> None:
         """See `Relay.over`. After an end, even a subscriber from within it starts a new run."""
         counter, self._counter = self._counter, None
-        if counter is not None:
-            counter.leave(self)
+        left: list[Disposable | None] = [None]
+        connection = self._place.setdefault(0, left)[0]
+        self._place[0] = left
+        if counter is not None and connection is not None:
+            counter.leave(connection)
 
 
 @final

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from threading import Lock
 from typing import Generic, TypeVar
 
 from flow_core import hooks
@@ -24,12 +23,12 @@ class Relay(CoreSubscriber[T], Generic[T]):
         downstream: gets the signals.
     """
 
-    __slots__ = ("__weakref__", "_downstream", "_lock", "_over", "_upstream")
+    __slots__ = ("__weakref__", "_downstream", "_live", "_upstream")
 
     def __init__(self, downstream: CoreSubscriber[T]) -> None:
         self._downstream: CoreSubscriber[T] | None = downstream
-        self._lock = Lock()
-        self._over = False
+        self._live = [True]
+        """Whoever takes it out is the first to end this."""
         self._upstream: Subscription | None = None
 
     def home(self) -> Home | None:
@@ -54,7 +53,7 @@ class Relay(CoreSubscriber[T], Generic[T]):
     @property
     def ended(self) -> bool:
         """Whether it has ended, or was cancelled."""
-        return self._over
+        return not self._live
 
     def fail(self, error: BaseException) -> None:
         """Tell the downstream of an error that is not the upstream's."""
@@ -66,19 +65,25 @@ class Relay(CoreSubscriber[T], Generic[T]):
     def statistics(self) -> Statistics:
         """See `Scannable.statistics`."""
         return Statistics(
-            operator=self.label, terminated=self._over, upstream=self.served_by or self._upstream
+            operator=self.label,
+            terminated=not self._live,
+            upstream=self.served_by or self._upstream,
         )
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
-        downstream = self._downstream
-        if self._upstream is not None or downstream is None:
+        if self._upstream is not None or not self._live:
             subscription.cancel()  # §2.5
             return
         self._upstream = subscription
-        downstream.on_subscribe(self)
+        downstream = self._downstream
+        if downstream is not None:
+            downstream.on_subscribe(self)
+        else:  # over meanwhile
+            self._upstream = None
+            subscription.cancel()
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`."""
@@ -124,12 +129,13 @@ class Relay(CoreSubscriber[T], Generic[T]):
 
     def _release(self, *, cancelled: bool) -> CoreSubscriber[T] | None:
         """Let go of the subscriber (§3.13), and return it to the first caller."""
-        with self._lock:
-            self._upstream = None  # which may keep items
-            first, self._over = not self._over, True
-            downstream, self._downstream = self._downstream, None
-        if first:
-            self.over(cancelled=cancelled)
+        try:
+            del self._live[0]
+        except IndexError:
+            return None
+        downstream, self._downstream = self._downstream, None
+        self._upstream = None  # which may keep items
+        self.over(cancelled=cancelled)
         return downstream
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
@@ -99,16 +98,20 @@ class Selected(Publisher[R], Generic[T, R]):
 class _Feed(CoreSubscriber[T], Generic[T]):
     """Between the source and the processor: what the selected flow's end or cancel stops."""
 
-    __slots__ = ("__weakref__", "_home", "_label", "_lock", "_processor", "_upstream", "over")
+    __slots__ = ("__weakref__", "_home", "_label", "_live", "_processor", "_upstream")
 
     def __init__(self, processor: Processor[T, T], label: str, home: Home | None) -> None:
         self._label = label
         self._home = home
         self._processor: Processor[T, T] | None = processor
-        self._lock = Lock()
+        self._live = [True]
+        """Whoever takes it out is the first to end this."""
         self._upstream: Subscription | None = None
-        self.over = False
-        """Nothing more is wanted of the source, or it has ended."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is wanted of the source, or it has ended."""
+        return not self._live
 
     def home(self) -> Home | None:
         """See `CoreSubscriber.home`: that of who subscribed to the selected flow."""
@@ -118,15 +121,16 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         """See `Subscriber.on_subscribe`. The source's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
-        with self._lock:
-            taken = self._upstream is None and not self.over
-            if taken:
-                self._upstream = subscription
+        if self._upstream is not None or self.over:
+            subscription.cancel()  # §2.5
+            return
+        self._upstream = subscription
         processor = self._processor
-        if not taken or processor is None:
-            subscription.cancel()  # §2.5, or it is over
-        else:
+        if processor is not None:
             processor.on_subscribe(self)
+        else:  # over meanwhile
+            self._upstream = None
+            subscription.cancel()
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`."""
@@ -142,7 +146,8 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
-        processor = self._taken()
+        processor = self._close()
+        self._upstream = None  # which is not called any more (§2.3)
         if processor is None:
             hooks.drop_error(error)
         else:
@@ -150,7 +155,8 @@ class _Feed(CoreSubscriber[T], Generic[T]):
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`."""
-        processor = self._taken()
+        processor = self._close()
+        self._upstream = None  # as above
         if processor is not None:
             processor.on_complete()
 
@@ -159,12 +165,14 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         self.on_error(error)
         return True
 
-    def _taken(self) -> Processor[T, T] | None:
-        with self._lock:
-            self.over = True
-            self._upstream = None  # which is not called any more (§2.3)
-            processor, self._processor = self._processor, None
-            return processor
+    def _close(self) -> Processor[T, T] | None:
+        """The processor, to the first one who ends this."""
+        try:
+            del self._live[0]
+        except IndexError:
+            return None
+        processor, self._processor = self._processor, None
+        return processor
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`: of the processor."""
@@ -174,10 +182,8 @@ class _Feed(CoreSubscriber[T], Generic[T]):
 
     def cancel(self) -> None:
         """See `Subscription.cancel`: the processor wants no more."""
-        with self._lock:
-            self.over = True
-            self._processor = None
-            upstream, self._upstream = self._upstream, None
+        self._close()
+        upstream, self._upstream = self._upstream, None
         if upstream is not None:
             hooks.cancel(upstream)
 
@@ -191,10 +197,8 @@ class _Feed(CoreSubscriber[T], Generic[T]):
 
     def stop(self) -> None:
         """Cancel the source, and tell those who are still subscribed. Any thread; idempotent."""
-        with self._lock:
-            self.over = True
-            processor, self._processor = self._processor, None
-            upstream, self._upstream = self._upstream, None
+        processor = self._close()
+        upstream, self._upstream = self._upstream, None
         if upstream is not None:
             hooks.cancel(upstream)
         if processor is not None:

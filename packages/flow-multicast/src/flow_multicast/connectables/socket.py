@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from threading import Lock
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.demand import UNBOUNDED, add_demand, bad_request
+from flow_core.demand import UNBOUNDED, bad_request
+from flow_core.errors import throw_if_fatal
 from flow_core.introspection import Statistics
-from flow_core.protocols import CoreSubscriber, Processor, Subscription
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Processor, Subscription
 from flow_core.serial import SerialDrain
 
 __all__ = ["Plug", "Socket"]
@@ -24,6 +24,7 @@ class Socket(SerialDrain, Generic[T, R]):
     """The one upstream that a processor has: a processor takes no second one (§2.5).
 
     What the processor has requested of a connection and not got from it, the next connection owes.
+    Connections, their items and their ends are mail, in the order in which they come.
 
     Args:
         processor: what is fed.
@@ -31,12 +32,11 @@ class Socket(SerialDrain, Generic[T, R]):
 
     __slots__ = (
         "__weakref__",
+        "_asked",
         "_current",
         "_ended",
-        "_error",
         "_inbox",
         "_introduced",
-        "_lock",
         "_newest",
         "_outstanding",
         "_processor",
@@ -47,96 +47,59 @@ class Socket(SerialDrain, Generic[T, R]):
     def __init__(self, processor: Processor[T, R]) -> None:
         super().__init__()
         self._processor = processor
-        self._lock = Lock()
-        """Guards all that follows. Nothing is called under it."""
-        self._introduced = False
+        self._inbox: deque[tuple[Plug[T, R], T | Empty, Subscription | _End | None]] = deque()
+        """What has come: an item, a connection that begins, one that ends, or one that is over."""
+        self._asked: list[int] = []
+        """Amounts that were requested, and that the drain has not added up yet."""
         self._refused = False
         """The processor wants nothing, or nothing more."""
+        self._upstream: Subscription | None = None
+        # Changed by the drain only.
+        self._introduced = False
         self._outstanding = 0
         self._newest = 0
-        """The number of the connection that was made last."""
+        """The number of the connection that has begun last."""
         self._current: Plug[T, R] | None = None
-        self._upstream: Subscription | None = None
-        self._inbox: deque[T] = deque()
-        """Items that were requested, and have come while the processor took another one."""
         self._ended = False
-        self._error: BaseException | None = None
 
     # -- from the connections
 
-    def expect(self, plug: Plug[T, R]) -> None:
-        """A connection is made. The source of an older one may still be at its on_subscribe."""
-        with self._lock:
-            self._newest += 1
-            plug.number = self._newest
-
     def plug_in(self, plug: Plug[T, R], upstream: Subscription) -> None:
         """A connection begins; the one before is over."""
-        with self._lock:
-            first = False
-            if self._refused or self._ended or plug.number != self._newest:
-                owed = -1
-            else:
-                first, self._introduced = not self._introduced, True
-                self._current, self._upstream = plug, upstream
-                owed = self._outstanding
-        if owed < 0:
-            hooks.cancel(upstream)
-        elif first:
-            self._processor.on_subscribe(_Wire(self))
-        elif owed:
-            upstream.request(owed)
+        self._inbox.append((plug, EMPTY, upstream))
+        self.signal()
 
     def put(self, plug: Plug[T, R], item: T) -> None:
         """An item of a connection."""
-        with self._lock:
-            taken = self._current is plug and not self._ended
-            if taken and self._outstanding != UNBOUNDED:
-                self._outstanding -= 1
-            if taken:
-                self._inbox.append(item)
-        if taken:
-            self.signal()
-        else:
-            hooks.drop_item(item)
+        self._inbox.append((plug, item, None))
+        self.signal()
 
     def end(self, plug: Plug[T, R], error: BaseException | None) -> None:
         """The source of a connection has ended: so does the processor (C17)."""
-        with self._lock:
-            taken = self._current is plug and not self._ended
-            if taken:
-                self._error = error
-                self._ended = True
-                self._current = self._upstream = None
-        if taken:
-            self.signal()
-        elif error is not None:
-            hooks.drop_error(error)
+        self._inbox.append((plug, EMPTY, _End(error)))
+        self.signal()
 
     def pull(self, plug: Plug[T, R]) -> None:
         """A connection is over, without an end."""
-        with self._lock:
-            if self._current is plug:
-                self._current = self._upstream = None
+        self._inbox.append((plug, EMPTY, None))
+        self.signal()
 
     # -- from the processor
 
     def request(self, n: int, /) -> None:
         """See `Subscription.request`."""
-        bad = bad_request(n)
-        with self._lock:
-            if bad is None:
-                self._outstanding = add_demand(self._outstanding, n)
-            upstream = self._upstream
+        if bad_request(n) is None:
+            self._asked.append(n)
+            self.signal()
+            return
+        upstream = self._upstream
         if upstream is not None:
-            upstream.request(n)
+            upstream.request(n)  # which answers
 
     def cancel(self) -> None:
         """See `Subscription.cancel`."""
-        with self._lock:
-            self._refused = True
-            self._current = None
-            upstream, self._upstream = self._upstream, None
+        self._refused = True
+        upstream, self._upstream = self._upstream, None
         if upstream is not None:
             hooks.cancel(upstream)
 
@@ -144,29 +107,96 @@ class Socket(SerialDrain, Generic[T, R]):
         """See `Scannable.statistics`."""
         return Statistics(
             operator="connections",
-            requested=self._outstanding,
-            buffered=len(self._inbox),
+            requested=min(self._outstanding + sum(self._asked), UNBOUNDED),
+            buffered=sum(item is not EMPTY for _, item, _ in tuple(self._inbox)),
             cancelled=self._refused,
             terminated=self._ended,
             upstream=self._upstream,
         )
 
+    # -- the drain
+
     def drain(self) -> None:
         """See `SerialDrain.drain`."""
-        inbox, processor = self._inbox, self._processor
-        while True:
-            ended = self._ended  # read before the items: what came before the end is there by then
-            if not inbox:
-                break
-            processor.on_next(inbox.popleft())
-        if not ended or self._refused:
+        inbox, asked = self._inbox, self._asked
+        while inbox or asked:
+            if asked:
+                self._ask()
+                continue
+            plug, item, what = inbox.popleft()
+            current = self._current is plug and not self._refused and not self._ended
+            if item is not EMPTY:
+                if current:
+                    if self._outstanding < UNBOUNDED:
+                        self._outstanding -= 1
+                    self._processor.on_next(item)
+                else:
+                    hooks.drop_item(item)
+            elif what is None:
+                plug.pulled = True
+                if current:
+                    self._current = self._upstream = None
+            elif isinstance(what, _End):
+                self._end(what.error, told=current)
+            else:
+                self._begin(plug, what)
+
+    def _ask(self) -> None:
+        """Request what the processor has requested."""
+        asked, n = self._asked, 0
+        while count := len(asked):
+            n += sum(asked[:count])
+            del asked[:count]
+        self._outstanding = min(self._outstanding + n, UNBOUNDED)
+        self._request(min(n, UNBOUNDED))
+
+    def _request(self, n: int) -> None:
+        upstream = self._upstream
+        if upstream is None:
             return
-        self._refused = True
-        error, self._error = self._error, None
-        if error is None:
-            processor.on_complete()
-        else:
-            processor.on_error(error)
+        try:
+            upstream.request(n)
+        except BaseException as error:  # §3.16
+            throw_if_fatal(error)
+            hooks.cancel(upstream)
+            self._end(error, told=not self._refused and not self._ended)
+
+    def _begin(self, plug: Plug[T, R], upstream: Subscription) -> None:
+        """A connection begins; the source of an older one may have been at its on_subscribe."""
+        if self._refused or self._ended or plug.pulled or plug.number <= self._newest:
+            hooks.cancel(upstream)
+            return
+        self._newest = plug.number
+        self._current, self._upstream = plug, upstream
+        if self._refused:  # `cancel` may have looked before
+            self._upstream = None
+            hooks.cancel(upstream)
+        elif not self._introduced:
+            self._introduced = True
+            self._processor.on_subscribe(_Wire(self))
+        elif self._outstanding:
+            self._request(self._outstanding)
+
+    def _end(self, error: BaseException | None, *, told: bool) -> None:
+        if told:
+            self._ended = True
+            self._current = self._upstream = None
+            if error is None:
+                self._processor.on_complete()
+            else:
+                self._processor.on_error(error)
+        elif error is not None:
+            hooks.drop_error(error)
+
+
+@final
+class _End:
+    """The end of a source."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error: Final = error
 
 
 @final
@@ -204,13 +234,15 @@ class Plug(CoreSubscriber[T], Generic[T, R]):
 
     Args:
         socket: where the signals go, until another connection is there.
+        number: greater than those of the connections before.
     """
 
-    __slots__ = ("_socket", "number")
+    __slots__ = ("_socket", "number", "pulled")
 
-    def __init__(self, socket: Socket[T, R]) -> None:
+    def __init__(self, socket: Socket[T, R], number: int) -> None:
         self._socket = socket
-        self.number = 0
+        self.number: Final = number
+        self.pulled = False
         """The socket's affair."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
