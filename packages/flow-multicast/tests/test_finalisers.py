@@ -11,7 +11,15 @@ import pytest
 
 import flow_core as flow
 from flow_core.testing import Drops, TestSubscriber
-from flow_multicast import DirectProcessor, MulticastProcessor, ReplayProcessor, UnicastProcessor
+from flow_multicast import (
+    DirectProcessor,
+    MulticastProcessor,
+    ReplayProcessor,
+    UnicastProcessor,
+    cache,
+    publish,
+    share,
+)
 
 TRIALS = 100
 PROCESSORS: dict[
@@ -59,6 +67,31 @@ def test_the_collector_may_find_a_subscriber_while_items_are_sent(name: str) -> 
     gc.collect()
     stays.assert_items(*range(5 * TRIALS))
     assert processor.statistics().subscribers == 1
+
+
+SHARED: dict[str, Callable[[flow.Flow[int]], flow.Flow[int]]] = {
+    "share": lambda source: source.pipe(share()),
+    "auto_connect": lambda source: source.pipe(publish()).auto_connect(),
+    "cache": lambda source: source.pipe(cache(size=4)),
+    "selected": lambda source: source.pipe(publish(lambda items: items)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_collector_may_find_a_subscriber_of_a_shared_flow(name: str) -> None:
+    source = DirectProcessor[int]()
+    shared = SHARED[name](source.flow)
+    stays = TestSubscriber[int]()
+    shared.subscribe(stays)
+    with collecting():
+        for n in range(TRIALS):
+            Widget(shared)
+            for k in range(5):
+                source.on_next(5 * n + k)
+    gc.collect()
+    stays.assert_items(*range(5 * TRIALS)).cancel()
+    if name in {"share", "selected"}:
+        assert not source.has_subscribers
 
 
 class Reader:
@@ -121,6 +154,26 @@ def test_a_signal_handler_may_call_while_items_are_sent(drops: Drops, name: str,
         else:
             stays.assert_items(*range(taken)).assert_not_terminated()
             leaves.assert_items(*range(len(leaves.items))).assert_not_terminated()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the platform has no setitimer")
+def test_a_signal_handler_may_come_and_go_while_others_do() -> None:
+    source = DirectProcessor[int]()
+    shared = source.flow.pipe(share())
+    stays = TestSubscriber[int]()
+
+    def come_and_go() -> None:
+        shared.subscribe(passing := TestSubscriber[int]())
+        passing.cancel()
+
+    for _ in range(TRIALS):
+        with interrupted(come_and_go) as done:
+            while not done:
+                come_and_go()
+    assert not source.has_subscribers
+    shared.subscribe(stays)
+    source.on_next(1)
+    stays.assert_items(1)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the platform has no setitimer")
