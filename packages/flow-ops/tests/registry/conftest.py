@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 
-from flow_core import hooks
-from flow_core.testing import OperatorCase
+import flow_core as flow
+import flow_ops as ops
+from flow_core import Flow, hooks
+from flow_core.testing import OperatorCase, TestSubscriber
 from flow_ops.testing import OPERATOR_CASES
 
 CASES = [case for case in OPERATOR_CASES if case.kinds.isdisjoint(("loop", "processes"))]
@@ -31,6 +35,172 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def cases() -> dict[str, OperatorCase]:
     """All of them, by name."""
     return {str(case): case for case in CASES}
+
+
+Made = Callable[[Flow[Any], Flow[Any]], Flow[Any]]
+
+
+def _itself(made: Any) -> Any:
+    return made
+
+
+def _two_levels(other: Flow[Any]) -> Callable[[int], Flow[Any]]:
+    return lambda n: other if n < OTHERS else flow.empty()
+
+
+ITEMS = 2
+"""How many items the first flow has; the second has one."""
+OTHERS = 10
+"""The first item of the second flow."""
+JOINED: dict[str, Made] = {
+    "amb": ops.amb,
+    "buffer_boundary": lambda up, other: up.pipe(ops.buffer_boundary(other, max_size=9)),
+    "buffer_toggle, opened": lambda up, other: up.pipe(
+        ops.buffer_toggle(other, lambda _: flow.never(), max_size=9)
+    ),
+    "buffer_toggle, closed": lambda up, other: up.pipe(
+        ops.buffer_toggle(flow.just(1), lambda _: other, max_size=9)
+    ),
+    "buffer_when": lambda up, other: up.pipe(ops.buffer_when(lambda: other, max_size=9)),
+    "combine_latest": ops.combine_latest,
+    "concat": ops.concat,
+    "concat_map": lambda up, other: up.pipe(ops.concat_map(lambda _: other)),
+    "concat_map_eager": lambda up, other: up.pipe(ops.concat_map_eager(lambda _: other)),
+    "delay_subscription": lambda up, other: up.pipe(ops.delay_subscription(other)),
+    "delay_until": lambda up, other: up.pipe(ops.delay_until(lambda _: other)),
+    "delay_with_mapper": lambda up, other: up.pipe(ops.delay_with_mapper(lambda _: other)),
+    "expand": lambda up, other: up.pipe(ops.expand(_two_levels(other))),
+    "expand, depth first": lambda up, other: up.pipe(
+        ops.expand(_two_levels(other), depth_first=True)
+    ),
+    "filter_when": lambda up, other: up.pipe(ops.filter_when(lambda _: other.map(bool))),
+    "flat_map": lambda up, other: up.pipe(ops.flat_map(lambda _: other)),
+    "flat_map, one by one": lambda up, other: up.pipe(ops.flat_map(lambda _: other, concurrency=1)),
+    "fork_join": ops.fork_join,
+    "group_by": lambda up, other: up.pipe(ops.group_by(lambda n: n % 2)).pipe(
+        ops.flat_map(lambda group: group.pipe(ops.take_until_other(other)))
+    ),
+    "map_when": lambda up, other: up.pipe(ops.map_when(lambda _: other)),
+    "merge": ops.merge,
+    "merge_sequential": ops.merge_sequential,
+    "on_error_resume": lambda up, other: up.pipe(ops.on_error_resume(lambda _: other)),
+    "ordered_merge": ops.ordered_merge,
+    "repeat_when": lambda up, other: up.pipe(
+        ops.repeat_when(lambda runs: runs.pipe(ops.zip_with(other)))
+    ),
+    "sample": lambda up, other: up.pipe(ops.sample(other)),
+    "sequence_equal": ops.sequence_equal,
+    "skip_until_other": lambda up, other: up.pipe(ops.skip_until_other(other)),
+    "switch_if_empty": lambda up, other: up.pipe(ops.switch_if_empty(other)),
+    "switch_map": lambda up, other: up.pipe(ops.switch_map(lambda _: other)),
+    "switch_on_first": lambda up, other: up.pipe(
+        ops.switch_on_first(lambda _, whole: whole.pipe(ops.merge_with(other)))
+    ),
+    "take_until_other": lambda up, other: up.pipe(ops.take_until_other(other)),
+    "timeout": lambda up, other: up.pipe(ops.timeout(selector=lambda _: other)),
+    "window_boundary": lambda up, other: up.pipe(ops.window_boundary(other)).pipe(
+        ops.concat_map(_itself)
+    ),
+    "window_toggle, opened": lambda up, other: up.pipe(
+        ops.window_toggle(other, lambda _: flow.never())
+    ).pipe(ops.concat_map(_itself)),
+    "window_toggle, closed": lambda up, other: up.pipe(
+        ops.window_toggle(flow.just(1), lambda _: other)
+    ).pipe(ops.concat_map(_itself)),
+    "window_when": lambda up, other: up.pipe(ops.window_when(lambda: other)).pipe(
+        ops.concat_map(_itself)
+    ),
+    "with_latest_from": lambda up, other: up.pipe(ops.with_latest_from(other)),
+    "zip": ops.zip,
+}
+
+
+@dataclass(eq=False)
+class Link:
+    """A subscription to `Sending`, which sends as much as is requested."""
+
+    first: int
+    count: int
+    to: Any
+    requested: int = 0
+    sent: int = 0
+    over: bool = False
+    """It has ended, or was cancelled."""
+
+    def request(self, n: int, /) -> None:
+        self.requested += n
+
+    def cancel(self) -> None:
+        self.over = True
+
+    def send(self) -> None:
+        while not self.over and self.sent < min(self.requested, self.count):
+            self.sent += 1
+            self.to.on_next(self.first + self.sent - 1)
+        if self.sent == self.count and not self.over:
+            self.over = True
+            self.to.on_complete()
+
+    def fail(self) -> None:
+        if not self.over:
+            self.over = True
+            self.to.on_error(ValueError("planned"))
+
+
+@dataclass
+class Sending:
+    """A source for any number of subscribers, told when to send."""
+
+    first: int
+    count: int
+    links: list[Link] = field(default_factory=list)
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        link = Link(self.first, self.count, subscriber)
+        self.links.append(link)
+        subscriber.on_subscribe(link)
+
+    def send(self) -> None:
+        for link in tuple(self.links):
+            link.send()
+
+    def fail(self) -> None:
+        for link in tuple(self.links):
+            link.fail()
+
+    @property
+    def over(self) -> bool:
+        return all(link.over for link in self.links)
+
+
+class TwoFlows:
+    """Two flows that are told when to send, an operator that joins them, and who listens."""
+
+    def __init__(self, make: Made, request: int = 20) -> None:
+        self.up = Sending(0, ITEMS)
+        self.other = Sending(OTHERS, 1)
+        self.subscriber = TestSubscriber[Any](request)
+        made = make(flow.from_publisher(self.up), flow.from_publisher(self.other))
+        made.subscribe(self.subscriber)
+
+    def check(self) -> None:
+        """All ends, and then nothing is left running."""
+        for _ in range(2 * ITEMS + 2):
+            self.up.send()
+            self.other.send()
+            self.subscriber.request(20)
+        self.subscriber.assert_rules_kept()
+        if self.subscriber.terminated:
+            assert self.up.over, "the upstream runs"
+            assert self.other.over, "the second flow runs"
+        else:
+            assert not (self.up.over and self.other.over), "it hangs"
+
+
+@pytest.fixture(params=JOINED)
+def make(request: pytest.FixtureRequest) -> Callable[..., TwoFlows]:
+    """How two flows are joined, with each operator that listens to a second one."""
+    return partial(TwoFlows, JOINED[request.param])
 
 
 class Refusing:
