@@ -55,19 +55,6 @@ KNOWN: Final = {
 """Whose locks may be waited for by the thread that holds them: a case and a call for which that
 happens, and what is guarded. Whoever mends one takes it out."""
 
-_HIDDEN: Final = "_Hidden.receiver asks its downstream, which a cancel has just let go"
-BROKEN: Final = {
-    ("concat_map, hidden flows", "cancel"): _HIDDEN,
-    ("concat_map_eager, hidden flows", "cancel"): _HIDDEN,
-    ("concat, hidden flows", "early cancel"): _HIDDEN,
-    ("concat_with, what follows", "early cancel"): _HIDDEN,
-    ("exhaust_map, the only one", "early cancel"): _HIDDEN,
-    ("flat_map, hidden flows", "cancel"): _HIDDEN,
-    ("ordered_merge", "early cancel"): _HIDDEN,
-    ("switch_map, the only one", "early cancel"): _HIDDEN,
-}
-"""What does other harm than to hang, and why. Whoever mends one takes it out."""
-
 
 class WaitsForItselfError(BaseException):
     """A thread wants a lock that it holds."""
@@ -273,17 +260,10 @@ def check_known(waits: list[str], dropped: Any, *due: type[BaseException]) -> No
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_at_any_moment_does_no_harm(
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    dropped: Any,
-    case: OperatorCase,
-    call: str,
+    monkeypatch: pytest.MonkeyPatch, dropped: Any, case: OperatorCase, call: str
 ) -> None:
     if call == "early cancel" and case.name in PREFETCHING:
         return
-    if reason := BROKEN.get((case.name, call)):
-        broken = pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True)
-        request.applymarker(broken)
     expected = alone(case)  # and all is imported, where locks are made
     waits = watch_locks(monkeypatch)
 

@@ -65,7 +65,8 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
 
     def receiver(self) -> Callable[[Any], object]:
         """See `CoreSubscriber.receiver`: no frame is between the loop and what is below."""
-        return self.on_next if self._downstream is None else self._downstream.receiver()
+        downstream = self._downstream
+        return self.on_next if downstream is None else downstream.receiver()
 
     def on_next(self, item: Any, /) -> None:
         """See `Subscriber.on_next`."""
@@ -81,11 +82,12 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
-        if self._upstream is not None or self._downstream is None:
+        downstream = self._downstream
+        if self._upstream is not None or downstream is None:
             subscription.cancel()  # §2.5
             return
         self._upstream = subscription
-        self._downstream.on_subscribe(self)
+        downstream.on_subscribe(self)
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""
