@@ -8,7 +8,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Disposable
-from flow_core.testing import Drops, TestPublisher, TestSubscriber
+from flow_core.testing import Drops, TestPublisher, TestSubscriber, VirtualClock
 from flow_core.testing.reentry import Reentry, explore_reentry
 from flow_multicast import (
     Connectable,
@@ -29,7 +29,7 @@ CONNECTABLES: dict[str, Callable[[flow.Flow[int]], Connectable[int]]] = {
 }
 SHARED: dict[str, Callable[[flow.Flow[int]], flow.Flow[int]]] = {
     "share": lambda source: source.pipe(share()),
-    "share, 9 s": lambda source: source.pipe(share(grace=9.0)),
+    "share, 9 s": lambda source: source.pipe(share(grace=9.0, clock=VirtualClock())),
     "auto_connect": lambda source: source.pipe(publish()).auto_connect(2),
     "ref_count": lambda source: source.pipe(publish()).ref_count(2),
     "cache": lambda source: source.pipe(cache()),

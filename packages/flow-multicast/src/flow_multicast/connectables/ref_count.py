@@ -72,7 +72,17 @@ class _Runs(NamedTuple):
 
     def having(self, key: object, run: _Run) -> _Runs:
         """With `run` in the place of what is known of it."""
-        return self._replace(runs={**self.runs, key: run})
+        return _Runs(self.joining, {**self.runs, key: run}, self.stopping)
+
+
+def _coming(runs: _Runs) -> _Runs:
+    """Somebody subscribes."""
+    return _Runs(runs.joining + 1, runs.runs, runs.stopping)
+
+
+def _come(runs: _Runs) -> _Runs:
+    """Somebody has subscribed."""
+    return _Runs(runs.joining - 1, runs.runs, runs.stopping)
 
 
 @final
@@ -159,20 +169,20 @@ class RefCounted(Publisher[T]):
         )
         home = downstream.home()
         self._enter()
-        connection: Disposable | None = None
-        connects = False
+        counts = connects = False
         try:
             connection = self._connectable.join(counted)
-            connects = self._count(counted, connection, home)
-        finally:
-            self._runs.update(lambda runs: runs._replace(joining=runs.joining - 1))
-            if connects and connection is not None:
+            counts, connects = True, self._count(counted, connection, home)
+            if connects:
                 self._connect(connection, counted)
+        finally:
+            if not counts:
+                self._runs.update(_come)
             self._settle()
 
     def _enter(self) -> None:
         """Somebody subscribes. The end of a run that nobody is served by is no end of his."""
-        _, runs = self._runs.update(lambda runs: runs._replace(joining=runs.joining + 1))
+        _, runs = self._runs.update(_coming)
         for connection in runs.stopping:
             self._stop(connection)
         kept = self._connectable.kept()
@@ -192,26 +202,26 @@ class RefCounted(Publisher[T]):
         self._runs.update(stopped)
 
     def _count(self, counted: _Counted[T], connection: Disposable, home: Home | None) -> bool:
-        """A subscriber belongs to a connection; whether it is the one to connect."""
-        if not counted.belong(connection):
-            return False  # it has left before
+        """A subscriber has come, and belongs to a connection; whether it is the one to connect."""
+        if not counted.belong(connection):  # it has left before
+            self._runs.update(_come)
+            return False
         key = self._connectable.run(connection)
 
         def count(runs: _Runs) -> _Runs:
-            run = runs.of(key, connection)
-            subscribers = run.subscribers + 1
-            return runs.having(
-                key,
-                run._replace(
-                    connection=connection,
-                    subscribers=subscribers,
-                    connected=run.connected or subscribers >= self._min_subscribers,
-                    waiting=(*run.waiting, counted)
-                    if run.connected and not run.begun
-                    else run.waiting,
-                    home=home if run.home is EMPTY else run.home,
-                ),
+            _, before, connected, begun, waiting, first, grace = runs.of(key, connection)
+            if connected and not begun:
+                waiting = (*waiting, counted)
+            run = _Run(
+                connection,
+                before + 1,
+                connected or before + 1 >= self._min_subscribers,
+                begun,
+                waiting,
+                home if first is EMPTY else first,
+                grace,
             )
+            return _come(runs).having(key, run)
 
         before, now = self._runs.update(count)
         return now.of(key, connection).connected and not before.of(key, connection).connected
@@ -270,8 +280,9 @@ class RefCounted(Publisher[T]):
             run = runs.of(key, connection)
             return runs.having(key, run._replace(subscribers=run.subscribers - 1))
 
-        self._runs.update(left)
-        self._settle()
+        _, now = self._runs.update(left)
+        if now.of(key, connection).subscribers <= 0:
+            self._settle()
 
     def _settle(self) -> None:
         """Stop what runs without subscribers."""
@@ -283,6 +294,8 @@ class RefCounted(Publisher[T]):
             begun.clear()
             if runs.joining:
                 return runs  # who joins looks again after that
+            if all(run.subscribers and run.grace is None for run in runs.runs.values()):
+                return runs
             left: dict[object, _Run] = {}
             stopping = runs.stopping
             for key, run in runs.runs.items():
