@@ -60,8 +60,8 @@ class _Run(NamedTuple):
 class _Runs(NamedTuple):
     """What is known of all runs."""
 
-    joining: int = 0
-    """How many are just subscribing."""
+    joining: tuple[_Counted[Any], ...] = ()
+    """Those who are just subscribing."""
     runs: Mapping[object, _Run] = {}
     stopping: tuple[Disposable, ...] = ()
     """Those that nobody may join any more; whoever comes sees to that."""
@@ -74,15 +74,12 @@ class _Runs(NamedTuple):
         """With `run` in the place of what is known of it."""
         return _Runs(self.joining, {**self.runs, key: run}, self.stopping)
 
-
-def _coming(runs: _Runs) -> _Runs:
-    """Somebody subscribes."""
-    return _Runs(runs.joining + 1, runs.runs, runs.stopping)
-
-
-def _come(runs: _Runs) -> _Runs:
-    """Somebody has subscribed."""
-    return _Runs(runs.joining - 1, runs.runs, runs.stopping)
+    def without(self, counted: _Counted[Any]) -> _Runs:
+        """Without one of those who are just subscribing, if it is there."""
+        joining = tuple(one for one in self.joining if one is not counted)
+        if len(joining) == len(self.joining):
+            return self
+        return _Runs(joining, self.runs, self.stopping)
 
 
 @final
@@ -168,21 +165,20 @@ class RefCounted(Publisher[T]):
             else _Counted(downstream, self)
         )
         home = downstream.home()
-        self._enter()
-        counts = connects = False
         try:
+            self._enter(counted)
             connection = self._connectable.join(counted)
-            counts, connects = True, self._count(counted, connection, home)
-            if connects:
+            if self._count(counted, connection, home):
                 self._connect(connection, counted)
         finally:
-            if not counts:
-                self._runs.update(_come)
+            self._runs.update(lambda runs: runs.without(counted))
             self._settle()
 
-    def _enter(self) -> None:
+    def _enter(self, counted: _Counted[T]) -> None:
         """Somebody subscribes. The end of a run that nobody is served by is no end of his."""
-        _, runs = self._runs.update(_coming)
+        _, runs = self._runs.update(
+            lambda runs: _Runs((*runs.joining, counted), runs.runs, runs.stopping)
+        )
         for connection in runs.stopping:
             self._stop(connection)
         kept = self._connectable.kept()
@@ -203,9 +199,8 @@ class RefCounted(Publisher[T]):
 
     def _count(self, counted: _Counted[T], connection: Disposable, home: Home | None) -> bool:
         """A subscriber has come, and belongs to a connection; whether it is the one to connect."""
-        if not counted.belong(connection):  # it has left before
-            self._runs.update(_come)
-            return False
+        if not counted.belong(connection):
+            return False  # it has left before
         key = self._connectable.run(connection)
 
         def count(runs: _Runs) -> _Runs:
@@ -221,7 +216,7 @@ class RefCounted(Publisher[T]):
                 home if first is EMPTY else first,
                 grace,
             )
-            return _come(runs).having(key, run)
+            return runs.without(counted).having(key, run)
 
         before, now = self._runs.update(count)
         return now.of(key, connection).connected and not before.of(key, connection).connected
