@@ -234,3 +234,20 @@ def test_a_kept_error_keeps_nothing_of_those_who_were_told(name: str, raised: bo
     # Who was the first made the source run, and may have been told before the error was kept.
     assert shown[1].count("ask") <= 2
     assert ("fail" in shown[-1]) == raised
+
+
+def test_amounts_that_are_requested_before_a_run_take_no_room() -> None:
+    numbers = flow.range(3).pipe(publish())
+    subscriber = TestSubscriber[int](0)
+    numbers.subscribe(subscriber)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(20_000):
+            subscriber.subscription.request(1)  # which nobody records
+        assert tracemalloc.get_traced_memory()[0] - before < 20_000
+    finally:
+        tracemalloc.stop()
+    numbers.connect()
+    assert subscriber.items == [0, 1, 2]
+    assert subscriber.completed

@@ -27,7 +27,7 @@ from flow_core.protocols import (
 )
 from flow_core.serial import SerialDrain
 from flow_multicast.connectables.socket import Plug
-from flow_multicast.processors._hot import HotProcessor
+from flow_multicast.processors._hot import MANY, HotProcessor
 from flow_multicast.processors.multicast import MulticastProcessor
 
 if TYPE_CHECKING:
@@ -268,7 +268,10 @@ class Seat(CoreSubscriber[R], Generic[R]):
             return
         bad = bad_request(n)
         if bad is None:
-            self._asked.append(n)
+            asked = self._asked
+            asked.append(n)
+            if len(asked) > MANY:
+                asked.append(self._added_up())
             upstream = self._link.get(0)  # read after that: `on_subscribe` does it the other way
             if upstream is not None:
                 self._forward(upstream)
@@ -283,14 +286,19 @@ class Seat(CoreSubscriber[R], Generic[R]):
         self._leave()
         self._tell()
 
-    def _forward(self, upstream: Subscription) -> None:
-        """Request what was requested before; each amount is passed on by whoever takes it out."""
+    def _added_up(self) -> int:
+        """The sum of the amounts that wait; each is passed on by whoever takes it out."""
         n = 0
         while self._asked:
             try:
                 n = add_demand(n, self._asked.pop())
             except IndexError:
                 break
+        return n
+
+    def _forward(self, upstream: Subscription) -> None:
+        """Request what was requested before."""
+        n = self._added_up()
         if n:
             upstream.request(n)
 

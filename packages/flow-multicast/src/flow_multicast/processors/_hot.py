@@ -26,17 +26,17 @@ from flow_core.serial import SerialDrain
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
 
-__all__ = ["NEVER", "HotProcessor", "Line"]
+__all__ = ["MANY", "NEVER", "HotProcessor", "Line", "ignore"]
 
 T = TypeVar("T")
 
 NEVER: Final = 4 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
-_MANY: Final = 64
-"""How many amounts may wait to be added up without an item that comes."""
+MANY: Final = 64
+"""How many amounts that were requested may wait to be added up."""
 
 
-def _ignore(item: object) -> None:
+def ignore(item: object) -> None:
     """What an item is given to when its subscriber has left."""
 
 
@@ -124,7 +124,7 @@ class Line(SerialDrain, Generic[T]):
         elif self.requested < UNBOUNDED:
             asked = self.asked
             asked.append(n)
-            if len(asked) > _MANY and self.live:
+            if len(asked) > MANY and self.live:
                 self.owner.note(self)
             self.signal()
 
@@ -153,8 +153,8 @@ class Line(SerialDrain, Generic[T]):
         # `mute` does the same the other way round: it finds this place, or is seen here. It may
         # also give this one up, for the one it has found before.
         self._place = (calls, index)
-        if self.receive is _ignore:
-            calls[index] = _ignore
+        if self.receive is ignore:
+            calls[index] = ignore
             self._place = None
 
     def displace(self) -> None:
@@ -164,12 +164,12 @@ class Line(SerialDrain, Generic[T]):
         place = self._place
         if place is not None:
             calls, index = place
-            calls[index] = _ignore
+            calls[index] = ignore
             self._place = None
 
     def mute(self) -> None:
         """Send no items any more."""
-        self.receive = _ignore
+        self.receive = ignore
         self.displace()
 
     @abstractmethod

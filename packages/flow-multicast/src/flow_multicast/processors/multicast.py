@@ -39,19 +39,11 @@ from flow_core.protocols import (
 from flow_core.serial import SerialDrain
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
+from flow_multicast.processors._hot import MANY, NEVER, ignore
 
 __all__ = ["MulticastProcessor"]
 
 T = TypeVar("T")
-
-_MANY: Final = 64
-"""How many amounts may wait to be added up without an item that is to be sent."""
-_NEVER: Final = 4 * UNBOUNDED
-"""A position in the sequence of items that is never reached."""
-
-
-def _ignore(item: object) -> None:
-    """What an item is given to when its subscriber has left."""
 
 
 @final
@@ -143,7 +135,7 @@ class _MulticastSubscription(Generic[T]):
             asked = self.asked
             asked.append(n)
             if self.announced:
-                if len(asked) > _MANY:
+                if len(asked) > MANY:
                     processor._changes[self] = None
                 processor.signal()
         else:
@@ -208,18 +200,18 @@ class _MulticastSubscription(Generic[T]):
         # `mute` does the same the other way round: it finds this place, or is seen here. It may
         # also give this one up, for the one it has found before.
         self._place = (calls, index)
-        if self.deliver is _ignore:
-            calls[index] = _ignore
+        if self.deliver is ignore:
+            calls[index] = ignore
             self._place = None
 
     def mute(self) -> None:
         """Send no items any more; a dispatch that is running skips it (M34)."""
-        self.deliver = _ignore
+        self.deliver = ignore
         # Two threads may do this at a time: who finds no place relies on nothing being sent there.
         place = self._place
         if place is not None:
             calls, index = place
-            calls[index] = _ignore
+            calls[index] = ignore
             self._place = None
 
 
@@ -334,7 +326,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """`on_next` may send items itself up to this position; only without fusion."""
         self._holder: int | None = None
         """Who is known to hold the others back: an index into `_lines`."""
-        self._refill = _NEVER
+        self._refill = NEVER
         """The position at which to request more of the upstream; 0 when one has come."""
 
     def __repr__(self) -> str:
@@ -665,7 +657,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
                 return
             take: Callable[[], T | Empty] = queue.popleft
             if fused is not None:
-                until = _NEVER
+                until = NEVER
                 take = fused.poll
             elif until == sent:
                 if done:
@@ -770,10 +762,10 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     def _settle(self, line: _MulticastSubscription[T]) -> bool:
         """Let a subscription join or leave; whether it has left."""
-        if line.start >= _NEVER:
+        if line.start >= NEVER:
             return False  # has left before; two threads said so
         if line.downstream is None or line.bad is not None:
-            line.start = _NEVER  # it holds nobody back
+            line.start = NEVER  # it holds nobody back
             if line in self._members:
                 del self._members[line]
                 self._conditionals -= line.conditional

@@ -36,13 +36,12 @@ from flow_core.protocols import (
 from flow_core.serial import SerialDrain
 from flow_core.sources.idle import fail
 from flow_core.subscribers import core_subscriber
+from flow_multicast.processors._hot import NEVER
 
 __all__ = ["UnicastProcessor"]
 
 T = TypeVar("T")
 
-_NEVER: Final = 4 * UNBOUNDED
-"""A number of items that is never reached."""
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 
@@ -491,7 +490,7 @@ class UnicastProcessor(
             return True
         taken, capacity = self._taken, self._capacity
         if capacity == UNBOUNDED:
-            room, self._refill = UNBOUNDED, _NEVER
+            room, self._refill = UNBOUNDED, NEVER
         else:
             # Nobody offers beside an upstream: what waits has come of it, or before it.
             waiting = len(self._queue)
