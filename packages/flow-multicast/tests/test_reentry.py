@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import pytest
 
@@ -29,20 +29,19 @@ Hot: TypeAlias = (
     | SerializedProcessor[int]
 )
 
+P = TypeVar("P", MulticastProcessor[int], Hot, UnicastProcessor[int])
+
 MODULES = ["flow_core.serial", "flow_multicast"]
 
 
-class Stage:
-    """A processor with two subscribers who have demand, and one who has none."""
+class Fed(Generic[P]):
+    """A processor, who feeds it, and who comes late."""
 
-    def __init__(self) -> None:
-        self.processor = MulticastProcessor[int](8)
+    def __init__(self, processor: P) -> None:
+        self.processor = processor
         self.sources: list[TestPublisher[int]] = []
-        self.stays, self.goes = TestSubscriber[int](4), TestSubscriber[int](4)
         self.late: list[TestSubscriber[int]] = []
         self.fed: list[int] = []
-        for subscriber in (self.stays, self.goes):
-            self.processor.subscribe(subscriber)
 
     def offer(self) -> None:
         item = len(self.fed)
@@ -57,6 +56,16 @@ class Stage:
     def upstream(self) -> None:
         self.sources.append(TestPublisher())
         self.sources[-1].subscribe(self.processor)
+
+
+class Stage(Fed[MulticastProcessor[int]]):
+    """A processor with two subscribers who have demand."""
+
+    def __init__(self) -> None:
+        super().__init__(MulticastProcessor(8))
+        self.stays, self.goes = TestSubscriber[int](4), TestSubscriber[int](4)
+        for subscriber in (self.stays, self.goes):
+            self.processor.subscribe(subscriber)
 
     def send(self, item: int) -> None:
         """Send by whoever feeds the processor."""
@@ -131,15 +140,12 @@ HOT: dict[str, Callable[[], Hot]] = {
 }
 
 
-class HotStage:
+class HotStage(Fed[Hot]):
     """A processor with two subscribers who want all."""
 
     def __init__(self, processor: Hot) -> None:
-        self.processor = processor
-        self.sources: list[TestPublisher[int]] = []
+        super().__init__(processor)
         self.stays, self.goes = TestSubscriber[int](), TestSubscriber[int]()
-        self.late: list[TestSubscriber[int]] = []
-        self.fed: list[int] = []
         for subscriber in (self.stays, self.goes):
             self.processor.subscribe(subscriber)
 
@@ -148,12 +154,8 @@ class HotStage:
         self.processor.on_next(self.fed[-1])
 
     def subscribe(self) -> None:
-        self.late.append(TestSubscriber())
+        self.late.append(TestSubscriber())  # who wants all, too
         self.processor.subscribe(self.late[-1])
-
-    def upstream(self) -> None:
-        self.sources.append(TestPublisher())
-        self.sources[-1].subscribe(self.processor)
 
 
 HOT_CALLS: dict[str, Callable[[HotStage], object]] = {
@@ -219,30 +221,13 @@ def test_nothing_hangs_or_is_lost_in_a_hot_processor(
     assert explore_reentry(body, modules=MODULES, timeout_s=1) > 2
 
 
-class Queue:
+class Queue(Fed[UnicastProcessor[int]]):
     """A queue with one subscriber, who has some demand."""
 
     def __init__(self, mode: Fusion) -> None:
-        self.processor = UnicastProcessor[int](4)
-        self.sources: list[TestPublisher[int]] = []
+        super().__init__(UnicastProcessor(4))
         self.subscriber = TestSubscriber[int](2, fusion=mode)
-        self.late: list[TestSubscriber[int]] = []
-        self.fed: list[int] = []
         self.processor.subscribe(self.subscriber)
-
-    def offer(self) -> None:
-        item = len(self.fed)
-        self.fed.append(item)
-        if not self.processor.offer(item):
-            self.fed.remove(item)
-
-    def subscribe(self) -> None:
-        self.late.append(TestSubscriber())
-        self.processor.subscribe(self.late[-1])
-
-    def upstream(self) -> None:
-        self.sources.append(TestPublisher())
-        self.sources[-1].subscribe(self.processor)
 
 
 QUEUE_CALLS: dict[str, Callable[[Queue], object]] = {

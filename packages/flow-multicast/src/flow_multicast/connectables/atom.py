@@ -53,7 +53,7 @@ class Atom(Generic[S]):
 
         Args:
             change: makes the new value from the old one, or returns the old one. Called again if
-                another value has come meanwhile, so it does nothing else.
+                another value has come meanwhile: what it found before does not count then.
 
         Returns:
             The value before, and the value now; the same object twice if there was no change.

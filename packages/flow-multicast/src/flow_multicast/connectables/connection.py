@@ -96,9 +96,8 @@ class Connection(Disposable, Generic[T, R]):
         self._owner = weakref.ref(owner)  # which has this; as long as this runs, its feeder has it
         self._ends: dict[int, list[BaseException | Completed]] = {}
         """How it has ended, at 0; the first one who says so is right."""
-        again = before is not None and not begun
         self.epoch: Final[int] = 0 if before is None else before.epoch + begun
-        self.seats: Final[dict[Seat[R], None]] = before.seats if before and again else {}
+        self.seats: Final[dict[Seat[R], None]] = {} if before is None or begun else before.seats
         """Those who wait for a processor; whoever takes one out serves it."""
         self.trace: TracebackType | Empty | None = EMPTY
         """The traceback of an `outcome` that is an error, when the processor has told it."""
