@@ -162,6 +162,75 @@ def test_a_request_against_a_cancel_of_a_group_loses_no_credit(fusion: Fusion) -
     exhaust(body)
 
 
+class Held:
+    """Who holds the groups of even and odd items, and reads none."""
+
+    def __init__(self, prefetch: int) -> None:
+        self.source = TestPublisher[int]()
+        self.parts: list[Any] = []
+        self.handle = (
+            flow.Flow(self.source)
+            .pipe(group_by(lambda n: n % 2, prefetch=prefetch))
+            .subscribe(self.parts.append)
+        )
+
+
+def test_an_item_against_the_last_reference_to_its_group() -> None:
+    def body() -> Scenario:
+        held = Held(prefetch=2)
+        held.source.next(0)
+
+        def check() -> None:
+            assert held.source.outstanding, "what waits in a group that nobody holds blocks others"
+            held.source.next(4)
+            assert not held.parts, "a group begins again"
+            assert held.source.outstanding
+            held.handle.dispose()
+
+        return Scenario(lambda: held.source.next(2), held.parts.clear, check=check)
+
+    exhaust(body)
+
+
+def test_last_references_to_two_groups() -> None:
+    def body() -> Scenario:
+        held = Held(prefetch=2)
+        held.source.next(0, 1)
+
+        def check() -> None:
+            assert held.source.outstanding
+            held.source.complete()
+            assert held.handle.disposed
+
+        return Scenario(
+            lambda: held.parts.__delitem__(0), lambda: held.parts.__delitem__(-1), check=check
+        )
+
+    exhaust(body)
+
+
+def test_the_last_reference_to_a_group_against_the_end() -> None:
+    def body() -> Scenario:
+        held = Held(prefetch=2)
+        held.source.next(0, 1)
+
+        def check() -> None:
+            assert held.handle.disposed
+
+        return Scenario(held.source.complete, held.parts.clear, check=check)
+
+    exhaust(body)
+
+
+def test_the_last_reference_to_a_group_against_the_cancel_of_their_flow() -> None:
+    def body() -> Scenario:
+        held = Held(prefetch=2)
+        held.source.next(0, 1)
+        return Scenario(held.handle.dispose, held.parts.clear, check=held.source.assert_cancelled)
+
+    exhaust(body)
+
+
 def test_a_new_group_against_the_cancel_of_their_flow() -> None:
     def body() -> Scenario:
         dropped: list[object] = []

@@ -126,7 +126,7 @@ def test_an_empty_window_that_nobody_wants_is_let_go_of_when_it_ends() -> None:
     clock = VirtualClock()
     windows: list[weakref.ref[Any]] = []
     quiet = flow.never().pipe(window_with_time(1, clock=clock))
-    handle = quiet.subscribe(lambda window: windows.append(weakref.ref(source_of(window))))
+    handle = quiet.subscribe(lambda window: windows.append(weakref.ref(source_of(window).queue)))
     clock.advance_by(5)
     gc.collect()
     assert [window() is None for window in windows] == [True] * 5 + [False]

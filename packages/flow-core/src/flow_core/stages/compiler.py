@@ -863,6 +863,7 @@ class _Generator:
         if self._emits:
             out.put(depth + 1, "while gate.cancelled or (not n and not gate.done):")
             out.put(depth + 2, "n = yield -1")
+        out.put(depth + 1, "x = None")  # while it waits it holds nothing
         out.put(depth + 1, "x = yield n")
 
     def _body(self, first: int, depth: int) -> None:

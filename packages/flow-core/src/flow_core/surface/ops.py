@@ -1141,13 +1141,15 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         these is; items of other keys are dropped, and so is what waits in groups that nobody had
         subscribed to: those who subscribe later get `ProtocolViolationError`.
 
+        Items of a group that nobody refers to any more are dropped. When groups that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
+
         Demand: exact, for groups and for the items of each. `prefetch` items are requested; each one
-        that its group's subscriber has consumed (or dropped, by a cancel) is requested again, 75 % of
-        the prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at
-        most `prefetch` items altogether. So the flow stands still, and all groups with it, when
-        `prefetch` items wait in groups that are not consumed: since nobody subscribes to them, or
-        requests of them, or requests the groups. Consume all groups, and at the same time: with
-        ``flat_map(…, concurrency=max_groups)``; with ``concat_map`` a first group that never ends
+        that its group's subscriber has consumed (or that was dropped) is requested again, 75 % of the
+        prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at most
+        `prefetch` items altogether. So read all groups at the same time, with
+        ``flat_map(…, concurrency=max_groups)``: with ``concat_map``, a first group that does not end
         keeps the others waiting.
         Thread: that of the upstream; what waited comes on the thread that requests it.
         Fusion: the flow of groups and each group answer ASYNC, to whoever polls on another thread, too.
@@ -1159,8 +1161,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             key: what to group by; hashable. None is a key like others.
             value: what a group gets of an item; the item itself by default.
             max_groups: how many groups may be open at a time: which have begun and were not cancelled.
-                Give the same number to the ``flat_map`` that runs them: a smaller one there makes the
-                flow stand still where it could fail.
+                A group that was dropped counts, too. Give the same number to the ``flat_map`` that runs
+                them.
             prefetch: items to request ahead, and the most that wait in all groups together.
             delay_error: whether errors come after the items, and groups, that wait. Otherwise they
                 overtake them, and what waits is dropped.
@@ -1227,6 +1229,11 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         items as they come, which it may use or not: ``lambda group: group.debounce(5)`` ends a group
         when nothing has come for its key in five seconds, ``lambda group: flow.timer(60)`` after a
         minute. That flow is no more than a look at the group: what it does not request it does not see.
+
+        Items of a group that nobody refers to any more are dropped. When groups that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
+        While a group is being read that `until` may end, this is logged instead.
 
         Demand, fusion: as with `group_by`. One item is requested of the flow that ends a group.
         Thread: that of the upstream; groups end where the flow says so that ends them.
@@ -2341,6 +2348,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         next item begins another one. A window that its subscriber cancels goes on without one: the
         items of the rest of the session are dropped.
 
+        Items of a window that nobody refers to any more are dropped. When windows that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
+
         Demand: see `flow_ops.group.window`: 128 items are requested ahead, and 128 windows may wait for
         demand.
         Thread: that of the upstream for items; windows begin there, and end on the clock's.
@@ -2962,6 +2973,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         When `boundary` completes, so do the last window and the flow of windows.
 
+        Items of a window that nobody refers to any more are dropped. When windows that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
+
         Demand: see `flow_ops.group.window`. A boundary does not wait for demand: `max_waiting` windows
         do. `boundary` is subscribed before the upstream.
         Thread: that of the upstream for items; windows begin and end on that of `boundary`.
@@ -3006,6 +3021,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Windows may overlap; items that come when none is open are left out. When `openings` has
         completed and no window is open, the flow of windows completes.
+
+        Items of a window that nobody refers to any more are dropped. When windows that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
 
         Demand: see `flow_ops.group.window`. Openings do not wait for demand: `max_waiting` windows do.
         `openings` is subscribed before the upstream.
@@ -3053,6 +3072,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         The first one begins at once, and the next one when one ends.
 
+        Items of a window that nobody refers to any more are dropped. When windows that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
+
         Demand: see `flow_ops.group.window`. These flows do not wait for demand: `max_waiting` windows
         do.
         Thread: that of the upstream for items; windows begin and end on those of the flows that end
@@ -3088,6 +3111,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         [[0, 1], [2, 3], [4]]
 
         A window begins with its first item, and ends with its last one.
+
+        Items of a window that nobody refers to any more are dropped. When windows that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
 
         Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
         Thread: that of the upstream; what waited comes on the thread that requests it.
@@ -3125,6 +3152,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         >>> import flow_core as flow
         >>> list(flow.range(3).window_with_time(60).concat_map(lambda w: w.to_list()))
         [[0, 1, 2]]
+
+        Items of a window that nobody refers to any more are dropped. When windows that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
 
         Demand: see `flow_ops.group.window`. Time does not wait for demand: `max_waiting` windows do.
         Thread: that of the upstream for items; windows begin and end on the clock's.
@@ -3174,6 +3205,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         The next one begins when one ends, and with it a new period. A window that was cancelled gets no
         items, and ends when its time is over.
+
+        Items of a window that nobody refers to any more are dropped. When windows that are held and not
+        read take all of the prefetch, and nothing has moved for a second, the flow fails with
+        `MissingBackpressureError`.
 
         Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
         not wait: when a window's time is over, no more than `max_waiting` may wait.

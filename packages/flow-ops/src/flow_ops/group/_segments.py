@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, final
@@ -19,7 +19,7 @@ from flow_core.protocols import CoreSubscriber, Disposable, Publisher
 from flow_core.structure import source_of
 from flow_ops.coordination import Listener
 from flow_ops.group._splitting import Splitting
-from flow_ops.group._unicast import Unicast
+from flow_ops.group._unicast import Part, Unicast
 from flow_ops.time._timed import SLACK_S
 
 __all__ = [
@@ -117,6 +117,7 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         "_released",
         "_sent",
         "kind",
+        "names",
         "opened",
     )
 
@@ -131,8 +132,11 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         max_waiting: int | None = None,
         overlapping: bool = False,
     ) -> None:
-        super().__init__(source, downstream, label, prefetch, overtakes=True)
+        super().__init__(
+            source, downstream, label, prefetch, overtakes=True, gives_flows=kind.outlives
+        )
         self.kind = kind
+        self.names = kind.name
         self.opened: dict[Segment[T], None] = {}
         """Those that get items, in the order in which they were opened."""
         self._max_waiting = max_waiting
@@ -146,6 +150,8 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         """How many segments have not consumed the item of that number."""
         self._sent: deque[Segment[T]] = deque()
         """Buffers that wait for the downstream."""
+
+    ends_parts = True
 
     # -- for subclasses to say
 
@@ -282,6 +288,23 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         self.added()
         return True
 
+    def open_parts(self) -> Iterable[Unicast[Any]]:
+        """See `Splitting.open_parts`."""
+        return [segment for segment in self.opened if isinstance(segment, Unicast)]
+
+    def unread(self) -> bool:
+        """See `Splitting.unread`. An item of several windows waits in each of them."""
+        if not self._overlapping:
+            return super().unread()
+        with self._guard:
+            heads = list(self._heads.items())
+        received = self._received
+        return all(
+            isinstance(segment, Unicast) and segment in self.unsubscribed
+            for segment, (first, end) in heads
+            if first < (received if end < 0 else end)
+        )
+
     def running(self) -> bool:
         """See `Splitting.running`."""
         return self.kind.outlives and bool(self.opened)
@@ -342,14 +365,14 @@ class Window(Unicast[T], Segment[T], Generic[T]):
     __slots__ = ("_hub", "size")
 
     def __init__(self, hub: Segmenting[T, Flow[T]]) -> None:
-        super().__init__(f"a window of {hub.label}")
+        super().__init__(f"a window of {hub.label}", hub)
         self._hub = hub
         self.size = 0
 
     def begin(self) -> None:
         """See `Segment.begin`."""
         self._hub.unsubscribed[self] = None
-        self._hub.give(Flow(self), self)
+        self._hub.give(Flow(Part(self)), self)
 
     def add(self, item: T) -> None:
         """See `Segment.add`."""
@@ -360,7 +383,7 @@ class Window(Unicast[T], Segment[T], Generic[T]):
         """See `Segment.close`. Without items, nothing has to be dropped if nobody subscribes."""
         self.finish(None)
         if not self.waiting:
-            self._hub.unsubscribed.pop(self, None)
+            self._hub.part_unread(self)
 
     def fail(self, error: BaseException) -> None:
         """See `Segment.fail`."""
@@ -376,14 +399,6 @@ class Window(Unicast[T], Segment[T], Generic[T]):
     def left(self) -> None:
         """See `Unicast.left`."""
         self._hub.post(self._hub.left, self)
-
-    def arrived(self) -> None:
-        """See `Unicast.arrived`."""
-        self._hub.unsubscribed.pop(self, None)
-
-    def above(self) -> object | None:
-        """See `Unicast.above`."""
-        return self._hub.statistics().upstream
 
 
 @final
@@ -435,9 +450,9 @@ def _drop_items(items: list[Any]) -> None:
 
 
 def _drop_window(flow: Flow[Any]) -> None:
-    window = source_of(flow)
-    if isinstance(window, Window):
-        window.abandon()
+    part = source_of(flow)
+    if isinstance(part, Part):
+        part.queue.close_unread()
 
 
 def _nothing(_: object) -> int:
@@ -469,6 +484,8 @@ class ByCount(Segmenting[T, R], Generic[T, R]):
     """See `window_with_count`."""
 
     __slots__ = ("_count", "_next", "_skip")
+
+    ends_parts = False
 
     def __init__(
         self,

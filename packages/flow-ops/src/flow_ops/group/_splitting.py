@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Iterable
 from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
@@ -14,6 +15,7 @@ from flow_core.flow import Flow
 from flow_core.homes import Home
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_ops.coordination import Coordinator, Listener, overflow
+from flow_ops.group._standstill import Standstill
 from flow_ops.group._unicast import Unicast
 
 __all__ = ["Main", "Splitting"]
@@ -34,15 +36,18 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
         overtakes: whether an error comes before the parts that wait.
     """
 
-    __slots__ = ("_first", "_home", "hub")
+    __slots__ = ("_first", "_home", "_splitting")
 
     def __init__(self, downstream: CoreSubscriber[R], label: str, overtakes: bool) -> None:
-        super().__init__(label, overtakes)
+        super().__init__(label, None, overtakes)
         self._first: CoreSubscriber[R] | None = downstream
         self._home = downstream.home()
         self._subscribed = True
-        self.hub: Splitting[Any, R] | None = None  # Any: of the upstream's items
-        """Set once, before anything is signalled."""
+        self._splitting: Splitting[Any, R] | None = None  # Any: of the upstream's items
+
+    def belong(self, hub: Splitting[Any, R]) -> None:  # Any: of the upstream's items
+        """Say what gives the parts; once, before anything is signalled."""
+        self.hub = self._splitting = hub
 
     def home(self) -> Home | None:
         """See `CoreSubscriber.home`."""
@@ -68,22 +73,18 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
 
     def taken(self, item: R) -> None:
         """See `Unicast.taken`."""
-        if self.hub is not None:
-            self.hub.part_taken(item)
+        if self._splitting is not None:
+            self._splitting.part_taken(item)
 
     def drop(self, item: R) -> None:
         """See `Unicast.drop`."""
-        if self.hub is not None:
-            self.hub.part_dropped(item)
+        if self._splitting is not None:
+            self._splitting.part_dropped(item)
 
     def left(self) -> None:
         """See `Unicast.left`."""
-        if self.hub is not None:
-            self.hub.post(self.hub.main_left, None)
-
-    def above(self) -> object | None:
-        """See `Unicast.above`."""
-        return None if self.hub is None else self.hub.statistics().upstream
+        if self._splitting is not None:
+            self._splitting.post(self._splitting.main_left, None)
 
 
 class Splitting(Coordinator[R], Generic[T, R]):
@@ -99,6 +100,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
         label: the operator and its place, for messages.
         prefetch: items to request ahead.
         overtakes: whether an error comes before parts that wait.
+        gives_flows: whether parts are flows, which somebody has to read.
     """
 
     __slots__ = (
@@ -108,11 +110,13 @@ class Splitting(Coordinator[R], Generic[T, R]):
         "_guard",
         "_limit",
         "_main",
-        "_prefetch",
         "_received",
         "_source",
+        "_standstill",
         "_upstream",
         "main_gone",
+        "prefetch",
+        "read",
         "unsubscribed",
     )
 
@@ -122,15 +126,17 @@ class Splitting(Coordinator[R], Generic[T, R]):
         downstream: CoreSubscriber[R],
         label: str,
         prefetch: int,
-        overtakes: bool = False,
+        *,
+        overtakes: bool,
+        gives_flows: bool = True,
     ) -> None:
         main = Main(downstream, label, overtakes)
         super().__init__(main, label)
-        main.hub = self
+        main.belong(self)
         self._main: Main[R] | None = main
         self._source: Flow[T] | None = source
         self._upstream: Listener[T] | None = Listener(self, self._on_item, self.end, prefetch)
-        self._prefetch = prefetch
+        self.prefetch = prefetch
         self._limit = replenish_limit(prefetch)
         self._guard = Lock()
         """Guards `_free` and `_asked`. Nothing is called under it."""
@@ -146,12 +152,29 @@ class Splitting(Coordinator[R], Generic[T, R]):
         """The downstream has cancelled: there are no new parts."""
         self.unsubscribed: dict[Unicast[Any], None] = {}  # Any: never looked into
         """Parts that nobody has subscribed to so far."""
+        self.read = False
+        """Somebody has subscribed to a part."""
+        self._standstill: Standstill | None = Standstill(self) if gives_flows else None
 
     # -- for subclasses to say
 
     @abstractmethod
     def handle(self, item: T) -> bool:
         """Give `item` to its parts, having increased `_received`; or say False if it has none."""
+
+    names: str
+    """What its parts are called."""
+
+    ends_parts: bool = False
+    """Whether a part may end before the upstream does, by something else than its items."""
+
+    @abstractmethod
+    def open_parts(self) -> Iterable[Unicast[Any]]:  # Any: never looked into
+        """Those that further items may go to."""
+
+    def unread(self) -> bool:
+        """Whether each item under way waits in a part that nobody has subscribed to."""
+        return sum([part.waiting for part in list(self.unsubscribed)]) >= self.buffered
 
     @abstractmethod
     def running(self) -> bool:
@@ -206,6 +229,49 @@ class Splitting(Coordinator[R], Generic[T, R]):
                 raise
             self.post(self.fail, error, hooks.drop_error)
 
+    # -- for parts; Any: see `unsubscribed`
+
+    def part_arrived(self, part: Unicast[Any], /) -> None:
+        """See `Hub.part_arrived`."""
+        self.read = True
+        self.unsubscribed.pop(part, None)
+
+    def part_unheld(self, part: Unicast[Any], /) -> None:
+        """See `Hub.part_unheld`.
+
+        A finaliser calls this, at any moment of a thread that may hold a lock of this: then the
+        next item that finds no room looks for the part.
+        """
+        if not (self._guard.locked() or self._lock.locked()):
+            part.signal()
+
+    def part_unread(self, part: Unicast[Any], /) -> None:
+        """See `Hub.part_unread`."""
+        self.unsubscribed.pop(part, None)
+
+    # -- for `Standstill`
+
+    @property
+    def full(self) -> bool:
+        """Whether as many items are under way as may be, and none was requested again."""
+        return self._received >= self._asked and self.buffered >= self.prefetch
+
+    @property
+    def parts_wait(self) -> bool:
+        """Whether parts wait for the downstream to ask for them."""
+        return self._main is None or self._main.waiting > 0
+
+    def drop_unheld(self) -> None:
+        """Drop what waits in parts that were let go of when `part_unheld` could not."""
+        for part in list(self.unsubscribed):
+            if part.abandoned and part.waiting:
+                part.signal()
+
+    def hurry(self) -> None:
+        """From now on, an error overtakes the parts that wait."""
+        if self._main is not None:
+            self._main.hurry()
+
     def check_over(self) -> None:
         """Cancel the upstream if nobody is left. With the permit."""
         if self.main_gone and not self.running():
@@ -215,7 +281,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
         """The downstream has cancelled: running parts run on, others are dropped."""
         self.main_gone = True
         for part in list(self.unsubscribed):
-            part.abandon()
+            part.close_unread()
         self.check_over()
 
     # -- as a coordinator
@@ -236,11 +302,14 @@ class Splitting(Coordinator[R], Generic[T, R]):
         self._source = None
         self._main = None
         self.unsubscribed.clear()
+        standstill, self._standstill = self._standstill, None
+        if standstill is not None:
+            standstill.end()
 
     @property
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
-        return self._received - (self._asked - self._prefetch) - self._free - len(self._freed)
+        return self._received - (self._asked - self.prefetch) - self._free - len(self._freed)
 
     def _finish(self, error: BaseException | None) -> None:
         main = self._main
@@ -258,4 +327,6 @@ class Splitting(Coordinator[R], Generic[T, R]):
             return False
         if self._received >= self._asked:
             self.credit(0)
+            if self._received >= self._asked and self._standstill is not None:
+                self._standstill.begin()
         return True

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from flow_core import hooks
 from flow_core.assembly import operator_of
@@ -27,11 +27,34 @@ from flow_core.serial import SerialDrain
 from flow_core.sources.idle import fail
 from flow_core.subscribers import core_subscriber
 
-__all__ = ["Unicast"]
+__all__ = ["Part", "Unicast"]
 
 T = TypeVar("T")
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
+
+
+class Hub(Protocol):
+    """What gives the items of several `Unicast`. Any thread calls these."""
+
+    __slots__ = ()
+
+    # Any, below: of whatever items.
+    @abstractmethod
+    def part_arrived(self, part: Unicast[Any], /) -> None:
+        """Somebody has subscribed to `part`."""
+
+    @abstractmethod
+    def part_unheld(self, part: Unicast[Any], /) -> None:
+        """Nobody can subscribe to `part` any more, and nobody has."""
+
+    @abstractmethod
+    def part_unread(self, part: Unicast[Any], /) -> None:
+        """Nobody will ever subscribe to `part`, which has ended, and its items are dropped."""
+
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
 
 
 class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
@@ -44,6 +67,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
 
     Args:
         label: what it is, for messages.
+        hub: gives the items; None if it is set later, before anything is signalled.
         overtakes: whether an error comes before the items that wait, which are dropped then.
     """
 
@@ -64,15 +88,20 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
         "_receive",
         "_requested",
         "_subscribed",
+        "abandoned",
         "gone",
+        "hub",
         "label",
     )
 
-    def __init__(self, label: str, overtakes: bool = False) -> None:
+    def __init__(self, label: str, hub: Hub | None, overtakes: bool = False) -> None:
         super().__init__()
         self.label: Final = label
+        self.hub = hub
         self.gone = False
         """Nobody takes items any more: what is offered is dropped."""
+        self.abandoned = False
+        """Nobody can subscribe any more. If nobody has, what is offered is dropped."""
         self._overtakes = overtakes
         self._lock = Lock()
         """For sums, and for what is set once; never held while calling out."""
@@ -103,9 +132,6 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
     @abstractmethod
     def left(self) -> None:
         """Nobody takes items any more; may be called more often than once. In any thread."""
-
-    def arrived(self) -> None:
-        """The subscriber has come. In its thread."""
 
     def drop(self, item: T) -> None:
         """No subscriber gets this item."""
@@ -150,8 +176,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
             self._halt = True
         self.signal()
 
-    def abandon(self) -> None:
-        """If nobody has subscribed, nobody can any more, and what waits is dropped."""
+    def close_unread(self) -> None:
+        """If nobody has subscribed, nobody can any more, and it is cancelled."""
         with self._lock:
             served, self._subscribed = self._subscribed, True
         if not served:
@@ -161,6 +187,17 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
     def waiting(self) -> int:
         """How many items wait."""
         return len(self._queue)
+
+    @property
+    def starves(self) -> bool:
+        """The subscriber has asked for an item, and none is there."""
+        if self._done or self._queue or self._downstream is None:
+            return False
+        return self._fused or self._emitted < self._requested
+
+    def hurry(self) -> None:
+        """From now on, an error overtakes the items that wait."""
+        self._overtakes = True
 
     # -- towards the subscriber
 
@@ -176,7 +213,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
             )
             fail(downstream, error)
             return
-        self.arrived()
+        if self.hub is not None:
+            self.hub.part_arrived(self)
         self.serve(downstream)
 
     def serve(self, downstream: CoreSubscriber[T]) -> None:
@@ -241,6 +279,10 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
                 self._wake(downstream)
             else:
                 self._deliver(downstream)
+        elif self.abandoned and not self._subscribed:
+            self.clear()
+            if self._done and self.hub is not None:
+                self.hub.part_unread(self)
 
     def _wake(self, downstream: CoreSubscriber[T]) -> None:
         """Say that there is something to poll, or that this was all.
@@ -369,9 +411,32 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
             terminated=self._subscribed and self._downstream is None,
             error=self._bad or self._error,
             fusion=Fusion.ASYNC if self._fused else Fusion.NONE,
-            upstream=self.above(),
+            upstream=None if self.hub is None else self.hub.statistics().upstream,
         )
 
-    def above(self) -> object | None:
-        """The link that gives the items; for `statistics`."""
-        return None
+
+@final
+class Part(Publisher[T], Generic[T]):
+    """A `Unicast` as users hold it. When nobody does any more, its items count for nothing.
+
+    Args:
+        queue: what it stands for.
+    """
+
+    __slots__ = ("queue",)
+
+    def __init__(self, queue: Unicast[T]) -> None:
+        self.queue: Final = queue
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self.queue.subscribe(subscriber)
+
+    def __del__(self) -> None:
+        queue = self.queue
+        queue.abandoned = True
+        if not queue._subscribed and queue.hub is not None:
+            queue.hub.part_unheld(queue)
+
+    def __repr__(self) -> str:
+        return self.queue.label

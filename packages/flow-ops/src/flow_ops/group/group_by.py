@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, overload
 
 from flow_core import hooks
@@ -16,7 +16,7 @@ from flow_core.stages.template import describe, refuse_coroutine_function
 from flow_core.structure import source_of
 from flow_ops.coordination import coordinated
 from flow_ops.group._splitting import Splitting
-from flow_ops.group._unicast import Unicast
+from flow_ops.group._unicast import Part, Unicast
 
 __all__ = ["group_by"]
 
@@ -75,13 +75,15 @@ def group_by(
     these is; items of other keys are dropped, and so is what waits in groups that nobody had
     subscribed to: those who subscribe later get `ProtocolViolationError`.
 
+    Items of a group that nobody refers to any more are dropped. When groups that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
+
     Demand: exact, for groups and for the items of each. `prefetch` items are requested; each one
-    that its group's subscriber has consumed (or dropped, by a cancel) is requested again, 75 % of
-    the prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at
-    most `prefetch` items altogether. So the flow stands still, and all groups with it, when
-    `prefetch` items wait in groups that are not consumed: since nobody subscribes to them, or
-    requests of them, or requests the groups. Consume all groups, and at the same time: with
-    ``flat_map(…, concurrency=max_groups)``; with ``concat_map`` a first group that never ends
+    that its group's subscriber has consumed (or that was dropped) is requested again, 75 % of the
+    prefetch at a time if enough are to come. Groups wait for demand, and so do their items: at most
+    `prefetch` items altogether. So read all groups at the same time, with
+    ``flat_map(…, concurrency=max_groups)``: with ``concat_map``, a first group that does not end
     keeps the others waiting.
     Thread: that of the upstream; what waited comes on the thread that requests it.
     Fusion: the flow of groups and each group answer ASYNC, to whoever polls on another thread, too.
@@ -94,8 +96,8 @@ def group_by(
         key: what to group by; hashable. None is a key like others.
         value: what a group gets of an item; the item itself by default.
         max_groups: how many groups may be open at a time: which have begun and were not cancelled.
-            Give the same number to the ``flat_map`` that runs them: a smaller one there makes the
-            flow stand still where it could fail.
+            A group that was dropped counts, too. Give the same number to the ``flat_map`` that runs
+            them.
         prefetch: items to request ahead, and the most that wait in all groups together.
         delay_error: whether errors come after the items, and groups, that wait. Otherwise they
             overtake them, and what waits is dropped.
@@ -168,7 +170,7 @@ class Group(Unicast[V]):
 
     # Any, twice: of the upstream's items and of the keys, which it does not look at.
     def __init__(self, hub: GroupBy[Any, Any, V], key: object, overtakes: bool) -> None:
-        super().__init__(f"the group {key!r} of {hub.label}", overtakes)
+        super().__init__(f"the group {key!r} of {hub.label}", hub, overtakes)
         self._hub = hub
         self.key = key
 
@@ -180,19 +182,13 @@ class Group(Unicast[V]):
         """See `Unicast.left`."""
         self._hub.post(self._hub.group_left, self)
 
-    def arrived(self) -> None:
-        """See `Unicast.arrived`."""
-        self._hub.unsubscribed.pop(self, None)
-
-    def above(self) -> object | None:
-        """See `Unicast.above`."""
-        return self._hub.statistics().upstream
-
 
 class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
     """See `group_by`."""
 
     __slots__ = ("_key", "_max_groups", "_overtakes", "_value", "groups")
+
+    names = "groups"
 
     def __init__(
         self,
@@ -206,12 +202,16 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         prefetch: int,
         delay_error: bool,
     ) -> None:
-        super().__init__(source, downstream, label, prefetch, not delay_error)
+        super().__init__(source, downstream, label, prefetch, overtakes=not delay_error)
         self._key = key
         self._value = value
         self._max_groups = max_groups
         self._overtakes = not delay_error
         self.groups: dict[K, Group[V]] = {}
+
+    def open_parts(self) -> Iterable[Unicast[Any]]:  # Any: see `Splitting`
+        """See `Splitting.open_parts`."""
+        return self.groups.values()
 
     def begin(self, key: K) -> Group[V]:
         """Begin a group. With the permit."""
@@ -244,7 +244,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         self.unsubscribed[group] = None
         self._received += 1
         group.offer(value)
-        self.send(GroupedFlow(key, group))
+        self.send(GroupedFlow(key, Part(group)))
         return True
 
     def group_left(self, group: Group[V]) -> None:
@@ -269,9 +269,9 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
 
     def part_dropped(self, part: GroupedFlow[K, V]) -> None:
         """See `Splitting.part_dropped`."""
-        group = source_of(part)
-        if isinstance(group, Group):
-            group.abandon()
+        source = source_of(part)
+        if isinstance(source, Part):
+            source.queue.close_unread()
 
     def forsake(self, error: BaseException) -> None:
         """See `Coordinator.forsake`."""

@@ -72,6 +72,11 @@ def group_by_until(
     when nothing has come for its key in five seconds, ``lambda group: flow.timer(60)`` after a
     minute. That flow is no more than a look at the group: what it does not request it does not see.
 
+    Items of a group that nobody refers to any more are dropped. When groups that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
+    While a group is being read that `until` may end, this is logged instead.
+
     Demand, fusion: as with `group_by`. One item is requested of the flow that ends a group.
     Thread: that of the upstream; groups end where the flow says so that ends them.
     Errors: as with `group_by`; those of `until` and of its flows end all groups, too.
@@ -150,6 +155,8 @@ class GroupByUntil(GroupBy[T, K, V], Generic[T, K, V]):
     """See `group_by_until`."""
 
     __slots__ = ("_ends", "_until")
+
+    ends_parts = True
 
     def __init__(
         self,

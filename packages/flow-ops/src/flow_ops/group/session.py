@@ -40,6 +40,10 @@ def session_window(
     next item begins another one. A window that its subscriber cancels goes on without one: the
     items of the rest of the session are dropped.
 
+    Items of a window that nobody refers to any more are dropped. When windows that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
+
     Demand: see `flow_ops.group.window`: 128 items are requested ahead, and 128 windows may wait for
     demand.
     Thread: that of the upstream for items; windows begin there, and end on the clock's.

@@ -8,8 +8,11 @@ dropped.
 
 Demand is exact, for windows and for the items of each. `prefetch` items are requested; each one
 that all its windows' subscribers have consumed (or dropped, by a cancel) is requested again. So at
-most `prefetch` items wait, and the flow stands still when as many wait in windows that are not
-consumed. Of flows that say when windows begin or end, one item is requested after the other.
+most `prefetch` items wait. Of flows that say when windows begin or end, one item is requested after
+the other.
+
+A window that nobody refers to any more runs on without a reader: its items are dropped. For when a
+flow fails whose windows are held and not read, see `Standstill`.
 """
 
 from __future__ import annotations
@@ -62,6 +65,10 @@ def window_with_count(
 
     A window begins with its first item, and ends with its last one.
 
+    Items of a window that nobody refers to any more are dropped. When windows that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
+
     Demand: see `flow_ops.group.window`. Windows wait for demand, and their items with them.
     Thread: that of the upstream; what waited comes on the thread that requests it.
     Fusion: the flow of windows and each window answer ASYNC; of the upstream it asks none.
@@ -105,6 +112,10 @@ def window_with_time(
     >>> import flow_core as flow
     >>> list(flow.range(3).window_with_time(60).concat_map(lambda w: w.to_list()))
     [[0, 1, 2]]
+
+    Items of a window that nobody refers to any more are dropped. When windows that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
 
     Demand: see `flow_ops.group.window`. Time does not wait for demand: `max_waiting` windows do.
     Thread: that of the upstream for items; windows begin and end on the clock's.
@@ -167,6 +178,10 @@ def window_with_time_or_count(
     The next one begins when one ends, and with it a new period. A window that was cancelled gets no
     items, and ends when its time is over.
 
+    Items of a window that nobody refers to any more are dropped. When windows that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
+
     Demand: see `flow_ops.group.window`. Full windows wait for demand, with their items. Time does
     not wait: when a window's time is over, no more than `max_waiting` may wait.
     Thread: that of the upstream for items; windows begin and end there and on the clock's.
@@ -222,6 +237,10 @@ def window_boundary(
 
     When `boundary` completes, so do the last window and the flow of windows.
 
+    Items of a window that nobody refers to any more are dropped. When windows that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
+
     Demand: see `flow_ops.group.window`. A boundary does not wait for demand: `max_waiting` windows
     do. `boundary` is subscribed before the upstream.
     Thread: that of the upstream for items; windows begin and end on that of `boundary`.
@@ -275,6 +294,10 @@ def window_toggle(
 
     Windows may overlap; items that come when none is open are left out. When `openings` has
     completed and no window is open, the flow of windows completes.
+
+    Items of a window that nobody refers to any more are dropped. When windows that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
 
     Demand: see `flow_ops.group.window`. Openings do not wait for demand: `max_waiting` windows do.
     `openings` is subscribed before the upstream.
@@ -331,6 +354,10 @@ def window_when(
     [[0, 1, 2]]
 
     The first one begins at once, and the next one when one ends.
+
+    Items of a window that nobody refers to any more are dropped. When windows that are held and not
+    read take all of the prefetch, and nothing has moved for a second, the flow fails with
+    `MissingBackpressureError`.
 
     Demand: see `flow_ops.group.window`. These flows do not wait for demand: `max_waiting` windows
     do.

@@ -29,6 +29,7 @@ from flow_core.testing.interleave.report import (
 from flow_core.testing.interleave.scheduler import Plan, Run, Scheduler
 from flow_core.testing.interleave.strategies import Exhaustive, Strategy, bound
 from flow_core.testing.interleave.tracing import Tracer, check_supported
+from flow_core.testing.virtual_clock import VirtualClock
 
 __all__ = [
     "LIBRARY",
@@ -113,9 +114,11 @@ class _Session:
             for fn in scenario.daemons:
                 scheduler.spawn(fn, daemon=True)
 
-        run = self.scheduler.run(plan, spawn, traced=traced)
-        if run.kind is None and not run.diverged and scenario is not None:
-            self._judge(scenario, run)
+        # The thread of the process's clock would outlive the run; this clock stands still.
+        with VirtualClock():
+            run = self.scheduler.run(plan, spawn, traced=traced)
+            if run.kind is None and not run.diverged and scenario is not None:
+                self._judge(scenario, run)
         return run
 
     def _judge(self, scenario: Scenario, run: Run) -> None:

@@ -1,0 +1,107 @@
+"""What becomes of a flow whose parts are held by somebody and read by nobody."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, final
+
+from flow_core.clocks import Clock, home_clock
+from flow_core.errors import MissingBackpressureError
+from flow_core.protocols import Disposable
+from flow_ops.time._timed import SLACK_S
+
+if TYPE_CHECKING:
+    from flow_ops.group._splitting import Splitting
+
+__all__ = ["PATIENCE_S", "Standstill"]
+
+_log: Final = logging.getLogger("flow_ops")
+
+PATIENCE_S: Final = 1.0
+"""How long nothing has moved before a flow fails, in seconds.
+
+Whoever hands a part over to another thread or task reads it some milliseconds later.
+"""
+
+
+@final
+class Standstill:
+    """Fails a flow when nothing has moved for a while and nothing in it can.
+
+    That is when each item that may wait does so in a part that nobody reads, and
+
+    * the reader of another part has asked for an item, which cannot come; or
+    * nobody has read any part so far, and all of them were handed out.
+
+    Otherwise somebody is at work: has items to take, or parts to ask for, and may take any time.
+    If a part may end by something else than its items, a timer for example, its reader may be
+    waiting for just that: then it is only logged, once.
+
+    Args:
+        hub: splits the flow. All methods are called with its permit.
+    """
+
+    __slots__ = ("_clock", "_hub", "_since_s", "_timer", "_told")
+
+    def __init__(self, hub: Splitting[Any, Any]) -> None:  # Any: its items do not matter
+        self._hub = hub
+        self._clock: Clock | None = None
+        self._timer: Disposable | None = None
+        self._since_s = 0.0
+        """When the last item came for which there was room."""
+        self._told = False
+
+    def begin(self) -> None:
+        """The last item that there is room for has come."""
+        clock = self._clock
+        if clock is None:
+            clock = self._clock = home_clock(None, self._hub.home)
+        self._since_s = clock.now()
+        if self._timer is None:
+            self._hub.drop_unheld()
+            self._wait(clock, PATIENCE_S)
+
+    def end(self) -> None:
+        """The flow is over."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.dispose()
+
+    def _wait(self, clock: Clock, delay_s: float) -> None:
+        self._timer = self._hub.after(clock, delay_s, self._look, clock)
+
+    def _look(self, clock: Clock) -> None:
+        hub = self._hub
+        self._timer = None
+        hub.drop_unheld()
+        if not hub.full:
+            return  # the next item that takes the last room begins again
+        left_s = self._since_s + PATIENCE_S - clock.now()
+        if left_s > SLACK_S:
+            self._wait(clock, left_s)
+            return
+        if hub.unread():
+            starves = any(part.starves for part in list(hub.open_parts()))
+            if starves and hub.ends_parts:
+                self._tell()
+            elif starves or not (hub.read or hub.parts_wait):
+                hub.hurry()
+                raise MissingBackpressureError(self._message(""))
+        self._wait(clock, PATIENCE_S)
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            _log.warning("%s", self._message(" until one of its parts ends"))
+
+    def _message(self, how_long: str) -> str:
+        hub = self._hub
+        names, count = hub.names, sum(bool(part.waiting) for part in list(hub.unsubscribed))
+        hold = f"{count} {names} that nobody reads hold"
+        if count == 1:
+            hold = f"1 {names.removesuffix('s')} that nobody reads holds"
+        return (
+            f"{hub.label} stands still{how_long}: {hold} all {hub.prefetch} items that may wait; "
+            f"read all {names} at the same time, as flat_map() does with a concurrency as large as "
+            f"their number, or keep no reference to {names} that are not wanted, or raise prefetch"
+        )
