@@ -13,9 +13,10 @@ from flow_core.errors import LoopEndedError
 from flow_core.executors import ToldTask
 from flow_core.homes import running_loop
 
-__all__ = ["LoopWatch", "closed_loop", "in_loop"]
+__all__ = ["EVER_S", "LoopWatch", "closed_loop", "in_loop"]
 
-_EVER_S: Final = 1e9
+EVER_S: Final = 1e9
+"""When the timer of the watches is due, in seconds: never."""
 
 
 def in_loop(
@@ -96,7 +97,7 @@ class _Watched:
             if not self.armed:
                 self.armed = True
                 told = ToldTask(_nothing, self.lost)
-                self._timer = (ref(told), ref(loop.call_later(_EVER_S, told)))
+                self._timer = (ref(told), ref(loop.call_later(EVER_S, told)))
             return
         was_armed, self.armed = self.armed, False
         if self.watches:  # one has come meanwhile, and has seen that there is a timer

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from heapq import heappop, heappush
 from itertools import count
-from typing import Final, final
+from typing import Any, Final, TypeVar, final, overload
 
 from flow_core.clocks import Clock, check_delay, check_period, clocks_in_force
 from flow_core.errors import FlowError
 from flow_core.executors import Task
+from flow_core.flow import Flow
+from flow_core.homes import turns
 from flow_core.protocols import Disposable
+from flow_core.sources.loops import EVER_S
+from flow_core.testing import subscriber
 
 __all__ = ["HastyClock", "VirtualClock"]
 
+T = TypeVar("T")
+
 _NANOS: Final = 1_000_000_000
+
+_LOOK_S: Final = 0.001
+"""How often to look whether other threads have sent something, in seconds of real time."""
 
 
 @final
@@ -149,6 +160,14 @@ class VirtualClock(Clock):
         clocks_in_force.remove(self)
 
     @property
+    def _due(self) -> float:
+        """When the next task is due, in nanoseconds; infinity for never."""
+        heap = self._heap
+        while heap and heap[0][2].disposed:
+            heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    @property
     def pending(self) -> int:
         """How many tasks wait; a periodic one counts once."""
         return sum(not timer.disposed for _, _, timer in self._heap)
@@ -195,6 +214,63 @@ class VirtualClock(Clock):
         """
         self._advance(None, max_tasks)
 
+    # Two overloads that overlap: a flow is awaitable, too, for its only item.
+    @overload
+    async def run_async(self, running: Flow[T], max_jumps: int = 100_000) -> list[T]: ...
+
+    @overload
+    async def run_async(self, running: Awaitable[T], max_jumps: int = 100_000) -> T: ...
+
+    async def run_async(
+        self, running: Flow[Any] | Awaitable[Any], max_jumps: int = 100_000
+    ) -> Any:  # Any: the overloads say
+        """Run a flow, or await something else, in the running event loop, and let time fly.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def asked(n: int) -> str:
+        ...     await asyncio.sleep(3600)
+        ...     return f"answer {n}"
+        >>> async def main() -> None:
+        ...     clock = VirtualClock()
+        ...     print(await clock.run_async(flow.range(3).map_concurrent(asked, 1)), clock.now())
+        >>> asyncio.run(main())
+        ['answer 0', 'answer 1', 'answer 2'] 10800.0
+
+        Whenever the loop has nothing to do, time jumps to what is due next: a task of this clock,
+        or a timer of the loop, such as that of `asyncio.sleep`. The clock is in force meanwhile,
+        and the loop's time is that of the clock. Afterwards it goes on from there.
+
+        What other threads do, and what comes through a socket, takes no time of the clock: it is
+        waited for only when nothing is due. So give functions that block an executor which runs
+        them at once, ``executor=lambda task: task()``.
+
+        Args:
+            running: a flow, whose items are the result; or an awaitable.
+            max_jumps: after how many jumps to give up.
+
+        Raises:
+            AssertionError: if it has to give up, mostly because of a flow that never ends; or if
+                nothing is due and nothing happens, for as long as the kit waits for others.
+            FlowError: if the loop is not one of asyncio's own.
+        """
+        loop = asyncio.get_running_loop()
+        flight = _Flight(self, loop)
+        work: Coroutine[Any, Any, Any] = (
+            _items(running) if isinstance(running, Flow) else _result(running)
+        )
+        with self:
+            task = loop.create_task(work)
+            flight.take_off()
+            try:
+                await flight.until_done(task, running, max_jumps)
+            finally:
+                flight.land()
+                if not task.done():
+                    task.cancel()
+                    await asyncio.wait([task])
+        return task.result()
+
     def __repr__(self) -> str:
         return f"VirtualClock(now={self.now()} s, pending={self.pending})"
 
@@ -224,12 +300,10 @@ class VirtualClock(Clock):
 
     def _run_first(self, target: int | None) -> bool:
         """Run the next task that is due up to `target`; whether there was one."""
-        heap = self._heap
-        while heap and heap[0][2].disposed:
-            heappop(heap)
-        if not heap or heap[0][0] == math.inf or (target is not None and heap[0][0] > target):
+        first = self._due
+        if first == math.inf or (target is not None and first > target):
             return False
-        due, _, timer = heappop(heap)
+        due, _, timer = heappop(self._heap)
         task = timer.task
         self._now = max(self._now, int(due))
         if task is None:
@@ -247,3 +321,113 @@ class VirtualClock(Clock):
         if not timer.disposed:
             self._push(timer)
         return True
+
+
+@final
+class _Flight:
+    """A loop of asyncio whose time is that of a clock.
+
+    Args:
+        clock: tells the time.
+        loop: the running loop.
+
+    Raises:
+        FlowError: if it does not show what is ready in it.
+    """
+
+    def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop) -> None:
+        # No public function tells whether a loop is idle, or when its next timer is due.
+        if not (hasattr(loop, "_ready") and hasattr(loop, "_scheduled")):
+            raise FlowError(
+                f"time flies in the event loops of asyncio only, and this is {loop!r}; use "
+                "asyncio.run() for this test, or a plugin of pytest that runs asyncio's own loop"
+            )
+        self._clock = clock
+        self._loop: Any = loop  # Any: for these two, and since a method is replaced
+        self._real = loop.time
+        self._least_s = loop.time()
+        """What the loop's time has reached: sums of floats may fall short of a timer's."""
+        self._ahead_s = self._least_s - clock.now()
+        self._slow_s = self._loop.slow_callback_duration
+
+    def take_off(self) -> None:
+        """From now on the loop's time is the clock's."""
+        self._loop.time = self._time
+        self._loop.slow_callback_duration = math.inf  # a jump is not a slow callback
+
+    def _time(self) -> float:
+        return max(self._clock.now() + self._ahead_s, self._least_s)
+
+    def land(self) -> None:
+        """From now on the loop's time goes by itself, from where it is. It never goes back."""
+        real, ahead_s = self._real, self._time() - self._real()
+        self._loop.time = lambda: real() + ahead_s
+        self._loop.slow_callback_duration = self._slow_s
+
+    async def until_done(
+        self,
+        task: asyncio.Task[Any],  # Any: nobody looks at its result
+        running: object,
+        max_jumps: int,
+    ) -> None:
+        """Let time jump whenever the loop is idle, until `task`, which runs `running`, is done."""
+        jumps = 0
+        idle_since_s: float | None = None
+        while not task.done():
+            await asyncio.sleep(0)
+            timers: list[asyncio.TimerHandle] = self._loop._scheduled
+            if self._loop._ready or task.done() or (timers and timers[0].cancelled()):
+                idle_since_s = None
+                continue
+            timer_s = timers[0].when() if timers else math.inf
+            left_s = timer_s - self._ahead_s
+            # The library has a timer that only tells whether the loop is closed.
+            timer_due = left_s * _NANOS if left_s < self._clock.now() + EVER_S / 2 else math.inf
+            due = min(self._clock._due, timer_due)
+            if due == math.inf:
+                now_s = time.monotonic()
+                idle_since_s = idle_since_s or now_s
+                if now_s - idle_since_s > subscriber.TIMEOUT_S:
+                    raise AssertionError(
+                        f"nothing is due, and nothing has happened for {subscriber.TIMEOUT_S} s: "
+                        f"{running!r} has not ended at {self._clock.now()} s"
+                    )
+                time.sleep(_LOOK_S)
+                continue
+            idle_since_s = None
+            if jumps == max_jumps:
+                raise AssertionError(
+                    f"time has jumped {jumps} times, and {running!r} has not ended at "
+                    f"{self._clock.now()} s; bound a flow that goes on for ever, by take() for "
+                    "example"
+                )
+            jumps += 1
+            await self._jump(max(round(due), self._clock._now))
+            if timer_due == due:
+                self._least_s = max(self._least_s, timer_s)
+
+    async def _jump(self, due: int) -> None:
+        """Have the clock run its tasks up to `due`, as a callback of the loop."""
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def run() -> None:
+            turns.add(self._loop)
+            try:
+                self._clock._advance(due)
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+            finally:
+                turns.discard(self._loop)
+
+        self._loop.call_soon(run)
+        await done
+
+
+async def _items(flow: Flow[T]) -> list[T]:
+    return [item async for item in flow]
+
+
+async def _result(awaitable: Awaitable[T]) -> T:
+    return await awaitable
