@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flow_core.flow import Flow
     from flow_core.operator import Operator
 
-__all__ = ["boundary_of", "call_of", "moved", "source_of", "stages_of"]
+__all__ = ["boundary_of", "call_of", "moved", "source_of", "stages_of", "upstreams_of"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,20 @@ def source_of(flow: Flow[Any]) -> Publisher[Any] | IterableSource[Any]:
         flow: what is asked about.
     """
     return flow._source
+
+
+def upstreams_of(flow: Flow[Any]) -> tuple[object, ...]:
+    """What the source of the last run of stages reads, as far as that says so in `upstreams`.
+
+    >>> import flow_core as flow
+    >>> len(upstreams_of(flow.merge(flow.just(1), flow.just(2))))
+    2
+
+    Args:
+        flow: what is asked about.
+    """
+    named: tuple[object, ...] = getattr(flow._source, "upstreams", ())
+    return named
 
 
 def stages_of(flow: Flow[Any]) -> tuple[Stage[Any, Any], ...]:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, final
@@ -18,6 +19,7 @@ from flow_core.cli._arguments import Call, prepare
 from flow_core.cli._errors import UsageError, describe_error
 from flow_core.cli._stopping import Stop
 from flow_core.cli._targets import Target, as_flow, target
+from flow_core.connectable import Connectable
 from flow_core.engine import OPTIONS, Engine, EngineOptions
 from flow_core.errors import OnErrorNotImplementedError
 from flow_core.flow import Flow
@@ -79,6 +81,9 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
         return
     _check_engine(options)
     with target(options.target) as found:
+        if isinstance(found.value, Connectable):
+            shared: Connectable[Any] = found.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # Any: of whatever items
+            found = replace(found, value=shared.flow)  # noqa: PLW2901 - what it gives
         call = _call(found, given)
         if call is not None and _returns_nothing(call):
             raise UsageError(

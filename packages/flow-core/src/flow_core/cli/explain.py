@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, cast, final
+from itertools import count
+from typing import Any, Final, final
 
 from rich.console import Console
 from rich.syntax import Syntax
@@ -19,14 +20,15 @@ from flow_core.errors import FlowError
 from flow_core.flow import AbsorbingSource, DeferredSource, Flow
 from flow_core.introspection import labels
 from flow_core.operator import Operator
-from flow_core.plugins import OperatorSpec, Placement, plugin_host
+from flow_core.plugins import OperatorSpec, Placement, SourceSpec, plugin_host
 from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
 from flow_core.stages import Form, Program, Stage, generated_source
-from flow_core.structure import boundary_of, source_of, stages_of
+from flow_core.structure import boundary_of, source_of, stages_of, upstreams_of
 
 __all__ = ["explain", "html", "tree"]
 
 _WIDE: Final = 1000
+_ON_CLUSTER: Final = frozenset({Placement.CLUSTER, Placement.SHUFFLE})
 
 # Any: an explanation looks at flows and stages of whatever items.
 _AnyFlow = Flow[Any]
@@ -95,38 +97,49 @@ class _Run:
         entry: the operator that made the source of this run; None at the first source.
         exit: the operator behind these stages; None at the end of the flow.
         pulled: whether that operator iterates over this flow, and is an iterator itself.
+        reader: what reads the whole flow, if that is one of several.
     """
 
     flow: _AnyFlow
     entry: Operator[Any, Any] | None
     exit: Operator[Any, Any] | None
     pulled: bool
+    reader: str = ""
 
 
-def _runs(flow: _AnyFlow) -> list[_Run]:
+def _runs(flow: _AnyFlow, reader: str) -> list[_Run]:
     runs: list[_Run] = []
     behind: Operator[Any, Any] | None = None
     pulled = False
     while True:
         boundary = boundary_of(flow)
         if boundary is None:
-            runs.append(_Run(flow, None, behind, pulled))
+            runs.append(_Run(flow, None, behind, pulled, reader))
             return runs[::-1]
-        runs.append(_Run(flow, boundary[1], behind, pulled))
+        runs.append(_Run(flow, boundary[1], behind, pulled, reader))
         pulled = isinstance(source_of(flow), IterableSource)
         flow, behind = boundary
 
 
-def _draw(root: Tree, flow: _AnyFlow, source: bool, plan: bool) -> bool:
+def _draw(  # noqa: PLR0917 - the last two are of branches
+    root: Tree,
+    flow: _AnyFlow,
+    source: bool,
+    plan: bool,
+    numbers: Iterator[int] | None = None,
+    reader: str = "",
+) -> bool:
     """Draw the flow; whether something in it is refused."""
-    number, refused = 0, False
-    for run in _runs(flow):
+    numbers, refused = numbers or count(1), False
+    for run in _runs(flow, reader):
         if run.entry is None:
             _draw_source(root, run.flow)
         else:
             _draw_boundary(root, run.entry, run.flow)
         for other in _other_upstreams(run):
-            refused |= _draw(root.add(Text("also from", "dim")), other, source, plan)
+            branch = root.add(Text("from" if run.entry is None else "also from", "dim"))
+            name = repr(source_of(run.flow)).partition("(")[0]
+            refused |= _draw(branch, other, source, plan, numbers, name)
         stages = stages_of(run.flow)
         absorbing = _absorbing(source_of(run.flow))
         if absorbing is not None:
@@ -134,8 +147,7 @@ def _draw(root: Tree, flow: _AnyFlow, source: bool, plan: bool) -> bool:
             refused |= left is None
             stages = left or ()
         if stages:
-            number += 1
-            _draw_loop(root, number, run, stages, source)
+            _draw_loop(root, next(numbers), run, stages, source)
     return refused
 
 
@@ -161,7 +173,7 @@ def _source_kind(flow: _AnyFlow) -> str:
 
 def _draw_boundary(root: Tree, operator: Operator[Any, Any], flow: _AnyFlow) -> None:
     before, source, spec = boundary_of(flow), source_of(flow), _spec(operator)
-    there = spec is not None and spec.placement in {Placement.CLUSTER, Placement.SHUFFLE}
+    there = isinstance(spec, OperatorSpec) and spec.placement in _ON_CLUSTER
     if there and before is not None and _absorbing(source_of(before[0])) and _absorbing(source):
         text = Text.assemble(("absorbed, which makes ", "dim"), (repr(source), "bold green"))
         root.add(text.append(f": {operator!r}"))
@@ -171,17 +183,21 @@ def _draw_boundary(root: Tree, operator: Operator[Any, Any], flow: _AnyFlow) -> 
         text.append(": registered by no plugin", "dim")
     else:
         facts = [spec.backpressure.value]
-        if spec.asks:
-            facts.append(f"asks {fusion_text(spec.asks)}")
+        asks = _asks(spec)
+        if asks:
+            facts.append(f"asks {fusion_text(asks)}")
         if spec.answers:
             facts.append(f"answers {fusion_text(spec.answers)}")
-        if not spec.asks and not spec.answers:
+        if not asks and not spec.answers:
             facts.append("no fusion")
         prefetch: object = getattr(source, "prefetch", None)
         if isinstance(prefetch, int):
             facts.append(f"prefetch {prefetch}")
         text.append(f": {'; '.join(facts)}", "dim")
-    root.add(text)
+    branch = root.add(text)
+    inners: object = getattr(source, "inner_flows", None)
+    if isinstance(inners, str):
+        branch.add(Text.assemble(("inner flows: ", "dim"), inners))
 
 
 def _draw_absorbed(
@@ -251,11 +267,12 @@ def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, An
         absorbing = isinstance(source, AbsorbingSource)
         return program, Form.FEED, "in this process, fed" if absorbing else "fed"
     if run.exit is None:
+        if run.reader:
+            return program, Form.PULL, f"pulled by {run.reader}, or pushed to it"
         return program, Form.PULL, "pulled by iteration, or pushed to a subscriber"
     if run.pulled:
         return program, Form.PULL, f"pulled by {run.exit.name}"
-    spec = _spec(run.exit)
-    asks = spec.asks if spec is not None else Fusion.NONE
+    asks = _asks(_spec(run.exit))
     if Fusion.SYNC in asks and not (Fusion.THREAD_BOUNDARY in asks and program.calls_user_code):
         return program, Form.POLL, f"polled by {run.exit.name} (SYNC fusion)"
     return program, Form.PUSH, "pushed"
@@ -277,16 +294,21 @@ def _names(stages: tuple[_AnyStage, ...]) -> str:
     return " | ".join(names)
 
 
-def _spec(operator: Operator[Any, Any]) -> OperatorSpec | None:
-    found = plugin_host().operators.get(operator.name)
+def _asks(spec: OperatorSpec | SourceSpec | None) -> Fusion:
+    return spec.asks if isinstance(spec, OperatorSpec) else Fusion.NONE
+
+
+def _spec(operator: Operator[Any, Any]) -> OperatorSpec | SourceSpec | None:
+    """What a plugin says of an operator, or of the source that does the same."""
+    host = plugin_host()
+    found = host.operators.get(operator.name) or host.sources.get(operator.name)
     return None if found is None else found.spec
 
 
 def _other_upstreams(run: _Run) -> Iterator[_AnyFlow]:
     """Further flows that a source with several upstreams names in ``upstreams``."""
     before = boundary_of(run.flow)
-    named: object = getattr(source_of(run.flow), "upstreams", ())
-    for each in cast("tuple[object, ...]", named) if isinstance(named, tuple) else ():
+    for each in upstreams_of(run.flow):
         flow = as_flow(each)
         if flow is not None and (before is None or flow is not before[0]):
             yield flow

@@ -70,6 +70,11 @@ class AutoConnected(Publisher[T]):
         self._on_connect = on_connect
         self._count: Atom[_Count[T]] = Atom(_Count(subscribers))
 
+    @property
+    def upstreams(self) -> tuple[object, ...]:
+        """What the connectable runs; for `flow explain`."""
+        return self._connectable.upstreams
+
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)

@@ -69,6 +69,11 @@ class ConnectableBase(Connectable[T], Generic[T]):
         while self.current(connection) is not connection:
             connection = self.connect(callback)
 
+    @property
+    def upstreams(self) -> tuple[object, ...]:
+        """What is run; for `flow explain`."""
+        return ()
+
     def reset(self) -> None:
         """See `Connectable.reset`; there is nothing to forget."""
 

@@ -101,6 +101,11 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         first: Connection[T, R] = Connection(self)
         self._stage: Atom[_Stage[T, R]] = Atom(_Stage(first, State.GATHERING, processor))
 
+    @property
+    def upstreams(self) -> tuple[object, ...]:
+        """What is run; for `flow explain`."""
+        return (self._source,)
+
     def join(
         self,
         subscriber: Subscriber[R],

@@ -156,6 +156,11 @@ class RefCounted(Publisher[T]):
         self._clock = clock
         self._runs: Atom[_Runs] = Atom(_Runs())
 
+    @property
+    def upstreams(self) -> tuple[object, ...]:
+        """What the connectable runs; for `flow explain`."""
+        return self._connectable.upstreams
+
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)

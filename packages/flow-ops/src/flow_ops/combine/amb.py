@@ -46,6 +46,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
         "amb",
         described(len(sources), None),
         lambda downstream, label: Amb(sources, downstream, label),
+        upstreams=sources,
     )
 
 
@@ -67,7 +68,7 @@ def amb_with(other: Publisher[U]) -> Operator[T, Flow[T | U]]:
     def make(flow: Flow[T], downstream: CoreSubscriber[T | U], label: str) -> Amb[T | U]:
         return Amb((flow, other), downstream, label)
 
-    return coordinated("amb_with", describe(other), make)
+    return coordinated("amb_with", describe(other), make, others=(other,))
 
 
 @final

@@ -142,6 +142,7 @@ def combine_latest(
             sources, downstream, label, prefetch=prefetch, delay_error=delay_error
         ),
         prefetch,
+        sources,
     )
 
 

@@ -73,6 +73,7 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:  # Any: the flows are of m
         "fork_join",
         described(len(sources), None),
         lambda downstream, label: ForkJoin(sources, downstream, label),
+        upstreams=sources,
     )
 
 

@@ -257,12 +257,12 @@ class SourcesSource(IterableSource[Publisher[T]]):
         kind: what they are merged by.
     """
 
-    __slots__ = ("_flat", "_kind", "_limits", "_sources", "count")
+    __slots__ = ("_flat", "_kind", "_limits", "count", "inners")
 
     none_free: ClassVar[bool] = True
 
     def __init__(self, sources: tuple[Publisher[T], ...], limits: Limits, kind: _Kind) -> None:
-        self._sources = sources
+        self.inners = sources
         self._limits = limits
         self._kind = kind
         self._flat: tuple[Publisher[T], ...] | None = None
@@ -279,14 +279,14 @@ class SourcesSource(IterableSource[Publisher[T]]):
         return iter(flat)
 
     def _flatten(self) -> Iterator[Publisher[T]]:
-        waiting = list(reversed(self._sources))
+        waiting = list(reversed(self.inners))
         while waiting:
             source = waiting.pop()
             part = self._stands_for(source)
             if part is None:
                 yield source
             else:
-                waiting.extend(reversed(part._sources))
+                waiting.extend(reversed(part.inners))
 
     def _stands_for(self, flow: Publisher[T]) -> SourcesSource[T] | None:
         if not isinstance(flow, Flow) or stages_of(flow):
@@ -300,10 +300,10 @@ class SourcesSource(IterableSource[Publisher[T]]):
             or (merged.limits.prefetch, merged.limits.delay_error)
             != (own.prefetch, own.delay_error)
             or merged.limits.concurrency < part.count
-            or own.concurrency < len(self._sources)
+            or own.concurrency < len(self.inners)
         ):
             return None
         return cast("SourcesSource[T]", part)  # no stage: of the same items
 
     def __repr__(self) -> str:
-        return f"{len(self._sources)} flows"
+        return f"{len(self.inners)} flows"

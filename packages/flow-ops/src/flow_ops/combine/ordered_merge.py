@@ -122,7 +122,7 @@ def ordered_merge(
     detail = described(len(sources), key)
     if runner is not None:
         detail += f", executor={runner!r}"
-    return coordinated_source("ordered_merge", detail, make, prefetch)
+    return coordinated_source("ordered_merge", detail, make, prefetch, sources)
 
 
 @final

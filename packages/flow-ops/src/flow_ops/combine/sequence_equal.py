@@ -73,6 +73,7 @@ def sequence_equal(
             (first, second), same, downstream, label, prefetch=prefetch
         ),
         prefetch,
+        (first, second),
     )
 
 

@@ -42,6 +42,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
         "skip_until_other",
         describe(other),
         lambda flow, downstream, label: SkipUntil(flow, other, downstream, label),
+        others=(other,),
     )
 
 

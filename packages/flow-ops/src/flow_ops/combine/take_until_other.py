@@ -43,6 +43,7 @@ def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
         "take_until_other",
         describe(other),
         lambda flow, downstream, label: TakeUntil(flow, other, downstream, label),
+        others=(other,),
     )
 
 

@@ -75,6 +75,7 @@ def with_latest_from(
         "with_latest_from",
         described(len(others), None),
         lambda flow, downstream, label: WithLatestFrom(flow, others, downstream, label),
+        others=others,
     )
 
 

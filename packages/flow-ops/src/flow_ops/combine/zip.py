@@ -179,7 +179,7 @@ def _assembled(
 
     flows = tuple(source for source in sources if isinstance(source, Flow))
     if len(flows) < len(sources) or not all(map(_iterated, flows)):
-        return Flow(Coordinated(make, label, prefetch))
+        return Flow(Coordinated(make, label, prefetch, sources))
     return Flow(IterableZip(flows, label))
 
 
@@ -200,12 +200,12 @@ class IterableZip(IterableSource[tuple[Any, ...]]):
         label: the operator and its place, for messages.
     """
 
-    __slots__ = ("_flows", "_label", "calls_user_code")
+    __slots__ = ("_label", "calls_user_code", "upstreams")
 
     none_free = True
 
     def __init__(self, flows: tuple[_AnyFlow, ...], label: str) -> None:
-        self._flows = flows
+        self.upstreams = flows
         self._label = label
         self.calls_user_code = any(map(_calls_user_code, flows))
 
@@ -213,7 +213,7 @@ class IterableZip(IterableSource[tuple[Any, ...]]):
         """See `IterableSource.iterate`."""
         iterators: list[Iterator[Any]] = []
         try:
-            for flow in self._flows:
+            for flow in self.upstreams:
                 iterators.append(flow.iterate())  # noqa: PERF401 - those that are open are closed
         except BaseException:
             _close_all(iterators)

@@ -26,19 +26,22 @@ class Coordinated(Publisher[R]):
         make: gets the subscriber and the label.
         label: the operator and its place, for messages.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
+        upstreams: the flows that it reads, for `flow explain`.
     """
 
-    __slots__ = ("_label", "_make", "prefetch")
+    __slots__ = ("_label", "_make", "prefetch", "upstreams")
 
     def __init__(
         self,
         make: Callable[[CoreSubscriber[R], str], Coordinator[R]],
         label: str,
         prefetch: int | None = None,
+        upstreams: tuple[object, ...] = (),
     ) -> None:
         self._make = make
         self._label = label
         self.prefetch = prefetch
+        self.upstreams = upstreams
 
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
         """See `Publisher.subscribe`."""
@@ -53,6 +56,7 @@ def coordinated(
     detail: str,
     make: Callable[[Flow[T], CoreSubscriber[R], str], Coordinator[R]],
     prefetch: int | None = None,
+    others: tuple[object, ...] = (),
 ) -> Operator[T, Flow[R]]:
     """An operator whose subscriptions are coordinators.
 
@@ -61,6 +65,7 @@ def coordinated(
         detail: its arguments, for messages.
         make: gets the upstream, the subscriber and the label.
         prefetch: items that are requested ahead, for `flow explain`; None for none.
+        others: further flows that it reads, for `flow explain`.
     """
     label = labelled(name, detail)
 
@@ -68,7 +73,7 @@ def coordinated(
         def made(downstream: CoreSubscriber[R], label: str) -> Coordinator[R]:
             return make(flow, downstream, label)
 
-        return Flow(Coordinated(made, label, prefetch))
+        return Flow(Coordinated(made, label, prefetch, others))
 
     return Operator(name, apply, detail)
 
@@ -78,6 +83,15 @@ def coordinated_source(
     detail: str,
     make: Callable[[CoreSubscriber[R], str], Coordinator[R]],
     prefetch: int | None = None,
+    upstreams: tuple[object, ...] = (),
 ) -> Flow[R]:
-    """A flow whose subscriptions are coordinators; see `coordinated`."""
-    return Flow(Coordinated(make, labelled(name, detail), prefetch))
+    """A flow whose subscriptions are coordinators; see `coordinated`.
+
+    Args:
+        name: what it is called.
+        detail: its arguments, for messages.
+        make: gets the subscriber and the label.
+        prefetch: items that are requested ahead, for `flow explain`; None for none.
+        upstreams: the flows that it reads, for `flow explain`.
+    """
+    return Flow(Coordinated(make, labelled(name, detail), prefetch, upstreams))

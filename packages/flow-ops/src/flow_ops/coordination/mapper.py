@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast, final
+from typing import Any, Generic, TypeVar, cast, final
 
 from flow_core.conversion import Convertible, as_flow
 from flow_core.flow import Flow
 from flow_core.protocols import Publisher
+from flow_core.stages.template import describe
+from flow_core.structure import source_of
 from flow_ops.coordination.failures import blamed
 
 __all__ = ["Mapper", "itself"]
@@ -30,6 +32,18 @@ class Mapper(Generic[T, R]):
     def __init__(self, function: Callable[[T], Convertible[R]], label: str) -> None:
         self.function = function
         self.label = label
+
+    def told(self, upstream: Flow[Any]) -> str | None:  # Any: whatever is mapped
+        """Where the inner flows come from, for `flow explain`; None if they are known.
+
+        Args:
+            upstream: the flow whose items are mapped.
+        """
+        if hasattr(source_of(upstream), "inners"):
+            return None
+        if self.function is itself:
+            return "the items"
+        return f"{describe(self.function)} makes one of each item"
 
     def failed(self, error: BaseException) -> BaseException:
         """What the flow fails with, when `function` has raised `error`: it says where.

@@ -133,12 +133,12 @@ class FlowsSource(IterableSource[Flow[T]]):
         delay_error: what is done about their errors; the same must be done in those it stands for.
     """
 
-    __slots__ = ("_delay_error", "_flat", "_flows")
+    __slots__ = ("_delay_error", "_flat", "inners")
 
     none_free: ClassVar[bool] = True
 
     def __init__(self, flows: tuple[Flow[T], ...], delay_error: bool) -> None:
-        self._flows = flows
+        self.inners = flows
         self._delay_error = delay_error
         self._flat: tuple[Flow[T], ...] | None = None
 
@@ -151,7 +151,7 @@ class FlowsSource(IterableSource[Flow[T]]):
         return iter(flat)
 
     def _flatten(self) -> Iterator[Flow[T]]:
-        waiting = list(reversed(self._flows))
+        waiting = list(reversed(self.inners))
         while waiting:
             flow = waiting.pop()
             flows = self._stands_for(flow)
@@ -167,8 +167,8 @@ class FlowsSource(IterableSource[Flow[T]]):
         # No stage: of its own items.
         inner = source_of(cast("IterableConcatMap[T]", source).upstream)
         if isinstance(inner, FlowsSource) and inner._delay_error == self._delay_error:
-            return cast("FlowsSource[T]", inner)._flows
+            return cast("FlowsSource[T]", inner).inners
         return None
 
     def __repr__(self) -> str:
-        return f"{len(self._flows)} flows"
+        return f"{len(self.inners)} flows"

@@ -51,6 +51,7 @@ def switch_if_empty(other: Publisher[Any]) -> Operator[Any, Flow[Any]]:
         "switch_if_empty",
         "",
         lambda flow, downstream, label: SwitchIfEmpty[Any](flow, instead, downstream, label),
+        others=(instead,),
     )
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "Pulled",
     "Queued",
     "inline_source",
+    "known_inners",
     "none_item",
     "pulled",
 ]
@@ -55,6 +56,12 @@ def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the
     ):
         return None
     return source
+
+
+def known_inners(upstream: Flow[Any]) -> tuple[object, ...]:  # Any: of whatever flows
+    """The items of `upstream`, if it is a list of flows; for `flow explain`."""
+    inners: tuple[object, ...] = getattr(source_of(upstream), "inners", ())
+    return () if stages_of(upstream) else inners
 
 
 def pulled(flow: Flow[T], gate: Gate) -> Pulled[T] | None:

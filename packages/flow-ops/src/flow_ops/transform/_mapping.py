@@ -21,6 +21,7 @@ from flow_core.stages.template import describe
 from flow_core.structure import call_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Coordinator, Input, Mapper, combined, no_stop, overflow
+from flow_ops.transform._inner import known_inners
 from flow_ops.transform._single import single
 
 __all__ = [
@@ -144,6 +145,17 @@ class Mapped(Publisher[R]):
         self.limits = limits
         self.make: _Make[R] = make
         self.prefetch = limits.prefetch
+
+    @property
+    def upstreams(self) -> tuple[object, ...]:
+        """The inner flows, if they are known beforehand; for `flow explain`."""
+        return known_inners(self.upstream)
+
+    @property
+    def inner_flows(self) -> str | None:
+        """Where they come from, for `flow explain`."""
+        told = self._mapping.told(self.upstream)
+        return told and f"{told}, at most {self.limits.concurrency} at a time"
 
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
         """See `Publisher.subscribe`."""

@@ -21,7 +21,7 @@ from flow_core.structure import call_of, source_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Mapper, combined
 from flow_ops.transform._concat import ConcatMapSubscriber
-from flow_ops.transform._inner import none_item, pulled
+from flow_ops.transform._inner import known_inners, none_item, pulled
 from flow_ops.transform._single import single
 
 __all__ = ["concat_map"]
@@ -144,6 +144,17 @@ class ConcatMap(Publisher[R]):
     def prefetch(self) -> int:
         """Items that are requested ahead, for `flow explain`."""
         return self._prefetch
+
+    @property
+    def upstreams(self) -> tuple[object, ...]:
+        """The inner flows, if they are known beforehand; for `flow explain`."""
+        return known_inners(self._upstream)
+
+    @property
+    def inner_flows(self) -> str | None:
+        """Where they come from, for `flow explain`."""
+        told = self._mapper.told(self._upstream)
+        return told and f"{told}, one after the other"
 
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
         """See `Publisher.subscribe`."""
