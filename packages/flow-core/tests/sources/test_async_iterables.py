@@ -129,9 +129,6 @@ def test_an_async_iterable_serves_each_subscriber() -> None:
     made = flow.from_async_iterable(Numbers())
     assert list(made) == [1, 2]
     assert list(made) == [1, 2]
-    generator = flow.from_async_iterable(counted(1, 2))
-    assert list(generator) == [1, 2]
-    assert list(generator) == []
 
 
 def test_a_flow_is_an_async_iterable() -> None:

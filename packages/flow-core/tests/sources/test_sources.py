@@ -81,12 +81,6 @@ def test_a_flow_is_an_iterable() -> None:
     )
 
 
-def test_an_iterator_serves_who_comes_first() -> None:
-    made = flow.from_iterable(iter([1, 2]))
-    assert list(made) == [1, 2]
-    assert list(made) == []
-
-
 def test_items_that_cannot_be_iterated_fail_the_flow_when_it_runs() -> None:
     made = flow.from_iterable(5)  # type: ignore[arg-type]  # the mistake
     subscriber = TestSubscriber[Any]()

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.assembly import operator_of
+from flow_core.assembly import labelled, operator_of
 from flow_core.conversion import Convertible, as_flow
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
 from flow_core.errors import FlowError, LoopEndedError, NoneItemError, is_fatal, throw_if_fatal
@@ -17,6 +17,7 @@ from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import Home, home_loop, task_context
 from flow_core.introspection import Statistics
+from flow_core.once import AsyncOnce
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscriber, Subscription
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
 from flow_core.stages.template import describe
@@ -414,9 +415,10 @@ def from_async_iterable(
     keeps its loop busy: request in portions there, as ``async for`` does. Fusion: none.
 
     Args:
-        iterable: asked for a new iterator by each subscriber, in the loop. An async generator
-            serves one, and is closed there when the flow is cancelled: a pending await in it is
-            cancelled, and its ``finally`` runs (X09, X12).
+        iterable: asked for a new iterator by each run, in the loop. An async generator, or another
+            iterator, has its items once: a second run fails with `FlowError`. A generator is closed
+            there when the flow is cancelled: a pending await in it is cancelled, and its
+            ``finally`` runs (X09, X12).
         loop: where it has to run, for example since it uses queues of that loop. It may be started
             later, by another thread.
 
@@ -433,6 +435,8 @@ def from_async_iterable(
             "takes others, and an async function has to be called first"
         )
     name = getattr(iterable, "__name__", type(iterable).__name__)
+    if isinstance(iterable, AsyncIterator):
+        iterable = AsyncOnce(iterable, labelled("from_async_iterable", name))
     return Flow(AsyncIterableSource(iterable, loop, f"from_async_iterable({name})"))
 
 

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeVar, final
 
+from flow_core.once import Once
 from flow_core.protocols import IterableSource, ScalarSource
 
 __all__ = ["ConstantSource", "ItemsSource", "RangeSource"]
@@ -39,7 +40,7 @@ class RangeSource(IterableSource[int]):
 
 @final
 class ItemsSource(IterableSource[T]):
-    """The items of any iterable; one that is an iterator itself serves one subscriber."""
+    """The items of any iterable; one that is an iterator itself serves one run, see `once`."""
 
     __slots__ = ("_items",)
 
@@ -49,14 +50,15 @@ class ItemsSource(IterableSource[T]):
     @property
     def items(self) -> Iterable[T]:
         """The iterable itself."""
-        return self._items
+        items = self._items
+        return items.iterator if isinstance(items, Once) else items
 
     def iterate(self) -> Iterator[T]:
         """See `IterableSource.iterate`."""
         return iter(self._items)
 
     def __repr__(self) -> str:
-        return f"from_iterable({type(self._items).__name__})"
+        return f"from_iterable({type(self.items).__name__})"
 
 
 @final

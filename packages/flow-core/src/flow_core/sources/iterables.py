@@ -8,6 +8,7 @@ from typing import Final, Never, TypeVar
 
 from flow_core.errors import NoneItemError
 from flow_core.flow import Flow
+from flow_core.once import once
 from flow_core.sources.items import ConstantSource, ItemsSource, RangeSource
 
 __all__ = [
@@ -48,14 +49,15 @@ def from_iterable(items: Iterable[T]) -> Flow[T]:
     ['A', 'B', 'C']
 
     Args:
-        items: any iterable. A one-shot iterator gives its items to whoever subscribes first; a
-            generator is closed when its subscriber cancels (X09).
+        items: any iterable. An iterator (a generator, a file, what `map` and `zip` give) has its
+            items once: the first run gets them, and each further one fails with `FlowError`. A
+            generator is closed when its run is cancelled (X09).
 
     Returns:
         A flow with back-pressure: an item is taken only when it can be delivered. Fusion: SYNC,
         also across threads: the iterator then runs in the thread that polls it.
     """
-    return Flow(ItemsSource(items))
+    return Flow(ItemsSource(once(items, "from_iterable")))
 
 
 def just(*items: T) -> Flow[T]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from flow_core.once import once
 from flow_core.stages.fluent import Fluent, given_items
 from flow_core.stages.template import Template
 
@@ -127,8 +128,9 @@ class Combining(Fluent[T_co], Generic[T_co]):
         [('a', 1), ('b', 2)]
 
         Args:
-            other: iterated anew for each subscriber, one item ahead, so that the flow completes
-                with the last pair and asks its upstream for no item in vain.
+            other: iterated anew for each run, one item ahead, so that the flow completes with the
+                last pair and asks its upstream for no item in vain. An iterator serves one run; see
+                `from_iterable`.
             zipper: makes an item of both, not None; without it a tuple.
         """
-        return self._add(ZIP_WITH_ITERABLE, other, zipper)
+        return self._add(ZIP_WITH_ITERABLE, once(other, "zip_with_iterable"), zipper)

@@ -104,6 +104,8 @@ class Template:
             on an unordered, partitioned source.
         at_most: how many items are used at most, or the param that says it; no more of them are
             ever requested.
+        watches: whether `state` only serves to find mistakes of the user, so that what comes of an
+            item depends on that item alone.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Template:
     helpers: tuple[Helper, ...] = ()
     ordered: bool = False
     at_most: str | int = ""
+    watches: bool = False
     lines: Rendered = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -142,7 +145,7 @@ class Template:
         """Whether what comes of an item depends on nothing but that item."""
         lines = self.lines
         ends = lines.on_start or lines.on_end or lines.on_error or lines.on_close
-        return not (self.ordered or lines.state or lines.stops or ends)
+        return not (self.ordered or (lines.state and not self.watches) or lines.stops or ends)
 
     @property
     def emits_at_end(self) -> bool:
@@ -172,7 +175,7 @@ class Template:
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
         texts = (self.name, self.params, self.state, self.on_start, self.on_item, self.on_end)
         rest = (self.on_error, self.on_close, self.helpers, self.ordered, self.at_most)
-        return (_intern, (*texts, *rest))
+        return (_intern, (*texts, *rest, self.watches))
 
 
 Lines: TypeAlias = tuple[tuple[int, str], ...]

@@ -14,6 +14,7 @@ from typing import (
     overload,
 )
 
+from flow_core.once import refuse_again
 from flow_core.stages.fluent import Fluent, comparing, count_of
 from flow_core.stages.sink import SingleSink
 from flow_core.stages.template import UNSET, Template
@@ -51,11 +52,18 @@ STARMAP: Final = Template(
 FLAT_MAP_ITERABLE: Final = Template(
     "flat_map_iterable",
     params=("mapper",),
+    state="made = None",
     on_item="""
-    for x in mapper(x):
+    last = made
+    made = mapper(x)
+    if made is last:
+        refuse_again(made, mapper)
+    for x in made:
         NOT_NONE
         EMIT
     """,
+    helpers=(refuse_again,),
+    watches=True,
 )
 
 MAP_OPTIONAL: Final = Template(

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar, cast, final
 
 from flow_core.conversion import Convertible, as_flow
 from flow_core.flow import Flow
+from flow_core.once import refuse_again
 from flow_core.protocols import Publisher
 from flow_core.stages.template import describe
 from flow_core.structure import source_of
@@ -27,11 +28,13 @@ class Mapper(Generic[T, R]):
         label: the operator with its arguments, and where it was assembled.
     """
 
-    __slots__ = ("function", "label")
+    __slots__ = ("_last", "function", "label")
 
     def __init__(self, function: Callable[[T], Convertible[R]], label: str) -> None:
         self.function = function
         self.label = label
+        self._last: object = None
+        """What `function` gave last, if that was an iterator."""
 
     def told(self, upstream: Flow[Any]) -> str | None:  # Any: whatever is mapped
         """Where the inner flows come from, for `flow explain`; None if they are known.
@@ -58,8 +61,14 @@ class Mapper(Generic[T, R]):
 
         Raises:
             NoneItemError: for None.
+            FlowError: for an iterator that it has given for the item before, too.
             TypeError: for anything else that no flow can be made of.
         """
+        given: object = made
+        if hasattr(given, "__next__"):
+            if given is self._last:
+                refuse_again(given, self.function)
+            self._last = given
         return as_flow(made, "the mapper")
 
 

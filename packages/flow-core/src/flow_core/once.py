@@ -1,0 +1,118 @@
+"""Iterators give their items once; flows run as often as somebody subscribes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from types import AsyncGeneratorType, GeneratorType
+from typing import Final, Generic, TypeVar, cast, final
+
+from flow_core.assembly import labelled
+from flow_core.errors import FlowError
+from flow_core.stages.template import describe
+
+__all__ = ["AsyncOnce", "Once", "once", "refuse_again", "spent"]
+
+T = TypeVar("T")
+
+
+def once(items: Iterable[T], name: str) -> Iterable[T]:
+    """`items`, but an iterator serves one run only, and says so to the next one.
+
+    Args:
+        items: any iterable.
+        name: the operator that takes it, for the message.
+    """
+    if not hasattr(items, "__next__"):
+        return items
+    return Once(cast("Iterator[T]", items), labelled(name, type(items).__name__))
+
+
+def spent(label: str, iterator: object) -> FlowError:
+    """The error for a run that an iterator has nothing for.
+
+    Args:
+        label: what was to be iterated over, and where that was assembled.
+        iterator: has given its items before.
+    """
+    kind = type(iterator).__name__
+    return FlowError(
+        f"{label}: this {kind} was iterated over before, and an iterator gives its items only "
+        "once; to run a flow several times, give it a list, or make the iterator anew for each run "
+        "by flow_core.defer(lambda: …)"
+    )
+
+
+def refuse_again(made: object, mapper: object) -> None:
+    """Raises FlowError if `made`, which `mapper` has given twice in a row, is an iterator."""
+    if hasattr(made, "__next__"):
+        raise spent(f"{describe(mapper)} gave the same object for two items", made)
+
+
+def _has_ended(iterator: object) -> bool:
+    """Whether it is a generator without a frame: whoever has run it, there is nothing left."""
+    if isinstance(iterator, GeneratorType):
+        return iterator.gi_frame is None
+    return isinstance(iterator, AsyncGeneratorType) and iterator.ag_frame is None
+
+
+@final
+class Once(Iterable[T], Generic[T]):
+    """An iterator, for one run.
+
+    Args:
+        iterator: is handed to the first who asks.
+        label: the operator and its place, for the others.
+    """
+
+    __slots__ = ("_first", "_label", "iterator")
+
+    def __init__(self, iterator: Iterator[T], label: str) -> None:
+        self.iterator: Final = iterator
+        self._label = label
+        self._first = [True]
+
+    def __iter__(self) -> Iterator[T]:
+        iterator = self.iterator
+        made = iter(iterator)
+        if made is not iterator:
+            return made  # it has a __next__, and gives a new iterator all the same
+        if _has_ended(iterator):
+            raise spent(self._label, iterator)
+        try:
+            del self._first[0]
+        except IndexError:
+            raise spent(self._label, iterator) from None
+        return iterator
+
+    def __repr__(self) -> str:
+        return repr(self.iterator)
+
+
+@final
+class AsyncOnce(AsyncIterable[T], Generic[T]):
+    """An asynchronous iterator, for one run; see `Once`.
+
+    Args:
+        iterator: is handed to the first who asks.
+        label: the operator and its place, for the others.
+    """
+
+    __slots__ = ("_first", "_iterator", "_label")
+
+    def __init__(self, iterator: AsyncIterator[T], label: str) -> None:
+        self._iterator = iterator
+        self._label = label
+        self._first = [True]
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        iterator = self._iterator
+        made = aiter(iterator)
+        if made is not iterator:
+            return made
+        if _has_ended(iterator):
+            raise spent(self._label, iterator)
+        try:
+            del self._first[0]
+        except IndexError:
+            raise spent(self._label, iterator) from None
+        return iterator
