@@ -25,6 +25,7 @@ __all__ = [
     "TooManyItemsError",
     "UnknownOperatorError",
     "add_note",
+    "cancelled_inside",
     "is_fatal",
     "late_fusion",
     "leave",
@@ -169,6 +170,20 @@ def _imports(frame: FrameType) -> bool:
 def none_given(method: str) -> NoneItemError:
     """What a `method` of a subscriber raises when it is called with None (§2.13)."""
     return NoneItemError(f"{method}(None): None is no item, no error and no subscription (§2.13)")
+
+
+def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
+    """What stands for a CancelledError that a coroutine got from something which it awaits.
+
+    As it is, it would end the task of who runs the flow, as if somebody had cancelled that.
+
+    Args:
+        who: the function, or the operator that has called it.
+        cancelled: what it let through.
+    """
+    told = FlowError(f"{who}: what it awaits was cancelled, and nobody has cancelled the flow")
+    told.__cause__ = cancelled
+    return told
 
 
 def late_fusion() -> ProtocolViolationError:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 import flow_core as flow
-from flow_core.errors import FlowError
+from flow_core.errors import FlowError, LoopEndedError
 from flow_core.homes import library_loop
 from flow_core.testing import (
     DOWNSTREAMS,
@@ -490,6 +490,151 @@ def test_a_task_that_is_cancelled_from_outside_fails_the_flow() -> None:
         subscriber.assert_failure(FlowError).assert_error_message("cancelled from outside")
 
     in_loop(main)
+
+
+class Connection:
+    """What coroutines await, and what somebody else cancels the first times that it is asked."""
+
+    def __init__(self, breaks: int) -> None:
+        self.breaks = breaks
+
+    async def ask(self, item: int) -> int:
+        reply = asyncio.ensure_future(later(item))
+        if self.breaks:
+            self.breaks -= 1
+            reply.cancel()
+        return await reply
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["a coroutine function", "a lambda"])
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_what_a_coroutine_awaits_may_be_cancelled_which_is_an_error_like_others(
+    plain: bool, timeout: float | None
+) -> None:
+    if not plain and timeout:
+        return  # which is for coroutine functions
+
+    async def main() -> None:
+        def asked(breaks: int) -> Callable[[int], Any]:
+            connection = Connection(breaks)
+            return connection.ask if plain else lambda n: connection.ask(n)
+
+        more: dict[str, Any] = {"timeout": timeout} if timeout else {}
+        retried = flow.range(3).map_concurrent(asked(2), 1, retry=2, **more)
+        assert await retried.to_list() == [0, 1, 2]
+
+        failed: list[Exception] = []
+        instead = flow.range(3).map_concurrent(
+            asked(1), 1, fallback=lambda n, error: failed.append(error) or -1, **more
+        )
+        assert await instead.to_list() == [-1, 1, 2]
+        assert isinstance(failed[0].__cause__, asyncio.CancelledError)
+
+        with pytest.raises(FlowError, match="what it awaits was cancelled") as raised:
+            await flow.range(3).map_concurrent(asked(1), 1, **more).to_list()
+        assert not isinstance(raised.value, LoopEndedError)
+        assert isinstance(raised.value.__cause__, asyncio.CancelledError)
+        with pytest.raises(FlowError, match="what it awaits was cancelled"):
+            await flow.range(3).do_concurrent(asked(1), 1).run_async()
+        if plain:
+            with pytest.raises(FlowError, match="what it awaits was cancelled"):
+                await flow.range(3).for_each_async(asked(1))
+            await flow.range(3).for_each_async(asked(1), concurrency=2, retry=1)
+
+    in_loop(main)
+
+
+def test_a_consumer_that_is_cancelled_is_not_tried_again() -> None:
+    async def main() -> None:
+        desk = Desk()
+        answers = flow.range(3).map_concurrent(desk, 3, retry=5, fallback=lambda n, error: n)
+        consumer = asyncio.create_task(answers.run_async())
+        await turns(3)
+        assert len(desk.waiting) == 3
+        consumer.cancel()
+        await asyncio.wait([consumer])
+        assert consumer.cancelled()
+        assert sorted(desk.cancelled) == [0, 1, 2]
+        assert not desk.waiting
+
+    in_loop(main)
+
+
+def test_a_task_that_cleans_up_after_a_cancel_is_not_cancelled_again() -> None:
+    async def main() -> None:
+        works: list[Any] = []
+        cleaned: list[int] = []
+        may_end = asyncio.Event()
+
+        async def slow_to_leave(n: int) -> int:
+            works.append(asyncio.current_task())
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                await may_end.wait()
+                cleaned.append(n)
+            return n
+
+        consumer = asyncio.create_task(flow.range(2).map_concurrent(slow_to_leave, 2).run_async())
+        await turns(3)
+        for task in works:
+            task.cancel()  # as a loop does that ends
+        await turns(2)
+        consumer.cancel()
+        await turns(2)
+        may_end.set()
+        await asyncio.wait([consumer])
+        assert sorted(cleaned) == [0, 1]
+
+    in_loop(main)
+
+
+def test_behind_a_slow_head_others_begin_as_soon_as_there_is_room() -> None:
+    async def main() -> None:
+        desk = Desk()
+        answers = flow.range(6).map_concurrent(desk, 2)
+        subscriber = observe(answers)
+        await turns(3)
+        assert sorted(desk.waiting) == [0, 1]
+        await desk.answer(1, "b")
+        assert sorted(desk.waiting) == [0, 2], "nothing begins behind a slow head"
+        await desk.answer(2, "c")
+        assert sorted(desk.waiting) == [0, 3]
+        subscriber.assert_no_items()
+        await desk.answer(0, "a")
+        subscriber.assert_items("a", "b", "c")
+        subscriber.cancel()
+        await turns(3)
+
+    in_loop(main)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_of_tasks_that_fail_together_the_first_one_tells_of_the_others(
+    ordered: bool, dropped: Any
+) -> None:
+    async def main() -> None:
+        ready = asyncio.Event()
+
+        async def fail(n: int) -> int:
+            await ready.wait()
+            raise ValueError(n)
+
+        consumer = asyncio.create_task(
+            flow.range(10).map_concurrent(fail, 10, ordered=ordered).run_async()
+        )
+        await turns(3)
+        ready.set()
+        with pytest.raises(ValueError) as raised:
+            await consumer
+        assert raised.value.args == (0,)
+        (note,) = [note for note in raised.value.__notes__ if "same time" in note]
+        assert note == (
+            "at the same time failed: ValueError(1), ValueError(2), ValueError(3) and 6 more"
+        )
+
+    in_loop(main)
+    assert dropped.errors == []
 
 
 def test_what_a_cancelled_task_raises_or_gives_is_dropped_in_sight(dropped: Any) -> None:

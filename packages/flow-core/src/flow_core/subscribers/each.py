@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from flow_core.errors import cancelled_inside
 from flow_core.homes import library_loop
+from flow_core.stages.template import describe
 from flow_core.subscribers.blocking import check_may_block
 
 if TYPE_CHECKING:
@@ -37,7 +39,13 @@ async def do_each_async(flow: Flow[T], action: Callable[[T], object]) -> None:
         async for item in items:
             given = action(item)
             if asyncio.iscoroutine(given) or asyncio.isfuture(given):
-                await given
+                try:
+                    await given
+                except asyncio.CancelledError as cancelled:
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():
+                        raise
+                    raise cancelled_inside(describe(action), cancelled) from cancelled
 
 
 def _wait(coroutine: Coroutine[Any, Any, object]) -> None:  # Any: between it and the loop

@@ -1371,7 +1371,9 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Otherwise items come from the threads that make them, one at a time. What an upstream does when
         it is requested or polled happens there, too.
         Fusion: polls an upstream that grants SYNC or ASYNC across threads.
-        Errors: the first one cancels the upstream and the other tasks. With `ordered` it comes after
+        Errors: the first one cancels the upstream and the other tasks; it has a note of those that have
+        failed by then. A CancelledError that a coroutine gets from something which it awaits is an
+        error like others, told by a `FlowError` with it as the cause. With `ordered` it comes after
         the results of the items before, and otherwise overtakes nothing that was ready. When the flow
         is cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
         it. What these raise then goes to the dropped-errors hook.

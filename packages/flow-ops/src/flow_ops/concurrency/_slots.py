@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections import deque
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from flow_core.errors import FlowError, LoopEndedError, is_fatal
+from flow_core.errors import FlowError, LoopEndedError, cancelled_inside, is_fatal
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber
 from flow_ops.concurrency._plan import Plan
 from flow_ops.coordination import BufferedInput, Coordinator
 
-__all__ = ["Slots", "Work", "cancelled_outside", "ended_by"]
+__all__ = ["Slots", "Work", "cancelled_outside", "ended_by", "error_of"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+_SHOWN: Final = 3
+"""How many errors a note shows."""
 
 
 class Work(Protocol):
@@ -69,6 +74,10 @@ class Slots(Coordinator[R], Generic[T, R, W]):
         when it has ended, the error; or else True."""
         self.ready: deque[W] = deque()
         """Those that have ended, in that order, unless that of the items counts."""
+
+    def error_of(self, work: W) -> BaseException | None:
+        """What `work` has failed with, if that is known although nobody has told."""
+        return None
 
     @abstractmethod
     def left(self, running: dict[W, object]) -> None:
@@ -146,9 +155,24 @@ class Slots(Coordinator[R], Generic[T, R, W]):
                 if is_fatal(state):  # it goes on where the function was called
                     self.fail(ended_by(state, self.label))
                 else:
-                    self.fail(self.blame(state))
+                    error = self.blame(state)
+                    self._note_others(error)
+                    self.fail(error)
             else:
                 return
+
+    def _note_others(self, error: BaseException) -> None:
+        """Say in a note of `error` what else has failed by now, which nobody is told otherwise."""
+        others: list[BaseException] = []
+        for work, state in list(self.running.items()):
+            other = self.error_of(work) if state is None else state
+            if isinstance(other, BaseException) and not is_fatal(other):
+                del self.running[work]
+                others.append(other)
+        if others:
+            shown = ", ".join(map(repr, others[:_SHOWN]))
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            error.add_note(f"at the same time failed: {shown}{more}")
 
     def end_with(self, items: BufferedInput[T]) -> None:
         """End, if the upstream has and nothing is left."""
@@ -162,6 +186,19 @@ def ended_by(error: BaseException, label: str) -> FlowError:
     told = FlowError(f"{label} was ended by {type(error).__name__}")
     told.__cause__ = error
     return told
+
+
+def error_of(task: asyncio.Task[Any], label: str) -> BaseException | None:  # Any: not looked at
+    """What the flow fails with since a `task` of it has ended; None if that has a result."""
+    if not task.cancelled():
+        return task.exception()
+    if task.cancelling():
+        return cancelled_outside(label)
+    try:
+        task.result()
+    except asyncio.CancelledError as cancelled:
+        return cancelled_inside(label, cancelled)
+    return None
 
 
 def cancelled_outside(label: str) -> LoopEndedError:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, final
 from flow_core import hooks
 from flow_core.assembly import operator_of
 from flow_core.clocks import AsyncioClock, Clock, home_clock, system_clock
-from flow_core.errors import FlowTimeoutError, is_fatal
+from flow_core.errors import FlowTimeoutError, cancelled_inside, is_fatal
 from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import home_loop, running_loop, task_context, turns
@@ -22,7 +22,12 @@ from flow_core.protocols import EMPTY, CoreSubscriber
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
 from flow_core.stages.template import describe
 from flow_ops.concurrency._plan import Plan
-from flow_ops.concurrency._slots import Slots, cancelled_outside, ended_by
+from flow_ops.concurrency._slots import (
+    Slots,
+    cancelled_outside,
+    ended_by,
+    error_of,
+)
 from flow_ops.coordination import BufferedInput
 
 __all__ = ["Tasks", "beginner", "cancel_task"]
@@ -111,6 +116,11 @@ class Tasks(Slots[T, R, Task]):
             if not (self.running or self.over):
                 self.end_with(items)
 
+    def error_of(self, work: Task) -> BaseException | None:
+        """See `Slots.error_of`."""
+        done = work.done() and not work.cancelled()
+        return work.exception() if done else None
+
     def left(self, running: dict[Task, object]) -> None:
         """See `Slots.left`."""
         if not in_loop(self._loop, lambda: self._leave(running)):
@@ -153,7 +163,7 @@ class Tasks(Slots[T, R, Task]):
                 raise
             self.working += 1
             if task.done():
-                self.ended(task, self._error_of(task))
+                self.ended(task, error_of(task, self.label))
                 self.give()
             else:
                 running[task] = None
@@ -182,7 +192,7 @@ class Tasks(Slots[T, R, Task]):
             if state is None:
                 if not task.done():
                     return
-                self.ended(task, self._error_of(task))
+                self.ended(task, error_of(task, self.label))
 
     def _done(self, task: Task) -> None:
         self._counted.discard(task)
@@ -192,7 +202,7 @@ class Tasks(Slots[T, R, Task]):
                 self._left.discard(task)
                 drop_task(task)
             return  # it was seen before
-        self.ended(task, self._error_of(task))
+        self.ended(task, error_of(task, self.label))
         if self.plan.ordered and next(iter(running)) is not task and not self.room():
             return  # those before it come first
         self._turn()
@@ -205,9 +215,6 @@ class Tasks(Slots[T, R, Task]):
             else:
                 self._left.add(task)
                 cancel_task(task)
-
-    def _error_of(self, task: Task) -> BaseException | None:
-        return cancelled_outside(self.label) if task.cancelled() else task.exception()
 
 
 def _watched(function: Function[T], label: str, item: T) -> Coroutine[Any, Any, Any]:
@@ -225,10 +232,16 @@ async def _tried(
     tries = 0
     while True:
         try:
-            if plan.timeout_s is None:
-                result = await plan.function(item)
-            else:
-                result = await _in_time(plan, plan.timeout_s, clock, loop, item)
+            try:
+                if plan.timeout_s is None:
+                    result = await plan.function(item)
+                else:
+                    result = await _in_time(plan, plan.timeout_s, clock, loop, item)
+            except asyncio.CancelledError as cancelled:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                raise cancelled_inside(describe(plan.function), cancelled) from cancelled
         except Exception as error:
             if is_fatal(error):
                 raise

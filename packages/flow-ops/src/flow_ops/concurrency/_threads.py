@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.assembly import operator_of
-from flow_core.errors import RejectedExecutionError, is_fatal
+from flow_core.errors import LoopEndedError, RejectedExecutionError, is_fatal
 from flow_core.executors import Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
 from flow_core.held import watched
@@ -19,7 +19,7 @@ from flow_core.homes import home_loop, task_context, turns
 from flow_core.protocols import EMPTY, CoreSubscriber, Disposable
 from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
 from flow_ops.concurrency._plan import Plan
-from flow_ops.concurrency._slots import Slots, cancelled_outside, ended_by
+from flow_ops.concurrency._slots import Slots, ended_by, error_of
 from flow_ops.concurrency._tasks import beginner, cancel_task
 
 if TYPE_CHECKING:
@@ -255,11 +255,10 @@ class Threads(Slots[T, R, Job[T]]):
         loop = task.get_loop()
         turns.add(loop)
         try:
-            if task.cancelled():
-                self._end(job, None, None if self.over else cancelled_outside(self.label))
-                return
-            error = task.exception()
-            if error is None:
+            error = error_of(task, self.label)
+            if isinstance(error, LoopEndedError) and task.cancelled():
+                self._end(job, None, None if self.over else error)
+            elif error is None:
                 self._made(job, task.result())
             elif is_fatal(error):  # it goes on through the loop
                 self._end(job, None, ended_by(error, self.label))
