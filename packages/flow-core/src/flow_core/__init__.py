@@ -8,6 +8,7 @@
 from typing import TYPE_CHECKING
 
 from flow_core import hooks, operators
+from flow_core.backoff import Backoff
 from flow_core.clocks import Clock, Seconds, system_clock
 from flow_core.conversion import from_
 from flow_core.demand import UNBOUNDED
@@ -91,6 +92,7 @@ __all__ = [
     "UNBOUNDED",
     "UNSET",
     "AbsorbingSource",
+    "Backoff",
     "BlockingInEventLoopError",
     "CallableSource",
     "Clock",

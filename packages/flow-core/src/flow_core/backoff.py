@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import final
 
@@ -11,7 +11,7 @@ from flow_core.clocks import Clock, Seconds, in_seconds
 from flow_core.errors import FlowError
 from flow_core.stages.recovery import ErrorFilter, error_filter
 
-__all__ = ["Backoff", "RetryExhaustedError"]
+__all__ = ["Backoff", "RetryExhaustedError", "waiting"]
 
 
 class RetryExhaustedError(FlowError):
@@ -113,3 +113,32 @@ class Backoff:
 
     def _times(self) -> tuple[float, float]:
         return in_seconds(self.first, "Backoff(first=)"), in_seconds(self.max, "Backoff(max=)")
+
+
+def waiting(
+    name: str, times: int | None, backoff: Backoff | Seconds, when: ErrorFilter = Exception
+) -> Backoff:
+    """The `Backoff` that ``retry=times, backoff=backoff`` stand for.
+
+    Args:
+        name: the operator, for messages.
+        times: how often is tried again; None for what a Backoff says, or any number.
+        backoff: the time before the first retry, or a Backoff.
+        when: which errors are worth it; Exception for those that a Backoff says.
+
+    Raises:
+        TypeError: if `backoff` is neither a time nor a Backoff.
+        ValueError: if it is less than 0.
+    """
+    if not isinstance(backoff, Backoff):
+        first_s = in_seconds(backoff, f"{name}(backoff=)")
+        if not first_s >= 0:
+            raise ValueError(
+                f"{name}(backoff=) is a number of seconds, at least 0, not {first_s:g}"
+            )
+        backoff = Backoff(first_s)
+    return replace(
+        backoff,
+        max_attempts=backoff.max_attempts if times is None else times,
+        when=backoff.when if when is Exception else when,
+    )

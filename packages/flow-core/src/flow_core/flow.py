@@ -819,6 +819,7 @@ class Flow(
         *,
         executor: Executor | None = None,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         timeout: Seconds | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -839,9 +840,10 @@ class Flow(
                 function.
             concurrency: how many items are worked on at a time.
             executor: see `do_concurrent`, as all that follows.
-            retry: how often an item is tried again, or a `Backoff`.
+            retry: how often an item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
             timeout: how long each try may take, of a coroutine function.
-            clock: tells the time for `timeout` and `retry`.
+            clock: tells the time for `timeout` and `backoff`.
 
         Raises:
             TypeError: if `action` cannot be called.
@@ -851,7 +853,8 @@ class Flow(
         """
         if not callable(action):
             raise TypeError(f"for_each() takes a function, not {action!r}")
-        if concurrency == 1 and executor is None and retry == 0 and timeout is None:
+        plain = retry == 0 and backoff is None and timeout is None
+        if concurrency == 1 and executor is None and plain:
             do_each(self, action)
         else:
             self.do_concurrent(
@@ -860,6 +863,7 @@ class Flow(
                 executor=executor,
                 ordered=False,
                 retry=retry,
+                backoff=backoff,
                 timeout=timeout,
                 clock=clock,
             ).run()
@@ -871,6 +875,7 @@ class Flow(
         *,
         executor: Executor | None = None,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         timeout: Seconds | None = None,
         clock: Clock | None = None,
     ) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
@@ -891,9 +896,10 @@ class Flow(
             action: is given an item; if it is a coroutine function, it is awaited.
             concurrency: how many items are worked on at a time.
             executor: see `do_concurrent`, as all that follows.
-            retry: how often an item is tried again, or a `Backoff`.
+            retry: how often an item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
             timeout: how long each try may take, of a coroutine function.
-            clock: tells the time for `timeout` and `retry`.
+            clock: tells the time for `timeout` and `backoff`.
 
         Raises:
             TypeError: if `action` cannot be called; at once, and not when it is awaited.
@@ -901,7 +907,8 @@ class Flow(
         """
         if not callable(action):
             raise TypeError(f"for_each_async() takes a function, not {action!r}")
-        if concurrency == 1 and executor is None and retry == 0 and timeout is None:
+        plain = retry == 0 and backoff is None and timeout is None
+        if concurrency == 1 and executor is None and plain:
             return do_each_async(self, action)
         return self.do_concurrent(
             action,
@@ -909,6 +916,7 @@ class Flow(
             executor=executor,
             ordered=False,
             retry=retry,
+            backoff=backoff,
             timeout=timeout,
             clock=clock,
         ).run_async()

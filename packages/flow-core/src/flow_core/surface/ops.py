@@ -812,6 +812,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         executor: Executor | None = None,
         ordered: bool = True,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         timeout: Seconds | None = None,
         prefetch: int = 128,
         loop: asyncio.AbstractEventLoop | None = None,
@@ -838,8 +839,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             executor: where functions run; no coroutine functions. It stays open as long as the flow
                 runs. None for threads of the flow's own.
             ordered: whether the items keep their order; otherwise they come as they are done.
-            retry: how often an item is tried again, at once; or a `Backoff`, which says after which
-                time, how often, and for which errors.
+            retry: how often an item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before that: the time before the first retry, from which it grows
+                as that of a `Backoff` does; or a `Backoff`, which says for which errors, too. Without
+                `retry`, an item is tried as often as a `Backoff` says, or any number of times.
             timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
                 failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
             prefetch: how many items may be worked on, or be done and wait for an earlier one.
@@ -855,8 +858,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Raises:
             TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
                 or `timeout` or `loop` with an executor.
-            ValueError: if `concurrency` or `prefetch` is less than 1, or `retry` or `timeout` less
-                than 0.
+            ValueError: if `concurrency` or `prefetch` is less than 1, or `retry`, `backoff` or
+                `timeout` less than 0.
 
         Executed by flow-ops: `flow_ops.do_concurrent`.
         """
@@ -867,6 +870,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             executor=executor,
             ordered=ordered,
             retry=retry,
+            backoff=backoff,
             timeout=timeout,
             prefetch=prefetch,
             loop=loop,
@@ -1275,6 +1279,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         *,
         ordered: bool = True,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         timeout: Seconds | None = None,
         fallback: None = None,
         prefetch: int = 128,
@@ -1289,6 +1294,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         *,
         ordered: bool = True,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         timeout: Seconds | None = None,
         fallback: Callable[[T_co, Exception], D],
         prefetch: int = 128,
@@ -1304,6 +1310,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         executor: Executor | None = None,
         ordered: bool = True,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         fallback: None = None,
         prefetch: int = 128,
         clock: Clock | None = None,
@@ -1317,6 +1324,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         executor: Executor | None = None,
         ordered: bool = True,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         fallback: Callable[[T_co, Exception], D],
         prefetch: int = 128,
         clock: Clock | None = None,
@@ -1329,6 +1337,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         executor: Executor | None = None,
         ordered: bool = True,
         retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
         timeout: Seconds | None = None,
         fallback: Callable[[T_co, Exception], Any] | None = None,
         prefetch: int = 128,
@@ -1385,8 +1394,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             executor: where functions run; no coroutine functions. It stays open as long as the flow
                 runs. None for threads of the flow's own.
             ordered: whether results come in the order of the items; otherwise as they are ready.
-            retry: how often an item is tried again, at once; or a `Backoff`, which says after which
-                time, how often, and for which errors.
+            retry: how often an item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before that: the time before the first retry, from which it grows
+                as that of a `Backoff` does; or a `Backoff`, which says for which errors, too. Without
+                `retry`, an item is tried as often as a `Backoff` says, or any number of times.
             timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
                 failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
             fallback: makes an item of one that has failed, and of its error.
@@ -1403,8 +1414,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Raises:
             TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
                 or `timeout` or `loop` with an executor.
-            ValueError: if `concurrency` or `prefetch` is less than 1, or `retry` or `timeout` less
-                than 0.
+            ValueError: if `concurrency` or `prefetch` is less than 1, or `retry`, `backoff` or
+                `timeout` less than 0.
 
         Executed by flow-ops: `flow_ops.map_concurrent`.
         """
@@ -1415,6 +1426,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             executor=executor,
             ordered=ordered,
             retry=retry,
+            backoff=backoff,
             timeout=timeout,
             fallback=fallback,
             prefetch=prefetch,
@@ -2171,7 +2183,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         >>> import flow_core as flow
         >>> from flow_core.testing import TestSubscriber, VirtualClock
-        >>> from flow_ops import Backoff
+        >>> from flow_core import Backoff
         >>> clock = VirtualClock()
         >>> failing = flow.from_callable(lambda: print(f"at {clock.now()} s") or 1 // 0)
         >>> subscriber = TestSubscriber()

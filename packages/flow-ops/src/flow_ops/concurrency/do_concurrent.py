@@ -26,6 +26,7 @@ def do_concurrent(
     executor: Executor | None = None,
     ordered: bool = True,
     retry: int | Backoff = 0,
+    backoff: Backoff | Seconds | None = None,
     timeout: Seconds | None = None,
     prefetch: int = DEFAULT_PREFETCH,
     loop: asyncio.AbstractEventLoop | None = None,
@@ -52,8 +53,10 @@ def do_concurrent(
         executor: where functions run; no coroutine functions. It stays open as long as the flow
             runs. None for threads of the flow's own.
         ordered: whether the items keep their order; otherwise they come as they are done.
-        retry: how often an item is tried again, at once; or a `Backoff`, which says after which
-            time, how often, and for which errors.
+        retry: how often an item is tried again: at once, or as `backoff` says.
+        backoff: how long to wait before that: the time before the first retry, from which it grows
+            as that of a `Backoff` does; or a `Backoff`, which says for which errors, too. Without
+            `retry`, an item is tried as often as a `Backoff` says, or any number of times.
         timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
             failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
         prefetch: how many items may be worked on, or be done and wait for an earlier one.
@@ -69,8 +72,8 @@ def do_concurrent(
     Raises:
         TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
             or `timeout` or `loop` with an executor.
-        ValueError: if `concurrency` or `prefetch` is less than 1, or `retry` or `timeout` less
-            than 0.
+        ValueError: if `concurrency` or `prefetch` is less than 1, or `retry`, `backoff` or
+            `timeout` less than 0.
     """
     plan, detail = planned(
         "do_concurrent",
@@ -79,6 +82,7 @@ def do_concurrent(
         executor=executor,
         ordered=ordered,
         retry=retry,
+        backoff=backoff,
         timeout=timeout,
         fallback=None,
         prefetch=prefetch,

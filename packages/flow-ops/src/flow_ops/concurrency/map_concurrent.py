@@ -8,8 +8,8 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, TypeVar, overload
 
-from flow_core.backoff import Backoff
-from flow_core.clocks import Clock, Seconds
+from flow_core.backoff import Backoff, waiting
+from flow_core.clocks import Clock, Seconds, in_seconds
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.executors import Executor, as_runner
 from flow_core.flow import Flow
@@ -37,6 +37,7 @@ def map_concurrent(
     *,
     ordered: bool = True,
     retry: int | Backoff = 0,
+    backoff: Backoff | Seconds | None = None,
     timeout: Seconds | None = None,
     fallback: None = None,
     prefetch: int = DEFAULT_PREFETCH,
@@ -52,6 +53,7 @@ def map_concurrent(
     *,
     ordered: bool = True,
     retry: int | Backoff = 0,
+    backoff: Backoff | Seconds | None = None,
     timeout: Seconds | None = None,
     fallback: Callable[[T, Exception], D],
     prefetch: int = DEFAULT_PREFETCH,
@@ -68,6 +70,7 @@ def map_concurrent(
     executor: Executor | None = None,
     ordered: bool = True,
     retry: int | Backoff = 0,
+    backoff: Backoff | Seconds | None = None,
     fallback: None = None,
     prefetch: int = DEFAULT_PREFETCH,
     clock: Clock | None = None,
@@ -82,6 +85,7 @@ def map_concurrent(
     executor: Executor | None = None,
     ordered: bool = True,
     retry: int | Backoff = 0,
+    backoff: Backoff | Seconds | None = None,
     fallback: Callable[[T, Exception], D],
     prefetch: int = DEFAULT_PREFETCH,
     clock: Clock | None = None,
@@ -95,6 +99,7 @@ def map_concurrent(
     executor: Executor | None = None,
     ordered: bool = True,
     retry: int | Backoff = 0,
+    backoff: Backoff | Seconds | None = None,
     timeout: Seconds | None = None,
     fallback: Callable[[T, Exception], Any] | None = None,  # Any: becomes an item
     prefetch: int = DEFAULT_PREFETCH,
@@ -152,8 +157,10 @@ def map_concurrent(
         executor: where functions run; no coroutine functions. It stays open as long as the flow
             runs. None for threads of the flow's own.
         ordered: whether results come in the order of the items; otherwise as they are ready.
-        retry: how often an item is tried again, at once; or a `Backoff`, which says after which
-            time, how often, and for which errors.
+        retry: how often an item is tried again: at once, or as `backoff` says.
+        backoff: how long to wait before that: the time before the first retry, from which it grows
+            as that of a `Backoff` does; or a `Backoff`, which says for which errors, too. Without
+            `retry`, an item is tried as often as a `Backoff` says, or any number of times.
         timeout: how long each try may take, of a coroutine function: it is cancelled then, and has
             failed with FlowTimeoutError. A function that runs in a thread cannot be stopped.
         fallback: makes an item of one that has failed, and of its error.
@@ -170,8 +177,8 @@ def map_concurrent(
     Raises:
         TypeError: if an argument is not of its type, if `executor` goes with a coroutine function,
             or `timeout` or `loop` with an executor.
-        ValueError: if `concurrency` or `prefetch` is less than 1, or `retry` or `timeout` less
-            than 0.
+        ValueError: if `concurrency` or `prefetch` is less than 1, or `retry`, `backoff` or
+            `timeout` less than 0.
     """
     plan, detail = planned(
         "map_concurrent",
@@ -180,6 +187,7 @@ def map_concurrent(
         executor=executor,
         ordered=ordered,
         retry=retry,
+        backoff=backoff,
         timeout=timeout,
         fallback=fallback,
         prefetch=prefetch,
@@ -197,6 +205,7 @@ def planned(
     executor: Executor | None,
     ordered: bool,
     retry: int | Backoff,
+    backoff: Backoff | Seconds | None,
     timeout: Seconds | None,
     fallback: Callable[[T, Exception], Any] | None,
     prefetch: int,
@@ -216,8 +225,12 @@ def planned(
             f"{name}(executor=) is for functions that run in threads, which nothing can stop; "
             + (f"{what}: leave executor= out" if by_loop else f"{what} are for coroutine functions")
         )
-    backoff = retry if isinstance(retry, Backoff) else None
-    retries = 0 if isinstance(retry, Backoff) else _checked_retry(name, retry)
+    if isinstance(retry, Backoff):
+        if backoff is not None:
+            raise TypeError(f"{name}() takes a Backoff as backoff=, and a number as retry=")
+        retry, backoff = 0, retry
+    retries = _checked_retry(name, retry)
+    waits = None if backoff is None else waiting(name, retries or None, backoff)
     if fallback is not None:
         if not callable(fallback):
             raise TypeError(
@@ -233,7 +246,8 @@ def planned(
         str(concurrency),
         *([] if executor is None else [f"executor={describe(executor)}"]),
         *([] if ordered else ["ordered=False"]),
-        *([] if retry == 0 else [f"retry={retries or 'Backoff'}"]),
+        *([] if retries == 0 else [f"retry={retries}"]),
+        *([] if waits is None else [f"backoff={seconds(in_seconds(waits.first))}"]),
         *([] if timeout_s is None else [f"timeout={seconds(timeout_s)}"]),
         *([] if fallback is None else [f"fallback={describe(fallback)}"]),
     ]
@@ -247,11 +261,11 @@ def planned(
         prefetch,
         ordered,
         retries,
-        backoff,
+        waits,
         timeout_s,
         fallback,
         keeps,
-        clock or (None if backoff is None else backoff.clock),
+        clock or (None if waits is None else waits.clock),
         loop,
         runner,
         by_loop,

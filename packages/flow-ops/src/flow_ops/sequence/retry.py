@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import TypeVar, final
 
 from flow_core import hooks
-from flow_core.backoff import Backoff, RetryExhaustedError
+from flow_core.backoff import Backoff, RetryExhaustedError, waiting
 from flow_core.clocks import Seconds, in_seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -19,7 +18,7 @@ from flow_ops.arbiters import SwitchArbiter
 from flow_ops.coordination import coordinated
 from flow_ops.sequence._companion import Companioned
 from flow_ops.sequence.repeat import check_times
-from flow_ops.time._timed import checked_delay, seconds
+from flow_ops.time._timed import seconds
 
 __all__ = ["retry", "retry_when"]
 
@@ -68,7 +67,7 @@ def retry(
     if when is not Exception:
         detail += f"{', ' if detail else ''}when={describe(when)}"
     if backoff is not None:
-        waits = _waiting(times, backoff, when)
+        waits = waiting("retry", times, backoff, when)
         detail = f"{detail}{', ' if detail else ''}backoff={seconds(in_seconds(waits.first))}"
         return coordinated(
             "retry",
@@ -84,16 +83,6 @@ def retry(
     )
 
 
-def _waiting(times: int | None, backoff: Backoff | Seconds, when: ErrorFilter) -> Backoff:
-    if not isinstance(backoff, Backoff):
-        backoff = Backoff(checked_delay(backoff, "retry(backoff=)"))
-    return replace(
-        backoff,
-        max_attempts=backoff.max_attempts if times is None else times,
-        when=backoff.when if when is Exception else when,
-    )
-
-
 def retry_when(
     handler: Callable[[Flow[BaseException]], Publisher[object]] | Backoff,
 ) -> Operator[T, Flow[T]]:
@@ -101,7 +90,7 @@ def retry_when(
 
     >>> import flow_core as flow
     >>> from flow_core.testing import TestSubscriber, VirtualClock
-    >>> from flow_ops import Backoff
+    >>> from flow_core import Backoff
     >>> clock = VirtualClock()
     >>> failing = flow.from_callable(lambda: print(f"at {clock.now()} s") or 1 // 0)
     >>> subscriber = TestSubscriber()
