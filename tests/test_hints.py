@@ -66,7 +66,6 @@ def test_a_flow_says_what_a_name_is_here(name: str, text: str) -> None:
         (flow_core, "Subject", "flow_core has no 'Subject'; here it is flow_multicast.Direct"),
         (flow_core, "rnge", "flow_core has no 'rnge'; did you mean 'range'?"),
         (flow_core, "Timestamped", "flow_core has no 'Timestamped'; it is flow_ops.Timestamped"),
-        (flow_core, "Backoff", "flow_core has no 'Backoff'; instead: retry(times, backoff=first)"),
         (flow_core, "VirtualClock", "flow_core has no 'VirtualClock'; it is flow_core.testing."),
         (operators, "filter", "flow_core.operators has no 'filter'; it is a method of Flow: "),
         (flow_ops, "share", "flow_ops has no 'share'; it is a method of Flow: share()"),
@@ -211,3 +210,86 @@ def test_each_name_of_rxpy_has_an_answer() -> None:
 def test_what_differs_under_the_same_name_has_that_name(name: str) -> None:
     assert hasattr(Flow, name)
     assert hasattr(Observable, name)
+
+
+OTHERS = {
+    "Reactor": """
+all any block blockFirst blockLast buffer bufferTimeout bufferUntil bufferUntilChanged
+bufferWhen bufferWhile cache cancelOn cast checkpoint collect collectList collectMap
+collectMultimap collectSortedList concatMap concatMapDelayError concatMapIterable concatWith
+concatWithValues contextCapture contextWrite count defaultIfEmpty delayElement delayElements
+delaySequence delaySubscription delayUntil dematerialize distinct distinctUntilChanged
+doAfterTerminate doFinally doFirst doOnCancel doOnComplete doOnDiscard doOnEach doOnError
+doOnNext doOnRequest doOnSubscribe doOnSuccess doOnTerminate elapsed elementAt expand expandDeep
+filter filterWhen flatMap flatMapDelayError flatMapIterable flatMapMany flatMapSequential
+getPrefetch groupBy groupJoin handle hasElement hasElements hide ignoreElements index join last
+limitRate limitRequest log map mapNotNull materialize mergeComparing mergeOrderedWith
+mergePriority mergeWith metrics name next ofType onBackpressureBuffer onBackpressureDrop
+onBackpressureError onBackpressureLatest onErrorComplete onErrorContinue onErrorMap
+onErrorResume onErrorReturn onErrorStop onTerminateDetach or parallel publish publishNext
+publishOn reduce reduceWith repeat repeatWhen replay retry retryWhen sample sampleFirst
+sampleTimeout scan scanWith share shareNext single singleOrEmpty skip skipLast skipUntil
+skipUntilOther skipWhile sort startWith subscribe subscribeOn subscribeWith subscriberContext
+switchIfEmpty switchMap switchOnFirst tag take takeLast takeUntil takeUntilOther takeWhile tap
+then thenEmpty thenMany timed timeout timestamp toIterable toStream transform transformDeferred
+transformDeferredContextual window windowTimeout windowUntil windowUntilChanged windowWhen
+windowWhile withLatestFrom zipWith zipWithIterable zipWhen zipDelayError whenDelayError
+firstWithValue firstWithSignal combineLatest concat concatDelayError create defer
+deferContextual empty error from fromArray fromIterable fromStream generate interval just
+justOrEmpty merge mergeDelayError mergeSequential mergeSequentialDelayError never push range
+switchOnNext using usingWhen zip toFuture toProcessor cacheInvalidateIf cacheInvalidateWhen
+repeatWhenEmpty ignoreElement fromRunnable fromSupplier fromCompletionStage sequenceEqual when
+""",
+    "RxJava": """
+all amb ambArray ambWith any blockingFirst blockingForEach blockingIterable blockingLast
+blockingLatest blockingMostRecent blockingNext blockingSingle blockingStream blockingSubscribe
+buffer cache cacheWithInitialCapacity cast collect collectInto combineLatestArray
+combineLatestDelayError compose concatArray concatArrayDelayError concatArrayEager
+concatDelayError concatEager concatMap concatMapCompletable concatMapDelayError concatMapEager
+concatMapEagerDelayError concatMapIterable concatMapMaybe concatMapSingle concatMapStream
+concatWith contains count debounce defaultIfEmpty delay delaySubscription dematerialize distinct
+distinctUntilChanged doAfterNext doAfterTerminate doFinally doOnCancel doOnComplete doOnDispose
+doOnEach doOnError doOnLifecycle doOnNext doOnRequest doOnSubscribe doOnTerminate doOnEvent
+elementAt elementAtOrError filter first firstElement firstOrError firstStage flatMap
+flatMapCompletable flatMapIterable flatMapMaybe flatMapSingle flatMapStream flatMapPublisher
+forEach forEachWhile fromAction fromArray fromCallable fromCompletable fromCompletionStage
+fromFuture fromIterable fromMaybe fromObservable fromOptional fromPublisher fromRunnable
+fromSingle fromStream fromSupplier generate groupBy groupJoin hide ignoreElement ignoreElements
+interval intervalRange isEmpty join just lastElement lastOrError lastStage lift map mapOptional
+materialize mergeArray mergeArrayDelayError mergeDelayError mergeWith never observeOn ofType
+onBackpressureBuffer onBackpressureDrop onBackpressureLatest onBackpressureReduce
+onErrorComplete onErrorResumeNext onErrorResumeWith onErrorReturn onErrorReturnItem
+onTerminateDetach parallel publish range rangeLong rebatchRequests reduce reduceWith repeat
+repeatUntil repeatWhen replay retry retryUntil retryWhen safeSubscribe sample scan scanArray
+scanWith sequenceEqual serialize share single singleElement singleOrError singleStage skip
+skipLast skipUntil skipWhile sorted startWith startWithArray startWithItem startWithIterable
+strict subscribe subscribeOn subscribeWith switchIfEmpty switchMap switchMapCompletable
+switchMapDelayError switchMapMaybe switchMapSingle switchOnNext switchOnNextDelayError take
+takeLast takeUntil takeWhile test throttleFirst throttleLast throttleLatest throttleWithTimeout
+timeInterval timeout timer timestamp to toFuture toList toMap toMultimap toSortedList toFlowable
+toObservable toMaybe toSingle toSingleDefault unsafeCreate unsubscribeOn using window
+withLatestFrom zip zipArray zipWith andThen blockingAwait blockingGet doOnSuccess defer concat
+merge empty error create
+""",
+    "pandas, Spark and toolz": """
+groupby head tail agg aggregate select where explode dropna fillna apply applymap pipe assign
+astype rename sort_values drop_duplicates unique nunique value_counts cumsum diff rolling shift
+merge concat join sample describe iterrows itertuples mean median std quantile melt pivot to_csv
+to_json limit collect show withColumn orderBy repartition foreach foreachPartition mapPartitions
+reduceByKey groupByKey flatMap distinct union zipWithIndex persist chunked islice accumulate tee
+chain repeat partition partition_all pluck frequencies get nth peek sliding_window interleave
+mapcat remove keyfilter first second last consume flatten ilen unique_everseen zip_longest
+starmap product pairwise batched windowed spy collapse sort_together
+""",
+}
+
+
+@pytest.mark.parametrize(("library", "names"), OTHERS.items(), ids=OTHERS)
+def test_no_operator_of_another_library_goes_without_an_answer(library: str, names: str) -> None:
+    silent = [
+        name
+        for name in names.split()
+        if not hasattr(Flow, name)
+        and hints.hint(name, "Flow").startswith(("; `flow plugins`", "; did you mean"))
+    ]
+    assert silent == []

@@ -24,7 +24,7 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, TypeVar, final
+from typing import IO, Final, TypeVar, cast, final
 
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -90,11 +90,13 @@ def write_json_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[obj
 
     Returns:
         An operator as of `write_lines`. Dataclasses become objects. It raises TypeError for what
-        JSON does not know, and ValueError for numbers that it does not: NaN and infinities.
+        JSON does not know, and ValueError for numbers that it does not, NaN and infinities, and for
+        keys that become the same text, as 1 and ``"1"`` do: whoever reads it would lose a value.
     """
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_jsonable)
 
     def line(item: object) -> str:
+        _check_keys(item)
         return f"{encoder.encode(item)}\n"
 
     return _writer(
@@ -217,6 +219,25 @@ def _replaced(path: FilePath, encoding: str) -> Generator[IO[str], None, None]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _check_keys(value: object) -> None:
+    """Raises ValueError if two keys of a dict become the same text."""
+    if isinstance(value, dict):
+        fields = cast("dict[object, object]", value)
+        if any(type(key) is not str for key in fields):
+            texts = [key if isinstance(key, str) else json.dumps(key) for key in fields]
+            if len(set(texts)) < len(texts):
+                twice = next(text for text in texts if texts.count(text) > 1)
+                raise ValueError(
+                    f"write_json_lines(): two keys of {value!r} become {twice!r}, and only one of "
+                    "their values would be read again; make them different"
+                )
+        for each in fields.values():
+            _check_keys(each)
+    elif isinstance(value, (list, tuple)):
+        for each in cast("Sequence[object]", value):
+            _check_keys(each)
 
 
 def _jsonable(value: object) -> object:

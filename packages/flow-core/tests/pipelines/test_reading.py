@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
+import flow_core as flow
 from flow_core import Flow
+from flow_core.sinks import write_csv
 from flow_core.sources.files import MalformedInputError, read_csv, read_json_lines, read_lines
 from flow_core.testing import TestSubscriber
 
@@ -189,3 +193,58 @@ def test_a_malformed_line_fails_with_its_number_and_loses_none_before(
     items, error = until_it_fails(read_json_lines(path))
     assert items == [1]
     assert str(error).startswith(f"{path}:3: {says}")
+
+
+def test_a_field_may_be_longer_than_the_csv_module_takes_by_itself(tmp_path: Path) -> None:
+    limit = csv.field_size_limit(1000)
+    try:
+        path = tmp_path / "long.csv"
+        rows = [{"id": str(n), "text": "x" * 200_000} for n in range(3)]
+        flow.from_iterable(rows).pipe(write_csv(path))
+        assert list(read_csv(path)) == rows
+        before, error = until_it_fails(read_csv(path, field_limit=150_000))
+        assert before == []
+        assert isinstance(error, MalformedInputError)
+        assert error.line == 2
+        assert "more than 150000 characters" in str(error)
+        assert "field_limit" in str(error)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def test_a_quote_that_is_not_closed_does_not_read_a_whole_file_into_one_field(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "open.csv"
+    path.write_text('a,b\n1,2\n3,"4\n' + "5,6\n" * 100_000)
+    before, error = until_it_fails(read_csv(path, field_limit=100_000))
+    assert before == [{"a": "1", "b": "2"}]
+    assert isinstance(error, MalformedInputError)
+    assert error.line == 3
+
+
+@pytest.mark.parametrize("name", ["rows.csv.gz", "rows.csv"])
+def test_what_is_packed_by_gzip_is_read_whatever_its_name_is(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress("é,b\n1,2\n".encode()) + gzip.compress(b"3,4\n"))
+    assert list(read_csv(path)) == [{"é": "1", "b": "2"}, {"é": "3", "b": "4"}]
+    assert list(read_lines(path)) == ["é,b", "1,2", "3,4"]
+    path.write_bytes(gzip.compress(b'{"a": 1}\n[2]\n'))
+    assert list(read_json_lines(path)) == [{"a": 1}, [2]]
+
+
+def test_gzip_that_ends_too_early_fails_after_the_lines_before(tmp_path: Path) -> None:
+    path = tmp_path / "cut.gz"
+    packed = gzip.compress("\n".join(map(str, range(50_000))).encode())
+    path.write_bytes(packed[: len(packed) // 2])
+    before, error = until_it_fails(read_lines(path))
+    assert before[:3] == ["0", "1", "2"]
+    assert isinstance(error, MalformedInputError)
+    assert "broken gzip" in str(error)
+
+
+def test_files_that_are_too_short_to_be_packed_are_read(tmp_path: Path) -> None:
+    for content in (b"", b"\x1f", b"a"):
+        path = tmp_path / "short.txt"
+        path.write_bytes(content)
+        assert list(read_lines(path)) == ([content.decode()] if content else [])

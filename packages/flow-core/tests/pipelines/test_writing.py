@@ -183,3 +183,15 @@ def test_columns_may_be_named_and_then_stand_even_without_rows(tmp_path: Path) -
     assert path.read_text() == "a;b\n"
     flow.just({"b": 2, "a": 1}).pipe(write_csv(path, columns=["a", "b"]))
     assert path.read_text() == "a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    "item", [{1: "a", "1": "b"}, {True: 1, "true": 2}, [{"x": {None: 1, "null": 2}}]]
+)
+def test_keys_that_become_the_same_text_are_refused(item: object, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with pytest.raises(ValueError, match=r"two keys of .* become .*, and only one"):
+        flow.just(item).pipe(write_json_lines(path))
+    assert not path.exists()
+    flow.just({1: "a", "2": "b"}).pipe(write_json_lines(path))
+    assert path.read_text() == '{"1": "a", "2": "b"}\n'

@@ -178,7 +178,7 @@ def test_a_module_that_is_loaded_twice_counts_once(install: Install) -> None:
         ("", "registers nothing"),
         (
             "from flow_core.plugins import hookimpl; flow_operators = hookimpl(lambda config: [])",
-            "cannot be loaded: PluginValidationError",
+            "Argument(s) {'config'} are declared in the hookimpl but can not be found",
         ),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import linecache
 import traceback
@@ -707,3 +708,17 @@ def test_an_error_of_a_source_that_is_a_flow_of_the_same_shape_is_the_sources() 
         run_failing(run, flow.from_iterable(inner).map(lambda n: n), error)
         (note,) = notes_of(error)
         assert note.endswith(str(stages_of(inner)[0].assembled_at))
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_stop_async_iteration_of_a_function_says_where_in_an_event_loop_too(hidden: bool) -> None:
+    def fail(_: int) -> int:
+        raise StopAsyncIteration
+
+    async def consume() -> list[int]:
+        source = flow.range(5).hide() if hidden else flow.range(5)
+        return [item async for item in source.map(fail)]
+
+    with pytest.raises(RuntimeError, match="raised StopAsyncIteration") as raised:
+        asyncio.run(consume())
+    assert "in stage 1 of 1: map(" in raised.value.__notes__[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import subprocess
 import sys
@@ -399,3 +400,12 @@ def test_a_flow_that_dies_with_the_program_says_so(script: str) -> None:
     assert told in ended.stderr
     assert bool(ended.stderr) == bool(told)
     assert ended.stderr.count("\n") == bool(told)
+
+
+def test_a_handle_says_what_runs_and_whether_it_has_ended() -> None:
+    handle = flow.never().map(str).subscribe(print)
+    assert re.fullmatch(
+        r"<running subscription of never\(\) \| map\(str\), assembled at .*>", repr(handle)
+    )
+    handle.dispose()
+    assert repr(handle) == "<ended subscription of the flow>"

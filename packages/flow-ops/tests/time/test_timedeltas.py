@@ -97,3 +97,10 @@ def test_a_back_off_takes_timedeltas() -> None:
 
 def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
+
+
+def test_a_timeout_that_is_none_names_its_parameter() -> None:
+    with pytest.raises(ValueError, match=r"timeout\(item=\) is a number of seconds, at least 0"):
+        flow.never().timeout(-1)
+    with pytest.raises(ValueError, match=r"timeout\(first=\) is a number of seconds, at least 0"):
+        flow.never().timeout(1, first=-1)

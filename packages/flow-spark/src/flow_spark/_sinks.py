@@ -241,6 +241,9 @@ def to_pandas(
     >>> flow.range(3).to_pandas(schema="n bigint")["n"].sum()  # doctest: +SKIP
     3
 
+    A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
+    floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts.
+
     Demand and thread are those of `to_arrow`.
 
     Args:
@@ -258,10 +261,23 @@ def to_pandas(
     _check_limit(limit)
 
     def apply(flow: Flow[Any]) -> pandas.DataFrame:
-        made: pandas.DataFrame = cast("Any", _table(flow, limit, schema, "to_pandas")).to_pandas()
-        return made
+        return _frame_of(_table(flow, limit, schema, "to_pandas"))
 
     return Operator("to_pandas", apply)
+
+
+def _frame_of(table: ArrowTable) -> pandas.DataFrame:
+    """`table` for pandas, with all digits of ints."""
+    import pandas
+
+    untyped: Any = table  # Any: its types are not complete
+    made: Any = untyped.to_pandas(integer_object_nulls=True, maps_as_pydicts="strict")
+    for index, column in enumerate(untyped.columns):
+        if column.null_count and pa.types.is_integer(column.type):
+            name = str(column.type).replace("int", "Int").replace("uI", "UI")
+            made.isetitem(index, pandas.array(made.iloc[:, index], dtype=name))
+    frame: pandas.DataFrame = made
+    return frame
 
 
 def _check_limit(limit: int | None) -> None:

@@ -295,6 +295,24 @@ def test_a_flow_becomes_a_table(numbers: Any, spark: SparkSession) -> None:
     assert sorted(frame.number) == list(range(10))
 
 
+def test_pandas_gets_all_digits_of_ints_beside_a_null_and_maps_as_dicts() -> None:
+    big = 2**53 + 1
+    rows: list[tuple[object, ...]] = [(big, 1, {"k": 1}, [big, None]), (None, 2, {}, [])]
+    schema = pa.schema(
+        [
+            ("n", pa.int64()),
+            ("whole", pa.int64()),
+            ("m", pa.map_(pa.string(), pa.int64())),
+            ("several", pa.list_(pa.int64())),
+        ]
+    )
+    frame = flow.from_iterable(rows).pipe(to_pandas(schema=schema))
+    assert int(frame["n"][0]) == big
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "int64", "object", "object"]
+    assert frame["m"][0] == {"k": 1}
+    assert frame["several"][0][0] == big
+
+
 @each_place
 def test_a_table_has_a_limit_and_says_so(numbers: Any, spark: SparkSession) -> None:
     for sink in (to_arrow(limit=9), to_pandas(limit=9)):

@@ -42,7 +42,7 @@ _FLOW: Final = flow_core.empty()
 
 
 def list_plugins(words: Sequence[str] = (), *, as_json: bool, check: bool = False) -> bool:
-    """Print the records of all plugins, and the problems at the end.
+    """Print the records of all plugins, and the problems at the end; of a check, these alone.
 
     Args:
         words: what the name, the summary or the distribution has; all of it without any.
@@ -56,6 +56,8 @@ def list_plugins(words: Sequence[str] = (), *, as_json: bool, check: bool = Fals
     problems = [*map(str, host.problems), *(_unusable(host) if check else ())]
     if as_json:
         print(json.dumps(_document(host, words), indent=2))  # noqa: T201 - the command's output
+    elif check:
+        _draw_problems(Console(highlight=False), problems)
     else:
         _draw(host, words, problems)
     return not (check and problems)
@@ -263,9 +265,13 @@ def _draw(host: PluginHost, words: Sequence[str], problems: Sequence[str]) -> No
     console.print(f"\n{more}", markup=False)
     if problems:
         console.print()
-        console.print(Text("Problems", "bold red"))
-        for problem in problems:
-            console.print(Text(f"  {problem}"), soft_wrap=True)
+        _draw_problems(console, problems)
+
+
+def _draw_problems(console: Console, problems: Sequence[str]) -> None:
+    console.print(Text("Problems", "bold red") if problems else "No problems.")
+    for problem in problems:
+        console.print(Text(f"  {problem}"), soft_wrap=True)
 
 
 def _has(found: Registered[Spec], words: Sequence[str]) -> bool:

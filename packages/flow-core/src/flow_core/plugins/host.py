@@ -625,7 +625,8 @@ def _names(text: str) -> list[str]:
 
 
 def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    """The whole error: the reason may be in any of its lines."""
+    return "; ".join(filter(None, map(str.strip, f"{type(error).__name__}: {error}".splitlines())))
 
 
 def _callable(spec: Spec) -> Callable[..., Any]:  # Any: what the record's class promises

@@ -1,19 +1,25 @@
-"""Sources that read files: lines, CSV, JSON lines.
+"""Sources that read files: lines, CSV, JSON lines, and each of these packed by gzip.
 
-The file is opened when the first item is requested, and closed at the end, on failure and on
+What is packed is known by its first bytes, whatever its name is. The file is opened when the first
+item is requested, and closed at the end, on failure and on
 cancel. Items are read as they are requested, in the requester's thread.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, Final, TypeVar, cast, final
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, ClassVar, Final, TypeVar, cast, final
 
+from flow_core.demand import check_prefetch
 from flow_core.errors import FlowError
 from flow_core.flow import Flow
 from flow_core.protocols import IterableSource
@@ -24,6 +30,9 @@ T = TypeVar("T")
 
 FilePath = str | os.PathLike[str]
 
+_GZIP: Final = b"\x1f\x8b"
+_FIELD_LIMIT: Final = 1 << 16
+"""Up to here, nobody looks whether the csv module would take a field."""
 _NO_ROW: Final[tuple[int, list[str]]] = (1, [])
 _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 _BOOLS: Final[Mapping[str, bool]] = {"true": True, "false": False, "1": True, "0": False}
@@ -79,7 +88,8 @@ def read_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[str]:
     ['ONE', 'TWO']
 
     Args:
-        path: the file, opened anew for each subscriber; ``-`` is the standard input.
+        path: the file, opened anew for each run; ``-`` is the standard input. One that is packed
+            by gzip is unpacked.
         encoding: of the text. The default is UTF-8 with or without a byte order mark.
 
     Returns:
@@ -101,6 +111,7 @@ def read_csv(
     delimiter: str = ",",
     types: Mapping[str, str | type] | None = None,
     encoding: str = "utf-8-sig",
+    field_limit: int = 1 << 26,
 ) -> Flow[dict[str, object]]:
     r"""The rows of a CSV file, as dicts by the names in its first line.
 
@@ -111,12 +122,15 @@ def read_csv(
     [{'carrier': 'UA', 'delay': 12}, {'carrier': 'B6', 'delay': -3}]
 
     Args:
-        path: the file, opened anew for each subscriber; ``-`` is the standard input.
+        path: the file, opened anew for each run; ``-`` is the standard input. One that is packed
+            by gzip is unpacked.
         delimiter: the character between fields.
         types: ``int``, ``float``, ``bool`` (true, false, 1, 0) or ``str`` by column, the class or
             its name; a column that is not named here stays text. An empty field of a type other
             than ``str`` is None inside its row.
         encoding: of the text. The default is UTF-8 with or without a byte order mark.
+        field_limit: how many characters a field may have, and the row with it. For a longer one
+            than `csv.field_size_limit` allows, that limit of the process is raised to this.
 
     Returns:
         A flow with back-pressure that holds one row at a time. It fails with
@@ -126,8 +140,10 @@ def read_csv(
         Fusion: SYNC, also across threads.
 
     Raises:
-        ValueError: if a type is another than these.
+        TypeError: if `field_limit` is no int.
+        ValueError: if a type is another than these, or `field_limit` less than 1.
     """
+    check_prefetch(field_limit, "field_limit")
     wanted = {
         column: kind.__name__ if isinstance(kind, type) else kind
         for column, kind in (types or {}).items()
@@ -140,7 +156,7 @@ def read_csv(
             )
 
     def read(path: FilePath) -> Iterator[dict[str, object]]:
-        rows = _csv_rows(path, delimiter, encoding)
+        rows = _csv_rows(path, delimiter, encoding, field_limit)
         line, header = next(rows, _NO_ROW)
         if not header:
             raise MalformedInputError(path, 1, "there is no header with the names of the columns")
@@ -179,7 +195,8 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
     [{'x': 1}, [2, 3]]
 
     Args:
-        path: the file, opened anew for each subscriber; ``-`` is the standard input.
+        path: the file, opened anew for each run; ``-`` is the standard input. One that is packed
+            by gzip is unpacked.
         encoding: of the text. The default is UTF-8 with or without a byte order mark.
 
     Returns:
@@ -212,12 +229,11 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
 def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tuple[int, str]]:
     """Lines with their numbers. One that cannot be decoded fails when it is its turn."""
     number = 0
-    standard = os.fspath(path) == "-"
-    opened = sys.stdin.fileno() if standard else path
     # A strict decoder would fail for a whole buffer, and lose the good lines in it.
-    with open(
-        opened, closefd=not standard, encoding=encoding, errors="surrogateescape", newline=newline
-    ) as file:
+    with (
+        _opened(path) as raw,
+        io.TextIOWrapper(raw, encoding, errors="surrogateescape", newline=newline) as file,
+    ):
         try:
             for number, line in enumerate(file, 1):
                 if not line.isascii() and (bad := _UNDECODED.search(line)):
@@ -228,15 +244,49 @@ def _numbered(path: FilePath, encoding: str, newline: str | None) -> Iterator[tu
                 yield number, line
         except UnicodeDecodeError as error:  # of an encoding that cannot escape
             raise MalformedInputError(path, number + 1, str(error)) from error
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise MalformedInputError(path, number + 1, f"broken gzip: {error}") from error
 
 
-def _csv_rows(path: FilePath, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
+@contextmanager
+def _opened(path: FilePath) -> Generator[BinaryIO]:
+    """The bytes of a file; those of a gzip file are unpacked, whatever its name is."""
+    standard = os.fspath(path) == "-"
+    with open(sys.stdin.fileno() if standard else path, "rb", closefd=not standard) as file:
+        if file.peek(2)[:2] != _GZIP:
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield cast("BinaryIO", unpacked)
+
+
+def _csv_rows(
+    path: FilePath, delimiter: str, encoding: str, field_limit: int
+) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not empty, with the number of the line on which they begin."""
     lines = _numbered(path, encoding, "")
+    begin = taken = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal taken
+        for _, line in lines:
+            taken += len(line)
+            if taken > _FIELD_LIMIT:
+                if taken > field_limit:
+                    raise MalformedInputError(
+                        path,
+                        begin,
+                        f"a row has more than {field_limit} characters; if no quote is missing, "
+                        "give read_csv() a larger field_limit",
+                    )
+                if taken > csv.field_size_limit():
+                    csv.field_size_limit(field_limit)
+            yield line
+
     try:
-        reader = csv.reader((line for _, line in lines), delimiter=delimiter, strict=True)
+        reader = csv.reader(texts(), delimiter=delimiter, strict=True)
         while True:
-            begin = reader.line_num + 1
+            begin, taken = reader.line_num + 1, 0
             try:
                 row = next(reader)
             except StopIteration:

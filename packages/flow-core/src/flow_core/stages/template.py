@@ -145,7 +145,12 @@ class Template:
         """Whether what comes of an item depends on nothing but that item."""
         lines = self.lines
         ends = lines.on_start or lines.on_end or lines.on_error or lines.on_close
-        return not (self.ordered or (lines.state and not self.watches) or lines.stops or ends)
+        return not (self.ordered or self.remembers or lines.stops or ends)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether what comes of an item may depend on those before it."""
+        return bool(self.lines.state) and not self.watches
 
     @property
     def emits_at_end(self) -> bool:

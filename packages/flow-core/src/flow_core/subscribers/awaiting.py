@@ -74,46 +74,53 @@ async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T
         flow: where they come from.
         prefetch: how many may wait; see `Flow.iterate`.
     """
-    flow, pulled = flow._pulled()
-    hold = _Hold()
-    if pulled is not None:
-        items = chain(pulled)  # which asks no iterator again that has ended
-        try:
-            while True:
-                for item in islice(items, hold.size - 1):
-                    yield item
-                if hold.is_over():  # before an item is taken, which a cancelled task would lose
-                    await hold.give_way()
-                for item in items:  # noqa: B007 - it is given on below
-                    break
-                else:
-                    return
-                yield item
-        finally:
-            close_iterator(pulled)
-    from flow_core.sources.loops import LoopWatch  # which needs this module
-
-    loop = asyncio.get_running_loop()
-    subscriber: LoopSubscriber[T] = LoopSubscriber(loop, flow._ahead(prefetch))
-    watch = LoopWatch(loop, subscriber.lost)
     try:
-        flow.subscribe(subscriber)
-        queue = subscriber.queue
-        while True:
-            if not queue and await subscriber.wait():
-                hold.begin()
-            first = subscriber.taken()
-            if first is None:
-                return
-            yield first
-            del first
-            for item in subscriber.at_hand(hold.size - 1):
-                yield item
-                del item
-            if hold.is_over():
-                await hold.give_way()
-    finally:
-        await subscriber.left(watch)
+        flow, pulled = flow._pulled()
+        hold = _Hold()
+        if pulled is not None:
+            items = chain(pulled)  # which asks no iterator again that has ended
+            try:
+                while True:
+                    for item in islice(items, hold.size - 1):
+                        yield item
+                    if hold.is_over():  # before an item is taken, which a cancelled task would lose
+                        await hold.give_way()
+                    for item in items:  # noqa: B007 - it is given on below
+                        break
+                    else:
+                        return
+                    yield item
+            finally:
+                close_iterator(pulled)
+        from flow_core.sources.loops import LoopWatch  # which needs this module
+
+        loop = asyncio.get_running_loop()
+        subscriber: LoopSubscriber[T] = LoopSubscriber(loop, flow._ahead(prefetch))
+        watch = LoopWatch(loop, subscriber.lost)
+        try:
+            flow.subscribe(subscriber)
+            queue = subscriber.queue
+            while True:
+                if not queue and await subscriber.wait():
+                    hold.begin()
+                first = subscriber.taken()
+                if first is None:
+                    return
+                yield first
+                del first
+                for item in subscriber.at_hand(hold.size - 1):
+                    yield item
+                    del item
+                if hold.is_over():
+                    await hold.give_way()
+        finally:
+            await subscriber.left(watch)
+    except StopAsyncIteration as error:
+        # In an async generator Python makes a RuntimeError of it, too, without its notes.
+        stopped = RuntimeError("a function of the flow raised StopAsyncIteration")
+        for note in getattr(error, "__notes__", ()):
+            stopped.add_note(note)
+        raise stopped from error
 
 
 @final

@@ -302,6 +302,10 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         """Tell if the program ends before the flow does."""
         _outlived[0] = True
 
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "running"
+        return f"<{state} subscription of {self._told()}>"
+
     def _told(self) -> str:
         flow = self._flow
         return "the flow" if flow is None else flow._told()

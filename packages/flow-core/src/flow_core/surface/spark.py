@@ -144,6 +144,9 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         >>> flow.range(3).to_pandas(schema="n bigint")["n"].sum()  # doctest: +SKIP
         3
 
+        A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
+        floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts.
+
         Demand and thread are those of `to_arrow`.
 
         Args:

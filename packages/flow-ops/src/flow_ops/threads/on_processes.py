@@ -493,7 +493,7 @@ def _is_stateless(template: Template) -> bool:
     """Whether items may go through it in batches, each as if it were all."""
     lines = template.lines
     return not (
-        lines.state
+        template.remembers
         or lines.on_start
         or lines.on_end
         or lines.on_error

@@ -75,8 +75,8 @@ def timeout(
     if fallback is not None and not hasattr(fallback, "subscribe"):
         raise TypeError(f"fallback= takes a flow, not {fallback!r}")
     telling = checked_clock(clock)
-    between_s = None if item is None else checked_delay(item, "item")
-    before_s = between_s if first is None else checked_delay(first, "first")
+    between_s = None if item is None else checked_delay(item, "timeout(item=)")
+    before_s = between_s if first is None else checked_delay(first, "timeout(first=)")
     detail = [
         *([] if between_s is None else [seconds(between_s)]),
         *([] if first is None or before_s is None else [f"first={seconds(before_s)}"]),
