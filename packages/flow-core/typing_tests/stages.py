@@ -285,7 +285,7 @@ def chained() -> None:
 
 def mistakes(ints: Flow[int], words: Flow[str], objects: Flow[Opaque]) -> None:
     ints.map(lambda n: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
-    ints.filter(lambda n: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
+    ints.filter(lambda n: n.upper())  # type: ignore[arg-type]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
     ints.map_indexed(lambda n, index: n + index.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - an index is an int
     ints.do_on_next(lambda n: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
     words.flat_map_iterable(lambda word: len(word))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType] - an int is no iterable

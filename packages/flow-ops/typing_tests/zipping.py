@@ -46,7 +46,8 @@ assert_type(fork_join(numbers, words), Flow[tuple[int, str]])
 assert_type(fork_join(numbers, words, halves, flags), Flow[tuple[int, str, float, bool]])
 
 # More of one type.
-assert_type(zip_flows(numbers, numbers, numbers, numbers, numbers, numbers), Flow[tuple[int, ...]])
+nine = (numbers, numbers, numbers, numbers, numbers, numbers, numbers, numbers, numbers)
+assert_type(zip_flows(*nine), Flow[tuple[int, ...]])
 assert_type(zip_flows(*[numbers, numbers]), Flow[tuple[int, ...]])
 assert_type(combine_latest(*[words]), Flow[tuple[str, ...]])
 assert_type(fork_join(*[words]), Flow[tuple[str, ...]])

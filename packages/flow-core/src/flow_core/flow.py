@@ -92,6 +92,8 @@ E = TypeVar("E")
 F = TypeVar("F")
 G = TypeVar("G")
 H = TypeVar("H")
+I = TypeVar("I")  # noqa: E741 - the ninth
+J = TypeVar("J")
 
 if TYPE_CHECKING:
     from flow_core.backoff import Backoff
@@ -373,6 +375,56 @@ class Flow(
         /,
     ) -> H: ...
 
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Step[B, C],
+        d: _Step[C, D],
+        e: _Step[D, E],
+        f: _Step[E, F],
+        g: _Step[F, G],
+        h: _Step[G, H],
+        i: _Last[H, I],
+        /,
+    ) -> I: ...
+
+    @overload
+    def pipe(
+        self,
+        a: _Step[T_co, A],
+        b: _Step[A, B],
+        c: _Step[B, C],
+        d: _Step[C, D],
+        e: _Step[D, E],
+        f: _Step[E, F],
+        g: _Step[F, G],
+        h: _Step[G, H],
+        i: _Step[H, I],
+        j: _Last[I, J],
+        /,
+    ) -> J: ...
+
+    # Any: what a type checker does not follow, and does not refuse either.
+    @overload
+    def pipe(
+        self,
+        a: Any,
+        b: Any,
+        c: Any,
+        d: Any,
+        e: Any,
+        f: Any,
+        g: Any,
+        h: Any,
+        i: Any,
+        j: Any,
+        k: Any,
+        /,
+        *more: Any,
+    ) -> Any: ...
+
     def pipe(self, *operators: Any) -> Any:  # Any: see the overloads
         """Apply operators or functions one after the other, and return what the last one makes.
 
@@ -382,8 +434,9 @@ class Flow(
         >>> list(flow.range(3).pipe(halves, lambda numbers: numbers.skip(1)))
         [0.5, 1.0]
 
-        A type checker follows functions and operators with types of their own, up to eight of them.
-        mypy knows what a lambda gets in the first place only: ``pipe(a).pipe(b)`` says more.
+        A type checker follows functions and operators with types of their own, up to ten of them;
+        of more it says Any. mypy knows what a lambda gets in the first place only:
+        ``pipe(a).pipe(b)`` says more.
 
         Args:
             operators: functions of a flow, stages, or what a factory like

@@ -6,7 +6,9 @@ import builtins
 import sys
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar, overload
+
+from typing_extensions import TypeIs
 
 from flow_core.errors import NoItemError, TooManyItemsError
 from flow_core.stages.fluent import Fluent, comparing, count_of, given_items
@@ -353,7 +355,16 @@ class Filtering(Fluent[T_co], Generic[T_co]):
 
     __slots__ = ()
 
-    def filter(self, predicate: Callable[[T_co], object]) -> Flow[T_co]:
+    @overload
+    def filter(self, predicate: Callable[[T_co], TypeIs[R]]) -> Flow[R]: ...
+
+    @overload
+    def filter(self, predicate: Callable[[T_co], TypeGuard[R]]) -> Flow[R]: ...
+
+    @overload
+    def filter(self, predicate: Callable[[T_co], object]) -> Flow[T_co]: ...
+
+    def filter(self, predicate: Callable[[T_co], object]) -> Flow[Any]:
         """The items for which ``predicate(item)`` is true; others cost no demand.
 
         >>> import flow_core as flow
@@ -361,7 +372,8 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         [0, 2, 4]
 
         Args:
-            predicate: decides by the truth of what it returns.
+            predicate: decides by the truth of what it returns. A function that gives a TypeGuard or
+                TypeIs makes a flow of that type.
         """
         return self._add(FILTER, predicate)
 
@@ -427,7 +439,16 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         # As many as a deque can hold are all there can be.
         return self._add(TAKE_LAST, min(count_of("take_last", count), sys.maxsize))
 
-    def take_while(self, predicate: Callable[[T_co], object]) -> Flow[T_co]:
+    @overload
+    def take_while(self, predicate: Callable[[T_co], TypeIs[R]]) -> Flow[R]: ...
+
+    @overload
+    def take_while(self, predicate: Callable[[T_co], TypeGuard[R]]) -> Flow[R]: ...
+
+    @overload
+    def take_while(self, predicate: Callable[[T_co], object]) -> Flow[T_co]: ...
+
+    def take_while(self, predicate: Callable[[T_co], object]) -> Flow[Any]:
         """Items up to but without the first for which `predicate` is false.
 
         >>> import flow_core as flow

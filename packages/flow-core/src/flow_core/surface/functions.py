@@ -38,6 +38,9 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+H = TypeVar("H")
 S = TypeVar("S", bound="Comparable")
 T = TypeVar("T")
 U = TypeVar("U")
@@ -119,6 +122,48 @@ def combine_latest(
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    /,
+    *,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E, F]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    /,
+    *,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E, F, G]]: ...
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    h: Publisher[H],
+    /,
+    *,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E, F, G, H]]: ...
 @overload
 def combine_latest(
     *sources: Publisher[T], prefetch: int = 128, delay_error: bool = False
@@ -206,6 +251,39 @@ def fork_join(
 def fork_join(
     a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
 ) -> Flow[tuple[A, B, C, D, E]]: ...
+@overload
+def fork_join(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    /,
+) -> Flow[tuple[A, B, C, D, E, F]]: ...
+@overload
+def fork_join(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    /,
+) -> Flow[tuple[A, B, C, D, E, F, G]]: ...
+@overload
+def fork_join(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    h: Publisher[H],
+    /,
+) -> Flow[tuple[A, B, C, D, E, F, G, H]]: ...
 @overload
 def fork_join(*sources: Publisher[T]) -> Flow[tuple[T, ...]]: ...
 def fork_join(*sources: Publisher[Any]) -> Flow[Any]:
@@ -588,6 +666,48 @@ def zip(
     prefetch: int = 128,
     delay_error: bool = False,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    /,
+    *,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E, F]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    /,
+    *,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E, F, G]]: ...
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    h: Publisher[H],
+    /,
+    *,
+    prefetch: int = 128,
+    delay_error: bool = False,
+) -> Flow[tuple[A, B, C, D, E, F, G, H]]: ...
 @overload
 def zip(
     *sources: Publisher[T], prefetch: int = 128, delay_error: bool = False

@@ -32,6 +32,9 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+H = TypeVar("H")
 K = TypeVar("K")
 R = TypeVar("R")
 S = TypeVar("S", bound="Comparable")
@@ -411,6 +414,48 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[tuple[T_co, B, C, D, E]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        /,
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E, F]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        /,
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E, F, G]]: ...
+    @overload
+    def combine_latest(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        h: Publisher[H],
+        /,
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E, F, G, H]]: ...
     @overload
     def combine_latest(
         self, *others: Publisher[D], prefetch: int = 128, delay_error: bool = False
@@ -1073,6 +1118,33 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def fork_join(
         self, b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
     ) -> Flow[tuple[T_co, B, C, D, E]]: ...
+    @overload
+    def fork_join(
+        self, b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], f: Publisher[F], /
+    ) -> Flow[tuple[T_co, B, C, D, E, F]]: ...
+    @overload
+    def fork_join(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        /,
+    ) -> Flow[tuple[T_co, B, C, D, E, F, G]]: ...
+    @overload
+    def fork_join(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        h: Publisher[H],
+        /,
+    ) -> Flow[tuple[T_co, B, C, D, E, F, G, H]]: ...
     @overload
     def fork_join(self, *others: Publisher[D]) -> Flow[tuple[T_co | D, ...]]: ...
     def fork_join(self, *others: Publisher[Any]) -> Flow[Any]:
@@ -3323,6 +3395,48 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         prefetch: int = 128,
         delay_error: bool = False,
     ) -> Flow[tuple[T_co, B, C, D, E]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        /,
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E, F]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        /,
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E, F, G]]: ...
+    @overload
+    def zip(
+        self,
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        h: Publisher[H],
+        /,
+        *,
+        prefetch: int = 128,
+        delay_error: bool = False,
+    ) -> Flow[tuple[T_co, B, C, D, E, F, G, H]]: ...
     @overload
     def zip(
         self, *others: Publisher[D], prefetch: int = 128, delay_error: bool = False

@@ -12,7 +12,9 @@ from flow_core.stages.template import UNSET
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine, Iterable
-    from typing import Any, Literal
+    from typing import Any, Literal, TypeGuard
+
+    from typing_extensions import TypeIs
 
     from flow_core.backoff import Backoff
     from flow_core.clocks import Clock, Seconds
@@ -1317,7 +1319,13 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("take_until_with_time", time, clock=clock)
 
-    def take_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]:
+    @overload
+    def take_while(self, predicate: Callable[[T_co], TypeIs[R]]) -> ParallelFlow[R]: ...
+    @overload
+    def take_while(self, predicate: Callable[[T_co], TypeGuard[R]]) -> ParallelFlow[R]: ...
+    @overload
+    def take_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]: ...
+    def take_while(self, predicate: Callable[[T_co], object]) -> ParallelFlow[Any]:
         """Items up to but without the first for which `predicate` is false.
 
         In each rail; see `Flow.take_while`.

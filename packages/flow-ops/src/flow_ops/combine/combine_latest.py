@@ -33,6 +33,9 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+H = TypeVar("H")
 
 
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
@@ -86,6 +89,54 @@ def combine_latest(
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    /,
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E, F]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    /,
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E, F, G]]: ...
+
+
+@overload
+def combine_latest(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    h: Publisher[H],
+    /,
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E, F, G, H]]: ...
 
 
 @overload

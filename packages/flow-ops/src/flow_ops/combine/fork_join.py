@@ -19,6 +19,9 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+H = TypeVar("H")
 
 
 @overload
@@ -39,6 +42,45 @@ def fork_join(
 def fork_join(
     a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
 ) -> Flow[tuple[A, B, C, D, E]]: ...
+
+
+@overload
+def fork_join(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    /,
+) -> Flow[tuple[A, B, C, D, E, F]]: ...
+
+
+@overload
+def fork_join(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    /,
+) -> Flow[tuple[A, B, C, D, E, F, G]]: ...
+
+
+@overload
+def fork_join(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    h: Publisher[H],
+    /,
+) -> Flow[tuple[A, B, C, D, E, F, G, H]]: ...
 
 
 @overload

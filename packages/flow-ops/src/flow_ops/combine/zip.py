@@ -29,6 +29,9 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+H = TypeVar("H")
 
 _AnyFlow = Flow[Any]  # Any, here and below: the flows are of many types
 
@@ -81,6 +84,54 @@ def zip(
     prefetch: int = ...,
     delay_error: bool = ...,
 ) -> Flow[tuple[A, B, C, D, E]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    /,
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E, F]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    /,
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E, F, G]]: ...
+
+
+@overload
+def zip(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    h: Publisher[H],
+    /,
+    *,
+    prefetch: int = ...,
+    delay_error: bool = ...,
+) -> Flow[tuple[A, B, C, D, E, F, G, H]]: ...
 
 
 @overload
