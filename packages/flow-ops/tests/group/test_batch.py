@@ -146,6 +146,20 @@ def test_a_session_takes_no_longer_than_its_limit(clock: VirtualClock) -> None:
     ]
 
 
+def test_a_limit_that_is_shorter_than_the_gap_ends_a_session_by_itself(clock: VirtualClock) -> None:
+    assert seen(at([1, 20]).session_buffer(10, limit=3), clock) == [(4, [1]), (20, [20])]
+
+
+def test_a_session_without_a_pause_is_cut_when_it_is_as_long_as_may_be(clock: VirtualClock) -> None:
+    lists = flow.range(65_537).concat(flow.never()).session_buffer(2)
+    subscriber = TestSubscriber[list[int]]()
+    lists.subscribe(subscriber)
+    assert [len(each) for each in subscriber.items] == [65_536]
+    clock.advance_by(2)
+    assert [len(each) for each in subscriber.items] == [65_536, 1]
+    subscriber.cancel()
+
+
 def test_items_cost_no_timer_each(clock: VirtualClock) -> None:
     source, subscriber = TestPublisher[int](), TestSubscriber[list[int]]()
     flow.Flow(source).session_buffer(2).subscribe(subscriber)

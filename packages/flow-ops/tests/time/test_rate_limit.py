@@ -160,3 +160,19 @@ def test_it_gives_the_same_in_every_form(clock: VirtualClock) -> None:
 def test_arguments_are_checked(make: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         make()
+
+
+def test_a_pause_after_the_timer_is_not_made_up_for(clock: VirtualClock) -> None:
+    source, times = TestPublisher[int](), Times(clock)
+    subscriber = TestSubscriber[int](on_item=times)
+    flow.Flow(source).rate_limit(1, 1).subscribe(subscriber)
+    source.next(1)
+    clock.advance_by(5)  # the timer has rung after a second, and no item was there
+    source.next(2)
+    clock.advance_by(0)
+    source.next(3)
+    clock.advance_by(0.95)
+    assert times.times == [0, 5]
+    clock.advance_by(0.05)
+    assert times.times == [0, 5, 6]
+    subscriber.cancel()
