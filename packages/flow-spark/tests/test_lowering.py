@@ -119,7 +119,7 @@ def test_counting_partitions_and_adding_up_counts_the_whole() -> None:
         F.skip_while(bool),
         F.pairwise(),
         F.distinct_until_changed(),
-        F.buffer_with_count(2),
+        F.buffer_with_count(2, 1),
         F.map(str).filter(bool).pairwise(),
         F.take(3).pairwise(),
         F.distinct().skip(1),

@@ -707,3 +707,21 @@ def test_a_wrong_amount_never_overlaps_a_wake_up() -> None:
 def test_a_synchronous_flow_is_not_touched_by_all_this() -> None:
     assert woken(Flow(flow.range(3)).map(str), Fusion.ASYNC).granted is Fusion.NONE
     assert woken(Flow(flow.range(3)).map(str), Fusion.ANY).granted is Fusion.SYNC
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda f: f.buffer_with_count(2),
+        lambda f: f.sort(),
+        lambda f: f.take(5),
+        lambda f: f.on_error_return(0),
+        lambda f: f.to_list(),
+    ],
+)
+def test_what_was_polled_to_its_end_is_empty(made: Callable[[Flow[Any]], Flow[Any]]) -> None:
+    subscriber = woken(made(SharedQueue(1, 2, 3, grants=Fusion.SYNC).flow), Fusion.SYNC)
+    assert subscriber.granted is Fusion.SYNC
+    assert not subscriber.queue.is_empty()
+    assert subscriber.polled()
+    assert subscriber.queue.is_empty(), "who asks would wait for ever"

@@ -35,7 +35,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         backpressure=Backpressure.FULL,
         answers=Fusion.ASYNC | Fusion.THREAD_BOUNDARY,
         conditional=True,
-        placement=Placement.REFUSED,
         method="batch",
     )
     yield OperatorSpec(

@@ -53,6 +53,9 @@ def test_a_stage_runs_where_its_record_says(spec: OperatorSpec) -> None:
     elif spec.name == "collect":  # some collectors have a combiner, others have not
         assert {place_of(one) for one in stages_of(spec)} == {Placement.CLUSTER, Placement.DRIVER}
         assert spec.placement is Placement.CLUSTER
+    elif spec.name == "buffer_with_count":  # any so many items, but none twice
+        assert {place_of(one) for one in stages_of(spec)} == {Placement.DRIVER, Placement.REFUSED}
+        assert spec.placement is Placement.DRIVER
     else:
         assert {place_of(template) for template in stages_of(spec)} == {spec.placement}
 
@@ -78,6 +81,21 @@ def test_what_is_no_stage_is_refused_where_its_record_says(
         assert "partitions=1" in text
     else:
         assert there.pipe(made)
+
+
+@pytest.mark.spark
+def test_rows_go_to_a_service_in_batches_many_at_a_time(spark: SparkSession) -> None:
+    rows = from_dataframe(spark.range(250).selectExpr("id", "id * 2 as amount"))
+    sent: list[int] = []
+
+    def send(batch: list[tuple[int, int]]) -> int:
+        sent.extend(amount for _, amount in batch)
+        return len(batch)
+
+    assert sorted(rows.batch(100).map_concurrent(send, 10, retry=3)) == [50, 100, 100]
+    assert sorted(sent) == [2 * n for n in range(250)]
+    sorted_rows = rows.sort().map_concurrent(lambda row: row[0], 4)
+    assert list(sorted_rows) == list(range(250))
 
 
 def zipped(one: Flow[int], other: Flow[int]) -> object:

@@ -36,6 +36,8 @@ _ACROSS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
 _EFFECTS: Final = frozenset({"do_on_next", "do_after_next"})
 """What is meant for the process that runs the flow: on a cluster, nobody would see it."""
+_ANY_ITEMS: Final = frozenset({"buffer_with_count"})
+"""What means any so many items where they have no order, in the process that runs the flow."""
 _SHUFFLED: Final = frozenset({"distinct", "reduce_by_key", "count_by_key"})
 _COMBINED: Final = frozenset(
     {"all", "average", "collect", "contains", "count", "is_empty", "max", "min", "reduce", "some"}
@@ -215,6 +217,8 @@ def _placement(name: str, templates: list[Template]) -> Placement:
         return Placement.SHUFFLE
     if name in _COMBINED:
         return Placement.CLUSTER
+    if name in _ANY_ITEMS:
+        return Placement.DRIVER
     if name not in _EFFECTS and all(template.alone for template in templates):
         return Placement.CLUSTER
     ordered = any(template.ordered for template in templates)

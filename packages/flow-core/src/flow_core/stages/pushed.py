@@ -696,8 +696,8 @@ class StageSubscriber(
 
     def is_empty(self) -> bool:
         """See `QueueSubscription.is_empty`."""
-        if self._out is not None and self._loop is None:
-            return True  # cancelled, or failed
+        if (self._fused if self._out is None else self._loop) is None:
+            return True  # polled to its end, cancelled, or failed
         upstream, program = self._queue, self._program
         shape = program.shape
         # The upstream is not asked beyond where a stage may have ended the flow, nor for an error

@@ -228,12 +228,13 @@ class VirtualClock(Clock):
 
         >>> import asyncio
         >>> import flow_core as flow
-        >>> async def asked(n: int) -> str:
-        ...     await asyncio.sleep(3600)
-        ...     return f"answer {n}"
+        >>> async def hourly():
+        ...     for n in range(3):
+        ...         await asyncio.sleep(3600)
+        ...         yield f"answer {n}"
         >>> async def main() -> None:
         ...     clock = VirtualClock()
-        ...     print(await clock.run_async(flow.range(3).map_concurrent(asked, 1)), clock.now())
+        ...     print(await clock.run_async(flow.from_async_iterable(hourly())), clock.now())
         >>> asyncio.run(main())
         ['answer 0', 'answer 1', 'answer 2'] 10800.0
 

@@ -38,14 +38,17 @@ from flow_core.stages.aggregate import (
 )
 from flow_core.stages.filtering import DISTINCT, DISTINCT_BY, TAKE
 from flow_core.stages.fluent import identity
+from flow_core.stages.transform import BUFFER_WITH_COUNT
 
 __all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "translated"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
-ORDER_IS_NO_MATTER: Final = frozenset({TAKE, REDUCE, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF})
-"""On an unordered flow these mean: any so many items, any order of combining, and any of the items
-with the same key."""
+ORDER_IS_NO_MATTER: Final = frozenset(
+    {TAKE, REDUCE, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF, BUFFER_WITH_COUNT}
+)
+"""On an unordered flow these mean: any so many items, once or again and again, any order of
+combining, and any of the items with the same key."""
 
 UNORDERED: Final = frozenset({REDUCE_BY_KEY, REDUCE_BY_KEY_OF, COUNT_BY_KEY})
 """Give several items at the end, in the order in which the keys came."""
