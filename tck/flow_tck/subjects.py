@@ -30,7 +30,7 @@ from flow_core import (
     Subscription,
     sources,
 )
-from flow_core.operators import context_capture, context_write, lift, serialize
+from flow_core.operators import lift, serialize
 from flow_core.plugins import Kind, plugin_host
 from flow_core.progress import progress
 from flow_core.sources.files import read_csv, read_json_lines, read_lines
@@ -243,8 +243,8 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         lambda f, n: f.pipe(concat_map(lambda i: flow.range(min(2, n - 2 * i)))),
         inputs=lambda n: (n + 1) // 2,
     ),
-    "context_capture": Recipe(lambda f, _: f.pipe(context_capture())),
-    "context_write": Recipe(lambda f, _: f.pipe(context_write(_VARIABLE, 1))),
+    "context_capture": Recipe(lambda f, _: f.context_capture()),
+    "context_write": Recipe(lambda f, _: f.context_write(_VARIABLE, 1)),
     "do_on_request": Recipe(lambda f, _: f.do_on_request(_ignore)),
     "hide": Recipe(lambda f, _: f.hide()),
     "lift": Recipe(lambda f, _: f.pipe(lift("unchanged", _unchanged))),

@@ -17,13 +17,12 @@ from flow_core import (
     Emitter,
     Flow,
     Fusion,
-    Operator,
     QueueSubscription,
     Subscriber,
     Subscription,
 )
 from flow_core.introspection import links
-from flow_core.operators import context_capture, context_write, serialize
+from flow_core.operators import serialize
 from flow_core.subscribers import core_subscriber
 from flow_core.testing import (
     TIMEOUT_S,
@@ -128,7 +127,7 @@ def test_captured_signals_run_in_the_context_of_the_subscriber_whatever_thread_b
 ):
     publisher = TestPublisher[int]()
     recording = Recording()
-    Flow(publisher).pipe(context_capture()).subscribe(recording)
+    Flow(publisher).context_capture().subscribe(recording)
     in_thread(publisher.next, 1)
     in_thread(publisher.complete)
     assert recording.seen == [("on_subscribe", "Ada"), ("on_next", "Ada"), ("on_complete", "Ada")]
@@ -137,14 +136,14 @@ def test_captured_signals_run_in_the_context_of_the_subscriber_whatever_thread_b
 def test_an_error_comes_in_the_captured_context_too() -> None:
     publisher = TestPublisher[int]()
     recording = Recording()
-    Flow(publisher).pipe(context_capture()).subscribe(recording)
+    Flow(publisher).context_capture().subscribe(recording)
     in_thread(publisher.error, ValueError("down"))
     assert recording.seen[-1] == ("on_error", "Ada")
 
 
 def test_the_context_is_that_of_subscribing_not_of_assembling_and_not_a_later_one() -> None:
     publisher = TestPublisher[int]()
-    made = Flow(publisher).pipe(context_capture()).map(user)
+    made = Flow(publisher).context_capture().map(user)
     token = USER.set("Grace")
     try:
         subscriber = observe(made)
@@ -159,7 +158,7 @@ def test_each_subscriber_has_the_context_of_its_own() -> None:
     for name in ("Grace", "Barbara"):
         publisher = TestPublisher[int]()
         token = USER.set(name)
-        subscribers.append(observe(Flow(publisher).pipe(context_capture()).map(user)))
+        subscribers.append(observe(Flow(publisher).context_capture().map(user)))
         USER.reset(token)
         in_thread(publisher.next, 1)
     assert [subscriber.items for subscriber in subscribers] == [["Grace"], ["Barbara"]]
@@ -173,7 +172,7 @@ def test_what_a_signal_sets_is_gone_when_it_returns() -> None:
         USER.set(f"user {n}")
 
     publisher = TestPublisher[int]()
-    observe(Flow(publisher).pipe(context_capture()).do_on_next(note_and_set))
+    observe(Flow(publisher).context_capture().do_on_next(note_and_set))
     seen.clear()
     publisher.next(1).next(2)
     assert seen == ["Ada", "Ada"]
@@ -183,14 +182,14 @@ def test_what_a_signal_sets_is_gone_when_it_returns() -> None:
 def test_what_is_above_a_capture_keeps_the_context_that_it_runs_in() -> None:
     publisher = TestPublisher[int]()
     subscriber = observe(
-        Flow(publisher).map(user).pipe(context_capture()).map(lambda above: (above, USER.get()))
+        Flow(publisher).map(user).context_capture().map(lambda above: (above, USER.get()))
     )
     in_thread(publisher.next, 1)
     subscriber.assert_items(("nobody", "Ada")).cancel()
 
 
 def test_a_requester_of_another_thread_gets_items_in_the_captured_context() -> None:
-    subscriber = observe(flow.range(3).pipe(context_capture()).map(user), request=0)
+    subscriber = observe(flow.range(3).context_capture().map(user), request=0)
     in_thread(subscriber.request, 2)
     subscriber.assert_items("Ada", "Ada").cancel()
 
@@ -202,8 +201,8 @@ def test_a_signal_within_a_signal_and_a_signal_of_two_threads_do_not_meet_in_one
     # The inner flow has the context that the outer signal runs in right now.
     observe(
         Flow(publisher)
-        .pipe(context_capture())
-        .do_on_next(lambda _: Flow(other).pipe(context_capture()).map(user).subscribe(inner))
+        .context_capture()
+        .do_on_next(lambda _: Flow(other).context_capture().map(user).subscribe(inner))
         .do_on_next(lambda _: other.next(1))
     )
     in_thread(publisher.next, 1)
@@ -220,9 +219,8 @@ def test_two_threads_may_be_below_one_capture_at_once() -> None:
         assert go_on.wait(TIMEOUT_S)
 
     subscriber = TestSubscriber[int](0)
-    Flow(publisher).do_on_request(lambda n: requests.append(USER.get())).pipe(
-        context_capture()
-    ).pipe(context_write(PLACE, "here")).do_on_next(wait).subscribe(subscriber)
+    noting = Flow(publisher).do_on_request(lambda n: requests.append(USER.get()))
+    noting.context_capture().context_write(PLACE, "here").do_on_next(wait).subscribe(subscriber)
     subscriber.request(1)
     thread = Thread(target=publisher.next, args=(1,))
     thread.start()
@@ -238,7 +236,7 @@ def test_what_an_emitter_sends_from_a_thread_is_received_in_the_captured_context
     def send(emitter: Emitter[str]) -> None:
         in_thread(lambda: (emitter.next(USER.get()), emitter.complete()))
 
-    made = flow.create(send).pipe(context_capture()).map(lambda above: (above, USER.get()))
+    made = flow.create(send).context_capture().map(lambda above: (above, USER.get()))
     observe(made).assert_result(("nobody", "Ada"))
     assert list(made) == [("nobody", "Ada")]
 
@@ -247,7 +245,7 @@ def test_what_an_emitter_sends_from_a_thread_is_received_in_the_captured_context
 
 
 def test_what_is_above_sees_the_values_and_what_is_below_does_not() -> None:
-    made = flow.range(2).map(user).pipe(context_write(USER, "root"))
+    made = flow.range(2).map(user).context_write(USER, "root")
     both = made.map(lambda above: (above, USER.get()))
     expected = [("root", "Ada")] * 2
     assert list(both) == expected
@@ -259,8 +257,8 @@ def test_several_values_may_be_written_at_once_and_the_nearest_above_counts() ->
     made = (
         flow.just(1)
         .map(lambda _: (USER.get(), PLACE.get()))
-        .pipe(context_write(PLACE, "the attic"))
-        .pipe(context_write({USER: "root", PLACE: "the cellar"}))
+        .context_write(PLACE, "the attic")
+        .context_write({USER: "root", PLACE: "the cellar"})
     )
     assert made.first() == ("root", "the attic")
     observe(made).assert_result(("root", "the attic"))
@@ -278,7 +276,7 @@ def test_subscribing_requesting_and_cancelling_above_see_the_values() -> None:
         .do_on_subscribe(lambda: note("subscribe"))
         .do_on_cancel(lambda: note("cancel"))
     )
-    subscriber = observe(upstream.pipe(context_write(USER, "root")), request=0)
+    subscriber = observe(upstream.context_write(USER, "root"), request=0)
     in_thread(subscriber.request, 1)
     in_thread(subscriber.cancel)
     assert sorted(seen) == [("cancel", "root"), ("request", "root"), ("subscribe", "root")]
@@ -287,7 +285,7 @@ def test_subscribing_requesting_and_cancelling_above_see_the_values() -> None:
 def test_signals_go_down_in_the_context_of_the_subscriber_even_from_another_thread() -> None:
     publisher = TestPublisher[int]()
     recording = Recording()
-    Flow(publisher).pipe(context_write(USER, "root")).subscribe(recording)
+    Flow(publisher).context_write(USER, "root").subscribe(recording)
     in_thread(publisher.next, 1)
     in_thread(publisher.complete)
     assert recording.seen == [("on_subscribe", "Ada"), ("on_next", "Ada"), ("on_complete", "Ada")]
@@ -303,7 +301,7 @@ def test_an_iteration_closes_what_is_above_in_the_context_with_the_values() -> N
         finally:
             seen.append(USER.get())
 
-    iterator = iter(flow.from_iterable(items()).pipe(context_write(USER, "root")))
+    iterator = iter(flow.from_iterable(items()).context_write(USER, "root"))
     assert next(iterator) == "root"
     close = getattr(iterator, "close", None)
     assert close is not None
@@ -312,7 +310,7 @@ def test_an_iteration_closes_what_is_above_in_the_context_with_the_values() -> N
 
 
 def test_the_values_are_seen_when_another_thread_goes_on_with_the_iteration() -> None:
-    iterator = iter(flow.range(2).map(user).pipe(context_write(PLACE, "here")))
+    iterator = iter(flow.range(2).map(user).context_write(PLACE, "here"))
     found = [next(iterator)]
     in_thread(lambda: found.append(next(iterator)))
     assert found == ["Ada", "Ada"]
@@ -324,18 +322,18 @@ def test_a_generator_keeps_what_it_sets_for_itself() -> None:
             yield USER.get()
             USER.set(f"generator {n}")
 
-    made = flow.from_iterable(items()).pipe(context_write({}))
+    made = flow.from_iterable(items()).context_write({})
     assert list(made) == ["Ada", "generator 0", "generator 1"]
     assert USER.get() == "Ada"
 
 
 def test_an_error_is_the_identical_object_and_leaves_the_context_as_it_was() -> None:
-    made = flow.range(3).map(failing).pipe(context_write(USER, "root"))
+    made = flow.range(3).map(failing).context_write(USER, "root")
     with pytest.raises(ValueError, match="root"):
         list(made)
     observe(made).assert_failure(ValueError).assert_error_message("root")
     error = LookupError("mine")
-    observe(flow.error(error).pipe(context_write({})).pipe(context_capture())).assert_failure(error)
+    observe(flow.error(error).context_write({}).context_capture()).assert_failure(error)
     assert USER.get() == "Ada"
 
 
@@ -343,15 +341,15 @@ def test_an_error_is_the_identical_object_and_leaves_the_context_as_it_was() -> 
     "wrong", [(), (1,), (USER,), ("user", "Ada"), ({"user": "Ada"},), ({USER: 1}, 2), (USER, 1, 2)]
 )
 def test_context_write_refuses_what_is_no_variable_with_a_value(wrong: tuple[Any, ...]) -> None:
-    write: Any = context_write
+    made: Any = flow.range(3)
     with pytest.raises(TypeError):
-        write(*wrong)
+        made.context_write(*wrong)
 
 
 def test_the_operators_say_what_they_are() -> None:
-    assert repr(capture()) == "context_capture()"
-    assert repr(write()) == "context_write(place='here')"
-    assert repr(flow.range(3).pipe(context_write({}))) == "range(0, 3) | context_write()"
+    assert repr(capture(flow.range(3))) == "range(0, 3) | context_capture()"
+    assert repr(write(flow.range(3))) == "range(0, 3) | context_write(place='here')"
+    assert repr(flow.range(3).context_write({})) == "range(0, 3) | context_write()"
 
 
 # -- asyncio
@@ -366,7 +364,7 @@ def test_in_an_event_loop_a_capture_brings_the_context_of_the_subscribing_task()
     async def main() -> list[tuple[str, str]]:
         loop = asyncio.get_running_loop()
         outside: Flow[int] = flow.from_async_iterable(ticks(), loop=loop)
-        made = outside.map(user).pipe(context_capture()).map(lambda above: (above, USER.get()))
+        made = outside.map(user).context_capture().map(lambda above: (above, USER.get()))
         subscriber = TestSubscriber[tuple[str, str]](0)
         USER.set("the task")
         made.subscribe(subscriber)
@@ -394,14 +392,14 @@ def test_an_async_iterable_above_a_write_sees_the_values_in_its_own_loop_and_thr
             await asyncio.sleep(0)
             yield USER.get()
 
-    made = flow.from_async_iterable(names()).pipe(context_write(USER, "root"))
+    made = flow.from_async_iterable(names()).context_write(USER, "root")
     assert list(made.map(lambda above: (above, USER.get()))) == [("root", "Ada")] * 2
 
 
 def test_tasks_that_run_at_once_keep_their_contexts_apart() -> None:
     async def one(name: str) -> list[tuple[str, str]]:
         USER.set(name)
-        made = flow.range(20).hide().map(user).pipe(context_write(PLACE, name))
+        made = flow.range(20).hide().map(user).context_write(PLACE, name)
         found: list[tuple[str, str]] = []
         async for above in made:
             await asyncio.sleep(0)
@@ -417,15 +415,15 @@ def test_tasks_that_run_at_once_keep_their_contexts_apart() -> None:
 
 # -- the protocol
 
-Link = Callable[[], Operator[Any, Flow[Any]]]
+Link = Callable[[Flow[Any]], Flow[Any]]
 
 
-def capture() -> Operator[Any, Flow[Any]]:
-    return context_capture()
+def capture(flow: Flow[Any]) -> Flow[Any]:
+    return flow.context_capture()
 
 
-def write() -> Operator[Any, Flow[Any]]:
-    return context_write(PLACE, "here")
+def write(flow: Flow[Any]) -> Flow[Any]:
+    return flow.context_write(PLACE, "here")
 
 
 LINKS = {"capture": capture, "write": write}
@@ -434,14 +432,14 @@ each_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 
 @each_link
 def test_every_form_gives_the_same_items(link: Link) -> None:
-    assert_result(lambda: flow.range(5).pipe(link()), [0, 1, 2, 3, 4])
+    assert_result(lambda: flow.range(5).pipe(link), [0, 1, 2, 3, 4])
     assert_result(
-        lambda: flow.range(9).pipe(link()).filter(lambda n: n % 2 == 0).pipe(link()),
+        lambda: flow.range(9).pipe(link).filter(lambda n: n % 2 == 0).pipe(link),
         [0, 2, 4, 6, 8],
     )
     error = LookupError("end")
     assert_result(
-        lambda: flow.just(1).pipe(link()).hide().end_with(2).map(lambda n: _last(n, error)),
+        lambda: flow.just(1).pipe(link).hide().end_with(2).map(lambda n: _last(n, error)),
         [1],
         error,
     )
@@ -456,11 +454,11 @@ def _last(n: int, error: BaseException) -> int:
 @each_link
 @pytest.mark.checklist("F35")
 def test_no_fusion_is_granted_and_no_subscription_is_forwarded(link: Link) -> None:
-    observe(flow.range(3).pipe(link()), fusion=Fusion.ANY).assert_fusion(Fusion.NONE).assert_result(
+    observe(flow.range(3).pipe(link), fusion=Fusion.ANY).assert_fusion(Fusion.NONE).assert_result(
         0, 1, 2
     )
     publisher = TestPublisher[int]()
-    subscriber = observe(Flow(publisher).pipe(link()))
+    subscriber = observe(Flow(publisher).pipe(link))
     assert not isinstance(subscriber.subscription, QueueSubscription)
     assert [each.operator for each in links(subscriber.subscription)][1:] == ["_Link"]
     subscriber.cancel()
@@ -476,7 +474,7 @@ def test_a_dropped_item_costs_no_request(link: Link) -> None:
 
     source = Catching()
     conditional = ConditionalTestSubscriber[int](is_even, request=1)
-    Flow[int](source).pipe(link()).subscribe(conditional)
+    Flow[int](source).pipe(link).subscribe(conditional)
     taking = source.taking()
     tried: list[bool] = []
     in_thread(lambda: tried.extend(taking.try_on_next(n) for n in (1, 2)))
@@ -489,7 +487,7 @@ def test_a_dropped_item_costs_no_request(link: Link) -> None:
 def test_a_subscriber_that_cannot_be_asked_uses_every_item(link: Link) -> None:
     source = Catching()
     plain = TestSubscriber[int](2)
-    Flow[int](source).pipe(link()).subscribe(plain)
+    Flow[int](source).pipe(link).subscribe(plain)
     taking = source.taking()
     assert taking.try_on_next(1)
     plain.assert_items(1).cancel()
@@ -505,33 +503,33 @@ def test_a_subscriber_that_raises_is_told_of_in_its_context(link: Link) -> None:
     def on_error(error: BaseException) -> None:
         seen.append((str(error), USER.get()))
 
-    flow.range(3).pipe(link()).subscribe(fail, on_error)
+    flow.range(3).pipe(link).subscribe(fail, on_error)
     assert seen == [("mine", "Ada")]
 
 
 @each_link
 def test_a_source_that_breaks_the_rules_is_survived(link: Link) -> None:
     check_bad_source(
-        lambda upstream: upstream.pipe(link()), only=lambda name: "two threads" not in name
+        lambda upstream: upstream.pipe(link), only=lambda name: "two threads" not in name
     )
-    check_bad_source(lambda upstream: upstream.pipe(serialize()).pipe(link()), bounded=True)
+    check_bad_source(lambda upstream: upstream.pipe(serialize()).pipe(link), bounded=True)
 
 
 @each_link
 def test_nothing_is_retained(link: Link) -> None:
-    assert_released(lambda payloads: flow.from_iterable(payloads).pipe(link()))
-    assert_released(lambda payloads: flow.from_iterable(payloads).hide().pipe(link()).map(str))
+    assert_released(lambda payloads: flow.from_iterable(payloads).pipe(link))
+    assert_released(lambda payloads: flow.from_iterable(payloads).hide().pipe(link).map(str))
 
 
 @each_link
 def test_a_million_requests_within_on_next_take_constant_stack(link: Link) -> None:
     subscriber = TestSubscriber[int](1, on_item=lambda it, _: it.request(1))
-    flow.range(20_000).pipe(link()).subscribe(subscriber)
+    flow.range(20_000).pipe(link).subscribe(subscriber)
     assert len(subscriber.items) == 20_000
 
 
 def test_a_flow_that_is_assembled_in_one_context_runs_in_another() -> None:
-    made = flow.range(2).map(user).pipe(context_write({}))
+    made = flow.range(2).map(user).context_write({})
     grace: Context = copy_context()
     grace.run(USER.set, "Grace")
     assert grace.run(list, made) == ["Grace", "Grace"]

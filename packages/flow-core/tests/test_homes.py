@@ -12,7 +12,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.homes import Home, current_home, in_turn, turns
-from flow_core.operators import context_capture, lift, serialize
+from flow_core.operators import lift, serialize
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
 from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber
 
@@ -107,7 +107,7 @@ def test_links_hand_it_on_one_to_the_other(home: Home) -> None:
             return home
 
     source = Visited()
-    made = flow.Flow(source).map(abs).hide().pipe(context_capture()).pipe(serialize())
+    made = flow.Flow(source).map(abs).hide().context_capture().pipe(serialize())
     made.pipe(lift("pass", Pass)).filter(bool).subscribe(AtHome())
     assert source.homes == [home]
 

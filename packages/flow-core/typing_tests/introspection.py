@@ -1,19 +1,15 @@
-"""What type checkers infer of contexts, lifted subscribers and statistics; checked, never run."""
+"""What type checkers infer of lifted subscribers and statistics; checked, never run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import assert_type
 
 from flow_core import CoreSubscriber, Flow, Operator, Subscription
 from flow_core.introspection import Scannable, Statistics, links, report
-from flow_core.operators import context_capture, context_write, lift, serialize
+from flow_core.operators import lift, serialize
 from flow_core.stages.pulled import IteratorSubscription
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber
-
-USER: ContextVar[str] = ContextVar("user")
-COUNT: ContextVar[int] = ContextVar("count")
 
 
 class Texts(CoreSubscriber[int]):
@@ -37,15 +33,6 @@ class Link:
 
     def statistics(self) -> Statistics:
         return Statistics(operator="mine", buffered=3)
-
-
-def contexts(ints: Flow[int]) -> None:
-    assert_type(ints.pipe(context_capture()), Flow[int])
-    assert_type(ints.pipe(context_write(USER, "Ada")), Flow[int])
-    assert_type(ints.pipe(context_write({USER: "Ada", COUNT: 3})), Flow[int])
-    assert_type(ints.pipe(context_capture()).map(lambda n: n / 2), Flow[float])
-    context_write(COUNT, "three")  # type: ignore[misc]  # pyright: ignore[reportArgumentType]
-    context_write(USER)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 
 def lifted(ints: Flow[int], words: Flow[str]) -> None:

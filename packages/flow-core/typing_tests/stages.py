@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
+from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, assert_type
 
 import flow_core as flow
@@ -27,6 +28,9 @@ from flow_core.subscribers import CallbackSubscriber
 from flow_core.subscribers.awaiting import AsyncItems
 
 T = TypeVar("T")
+
+USER: ContextVar[str] = ContextVar("user")
+COUNT: ContextVar[int] = ContextVar("count")
 
 
 class Animal:
@@ -283,6 +287,13 @@ def chained() -> None:
     )
 
 
+def contexts(ints: Flow[int]) -> None:
+    assert_type(ints.context_capture(), Flow[int])
+    assert_type(ints.context_write(USER, "Ada"), Flow[int])
+    assert_type(ints.context_write({USER: "Ada", COUNT: 3}), Flow[int])
+    assert_type(ints.context_capture().map(lambda n: n / 2), Flow[float])
+
+
 def mistakes(ints: Flow[int], words: Flow[str], objects: Flow[Opaque]) -> None:
     ints.map(lambda n: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
     ints.filter(lambda n: n.upper())  # type: ignore[arg-type]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
@@ -314,3 +325,5 @@ def mistakes(ints: Flow[int], words: Flow[str], objects: Flow[Opaque]) -> None:
     ints.pipe(doubled, spread)  # type: ignore[misc]  # pyright: ignore[reportArgumentType] - it takes texts
     ints.pipe(Stage[str, str](Template("upper")))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - a stage for texts
     ints.subscribe(1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue] - neither a subscriber nor a function
+    ints.context_write(COUNT, "three")  # type: ignore[misc]  # pyright: ignore[reportArgumentType] - no text
+    ints.context_write(USER)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType] - no value

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
-from threading import Event
+import gc
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextvars import Context, ContextVar, copy_context
+from threading import Event, Thread
+from time import sleep
 from typing import Any
+from weakref import ref
 
 import pytest
 
 import flow_core as flow
-from flow_core import UNBOUNDED, Flow, Fusion, hooks
+from flow_core import UNBOUNDED, Emitter, Flow, Fusion, hooks
 from flow_core.cli.explain import explain
 from flow_core.introspection import Statistics, links, report
-from flow_core.operators import context_capture, context_write
 from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, observe, race
 from flow_ops import concat_map, observe_on
 
@@ -46,19 +48,182 @@ def both(above: str) -> tuple[str, str]:
 # -- contexts
 
 
+# What moves a flow to another thread, or to later, takes the context of the subscriber along. Each
+# of these is given a source and a pool.
+
+Moved = Callable[[Flow[int], ThreadPoolExecutor], Flow[Any]]
+
+
+def started(emitter: Emitter[int]) -> None:
+    """Send three items from a thread that was started by hand, and knows no context."""
+
+    def send() -> None:
+        for n in range(3):
+            emitter.next(n)
+        emitter.complete()
+
+    Thread(target=lambda: Context().run(send)).start()
+
+
+class Once:
+    """Fails for the first item of all."""
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def __call__(self, item: int) -> int:
+        if not self.failed:
+            self.failed = True
+            raise OSError("the first item")
+        return item
+
+
+async def awaited(item: int) -> int:
+    await asyncio.sleep(0)
+    return item
+
+
+MOVED: dict[str, Moved] = {
+    "observe_on": lambda made, pool: made.observe_on(pool),
+    "subscribe_on": lambda made, pool: made.subscribe_on(pool),
+    "cancel_on": lambda made, pool: made.observe_on(pool).cancel_on(pool).take(2),
+    "parallel": lambda made, pool: made.parallel(2).run_on(pool).map(user_too).sequential(),
+    "sorted rails": lambda made, pool: flow.ordered_merge(made, made, executor=pool),
+    "map_concurrent, threads": lambda made, pool: made.map_concurrent(user_too, 2, executor=pool),
+    "map_concurrent, coroutines": lambda made, _: made.map_concurrent(awaited, 2),
+    "do_concurrent": lambda made, pool: made.do_concurrent(user, 2, executor=pool),
+    "delay": lambda made, _: made.delay(0.001),
+    "delay_subscription": lambda made, _: made.delay_subscription(0.001),
+    "interval": lambda _, __: flow.interval(0.001).take(3),
+    "timer": lambda _, __: flow.timer(0.001),
+    "timeout": lambda made, _: flow.just(1).delay(9).timeout(0.001, fallback=made),
+    "batch": lambda made, _: made.concat(flow.never()).buffer_with_time(0.001).take(1),
+    "rate_limit": lambda made, _: made.rate_limit(1000),
+    "sample": lambda _, __: flow.interval(0.001).sample(0.002).take(2),
+    "throttle": lambda _, __: flow.interval(0.001).throttle_latest(0.002).take(2),
+    "retry": lambda made, _: made.map(Once()).retry(1),
+    "retry with a pause": lambda made, _: made.map(Once()).retry(1, backoff=0.001),
+    "retry behind a pool": lambda made, pool: made.observe_on(pool).map(Once()).retry(1),
+    "retry of a thread": lambda made, _: flow.create(started).map(Once()).retry(1).observe_on(now),
+    "repeat of a thread": lambda made, _: flow.create(started).ignore_elements().concat(made),
+    "resume": lambda made, _: flow.create(started).map(Once()).on_error_resume(lambda _: made),
+    "inner flows": lambda made, _: made.flat_map(lambda n: flow.just(n).delay(0.001)),
+    "groups": lambda made, pool: made.observe_on(pool).group_by(bool).flat_map(lambda part: part),
+    "merge": lambda made, pool: made.observe_on(pool).merge(flow.timer(0.001)),
+    "zip": lambda made, pool: made.observe_on(pool).zip(made.delay(0.001)),
+    "a future": lambda _, pool: flow.from_future(pool.submit(one, 0.001)),
+    "an async iterable": lambda _, __: flow.from_async_iterable(flow.range(3)),
+}
+
+
+def one(wait_s: float) -> int:
+    sleep(wait_s)
+    return 1
+
+
+def now(task: Callable[[], object]) -> None:
+    """An executor that runs tasks at once."""
+    task()
+
+
+def user_too(item: int) -> tuple[int, str]:
+    return item, USER.get()
+
+
 @pytest.mark.checklist("X11")
-def test_a_pools_thread_knows_nothing_of_the_context_unless_it_is_captured(
+@pytest.mark.parametrize("moved", MOVED.values(), ids=MOVED)
+def test_what_moves_a_flow_takes_the_context_of_the_subscriber_along(
+    moved: Moved, pool: ThreadPoolExecutor
+) -> None:
+    wait([pool.submit(Context().run, user, None) for _ in range(2)])  # it knows nobody
+    seen: list[str] = []
+
+    def note(_: object = None) -> None:
+        seen.append(USER.get())
+
+    source = flow.range(3).do_on_next(note).hide()
+    made = moved(source, pool).do_on_next(note).do_on_terminate(note)
+    subscriber = observe(made).await_terminal()
+    assert subscriber.completed
+    assert {*seen} == {"Ada"}
+    for item in subscriber.items:
+        if isinstance(item, tuple):
+            assert item[1] in {"Ada", *range(3)}
+
+
+@pytest.mark.checklist("X11")
+@pytest.mark.parametrize("moved", MOVED.values(), ids=MOVED)
+def test_it_does_so_in_an_event_loop(moved: Moved, pool: ThreadPoolExecutor) -> None:
+    wait([pool.submit(Context().run, user, None) for _ in range(2)])
+    seen: list[str] = []
+
+    def note(_: object = None) -> None:
+        seen.append(USER.get())
+
+    async def main() -> None:
+        USER.set("the task")
+        source = flow.range(3).do_on_next(note).hide()
+        made = moved(source, pool).do_on_next(note).do_on_terminate(note)
+        await asyncio.wait_for(made.run_async(), TIMEOUT_S)
+
+    asyncio.run(main())
+    assert {*seen} == {"the task"}
+
+
+@pytest.mark.checklist("X11")
+def test_what_a_thread_of_the_user_brings_has_its_context_until_it_is_moved_or_captured(
     pool: ThreadPoolExecutor,
 ) -> None:
-    made = flow.range(3).pipe(observe_on(pool))
-    observe(made.map(user)).await_terminal().assert_result(*["nobody"] * 3)
-    captured = made.pipe(context_capture()).map(user)
-    observe(captured).await_terminal().assert_on_thread("pool").assert_result(*["Ada"] * 3)
+    def seen(made: Flow[int]) -> set[str]:
+        return {*observe(made.map(user)).await_terminal().items}
+
+    made = flow.create(started)
+    assert seen(made) == {"nobody"}
+    assert seen(made.context_capture()) == {"Ada"}
+    assert seen(made.observe_on(pool)) == {"Ada"}
+
+
+@pytest.mark.checklist("X11")
+def test_results_of_processes_come_in_the_context_of_the_subscriber() -> None:
+    with ProcessPoolExecutor(1) as processes:
+        made = flow.range(3).hide().on_processes(processes).map(abs).hide().map(user)
+        observe(made).await_terminal().assert_result("Ada", "Ada", "Ada")
+
+
+@pytest.mark.checklist("X11")
+def test_a_function_that_a_pool_calls_changes_no_context_but_its_own(
+    pool: ThreadPoolExecutor,
+) -> None:
+    def becomes_root(_: int) -> str:
+        before = USER.get()
+        USER.set("root")
+        return before
+
+    made = flow.range(5).map_concurrent(becomes_root, 2, executor=pool).map(both)
+    observe(made).await_terminal().assert_result(*[("Ada", "Ada")] * 5)
+
+
+@pytest.mark.checklist("X11")
+def test_a_timer_that_is_disposed_of_keeps_no_context() -> None:
+    class Request:
+        pass
+
+    variable: ContextVar[Request | None] = ContextVar("request", default=None)
+
+    def waits() -> ref[Request]:
+        request = Request()
+        variable.set(request)
+        observe(flow.timer(3600)).cancel()
+        return ref(request)
+
+    gone = copy_context().run(waits)
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.checklist("X11")
 def test_two_subscribers_on_one_pool_keep_their_contexts_apart(pool: ThreadPoolExecutor) -> None:
-    made = flow.range(200).hide().pipe(observe_on(pool)).pipe(context_capture()).map(user)
+    made = flow.range(200).hide().pipe(observe_on(pool)).map(user)
     subscribers: list[TestSubscriber[str]] = []
     for name in ("Grace", "Barbara"):
         token = USER.set(name)
@@ -76,12 +241,11 @@ def test_the_executor_requests_above_a_write_and_what_runs_there_sees_the_values
     tasks: list[Callable[[], object]] = []
     without = observe(upstream.pipe(observe_on(tasks.append, prefetch=4)))
     race(lambda: tasks.pop()())
-    assert without.items == ["Ada"] * 4 + ["nobody"] * 296, "the executor requests most of it"
-    made = upstream.pipe(context_write({})).pipe(observe_on(pool, prefetch=4))
+    assert without.items == ["Ada"] * 300, "the executor requests most of it"
+    made = upstream.context_write({}).pipe(observe_on(pool, prefetch=4))
     observe(made).await_terminal().assert_result(*["Ada"] * 300)
-    written = upstream.pipe(context_write(USER, "root")).pipe(observe_on(pool, prefetch=4))
-    captured = written.pipe(context_capture()).map(both)
-    observe(captured).await_terminal().assert_result(*[("root", "Ada")] * 300)
+    written = upstream.context_write(USER, "root").pipe(observe_on(pool, prefetch=4))
+    observe(written.map(both)).await_terminal().assert_result(*[("root", "Ada")] * 300)
 
 
 @pytest.mark.checklist("X11")
@@ -90,9 +254,9 @@ def test_inner_flows_see_the_context_of_the_link_that_is_above_or_below_them() -
         below = USER.get()
         return flow.just(n).hide().map(lambda _: (below, USER.get()))
 
-    made = flow.range(2).hide().pipe(concat_map(inner)).pipe(context_write(USER, "root"))
+    made = flow.range(2).hide().pipe(concat_map(inner)).context_write(USER, "root")
     assert list(made) == [("root", "root")] * 2
-    outside = flow.range(2).hide().pipe(context_write(USER, "root")).pipe(concat_map(inner))
+    outside = flow.range(2).hide().context_write(USER, "root").pipe(concat_map(inner))
     assert list(outside) == [("Ada", "Ada")] * 2
 
 
@@ -106,12 +270,54 @@ def test_from_a_pool_back_into_an_event_loop(pool: ThreadPoolExecutor) -> None:
             .pipe(observe_on(pool))
             .map(user)
             .pipe(observe_on(loop.call_soon_threadsafe))
-            .pipe(context_capture())
             .map(both)
         )
         return [item async for item in made]
 
-    assert asyncio.run(main()) == [("nobody", "the task")] * 5
+    assert asyncio.run(main()) == [("the task", "the task")] * 5
+
+
+@pytest.mark.checklist("X11")
+def test_what_is_above_a_write_has_its_values_wherever_it_is_subscribed_to(
+    pool: ThreadPoolExecutor,
+) -> None:
+    async def seen(item: int) -> str:
+        await asyncio.sleep(0)
+        return user(item)
+
+    numbers = flow.range(3).hide()
+    ways = (
+        numbers.map_concurrent(seen, 2),
+        numbers.map_concurrent(user, 2, executor=pool),
+        numbers.observe_on(pool).map(user),
+        flow.from_async_iterable(numbers).map(user),
+    )
+
+    async def main() -> None:
+        USER.set("the task")
+        for made in ways:
+            written = made.context_write(USER, "root")
+            for moved in (written, written.subscribe_on(pool)):
+                assert [both(name) async for name in moved] == [("root", "the task")] * 3
+
+    asyncio.run(main())
+
+
+@pytest.mark.checklist("X11")
+def test_an_inner_flow_has_the_context_of_the_task_that_subscribes_to_it() -> None:
+    async def inner() -> AsyncIterator[str]:
+        yield USER.get()
+
+    async def outer() -> AsyncIterator[int]:
+        USER.set("the source")
+        yield 1
+
+    async def main() -> list[str]:
+        USER.set("the task")
+        made = flow.from_async_iterable(outer())
+        return [name async for name in made.flat_map(lambda _: flow.from_async_iterable(inner()))]
+
+    assert asyncio.run(main()) == ["the source"]
 
 
 # -- statistics

@@ -13,7 +13,9 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, Protocol, TypeAlias, final
@@ -36,6 +38,7 @@ __all__ = [
     "current_time",
     "home_clock",
     "in_seconds",
+    "kept",
     "on_clock_thread",
     "run_reported",
     "system_clock",
@@ -54,7 +57,8 @@ class Clock(Protocol):
     """Tells the time, and runs tasks at a time.
 
     A task must not raise and must not block: it shares its thread with all others. What it raises
-    goes to the dropped-errors hook, and ends it, if it is periodic.
+    goes to the dropped-errors hook, and ends it, if it is periodic. It sees the context variables
+    of who scheduled it, as the callbacks of an event loop do.
     """
 
     __slots__ = ()
@@ -160,7 +164,7 @@ class _Timed(Disposable):
     def __init__(self, due: float, period: float | None, task: Task) -> None:
         self.due = self.first = due
         self.period = period
-        self.task: Task | None = task
+        self.task: Task | None = kept(task)
         self.runs = 0
 
     @property
@@ -192,6 +196,11 @@ class _Timed(Disposable):
         self.runs += 1
         self.due = self.first + self.runs * self.period  # a product: sums would drift
         return self.task is not None
+
+
+def kept(task: Task) -> Task:
+    """`task`, in the context that the caller has now, whoever runs it."""
+    return partial(copy_context().run, task)
 
 
 def run_reported(task: Task) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
 from functools import partial
 from threading import Thread, get_ident
 from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
@@ -68,7 +69,9 @@ Executor: TypeAlias = SubmitExecutor | Callable[[Task], object]
 class Runner(Protocol):
     """An executor as operators see it."""
 
-    def execute(self, task: Task, on_dropped: OnDropped | None = None) -> ScheduledTask:
+    def execute(
+        self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
+    ) -> ScheduledTask:
         """Have `task` run once, perhaps before this returns (an executor may run it inline).
 
         Args:
@@ -78,6 +81,8 @@ class Runner(Protocol):
                 ``shutdown(cancel_futures=True)`` does; on a thread of its own, because
                 executors hold their lock while they drop tasks. Without it the error goes to the
                 dropped-errors hook.
+            context: the context variables that the task sees, wherever it runs. Nobody else may
+                be in that context meanwhile. None for a copy of the current one.
 
         Returns:
             The handle to cancel it with.
@@ -99,12 +104,15 @@ class ScheduledTask:
     Args:
         task: what is to run.
         on_dropped: told if the executor will never run it; not if it was cancelled.
+        context: see `Runner.execute`.
     """
 
     __slots__ = ("_cancelled", "_executor", "_future", "_pending", "giver")
 
-    def __init__(self, task: Task, on_dropped: OnDropped | None = None) -> None:
-        self._pending = [(task, on_dropped)]
+    def __init__(
+        self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
+    ) -> None:
+        self._pending = [(task, on_dropped, copy_context() if context is None else context)]
         self._future: TaskFuture | None = None
         self._executor = ""
         self._cancelled = False
@@ -114,11 +122,11 @@ class ScheduledTask:
     def __call__(self) -> None:
         """Run the task, unless it has run or was cancelled."""
         try:
-            task, _ = self._pending.pop()
+            task, _, context = self._pending.pop()
         except IndexError:
             return
         try:
-            task()
+            context.run(task)
         except BaseException as error:
             tell_left(error, heard=self.giver == get_ident())
             raise
@@ -167,7 +175,7 @@ class ScheduledTask:
     def _ended(self, future: Any) -> None:  # Any: see TaskFuture
         self._future = None  # the future refers to this by its callback: leave no cycle
         try:
-            _, on_dropped = self._pending.pop()
+            _, on_dropped, _ = self._pending.pop()
         except IndexError:
             return
         cause = None if future.cancelled() else future.exception()
@@ -184,7 +192,7 @@ class ScheduledTask:
     def lost(self, loop: str) -> None:
         """The loop that was to run it was closed."""
         try:
-            _, on_dropped = self._pending.pop()
+            _, on_dropped, _ = self._pending.pop()
         except IndexError:
             return
         (on_dropped or hooks.drop_error)(_dropped(loop, "as a loop does that is closed"))
@@ -247,9 +255,11 @@ class _SubmitRunner:
         self._submit = executor.submit
         self._name = _name(executor)
 
-    def execute(self, task: Task, on_dropped: OnDropped | None = None) -> ScheduledTask:
+    def execute(
+        self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
+    ) -> ScheduledTask:
         """See `Runner.execute`."""
-        scheduled = ScheduledTask(task, on_dropped)
+        scheduled = ScheduledTask(task, on_dropped, context)
         try:
             future = self._submit(scheduled.run_reported)
         except BaseException as error:
@@ -281,9 +291,11 @@ class _CallRunner:
         owner = getattr(call, "__self__", None)
         self._of_loop: Final = callable(getattr(owner, "call_soon_threadsafe", None))
 
-    def execute(self, task: Task, on_dropped: OnDropped | None = None) -> ScheduledTask:
+    def execute(
+        self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
+    ) -> ScheduledTask:
         """See `Runner.execute`. Nothing tells when a callable drops a task, but for a loop's."""
-        scheduled = ScheduledTask(task, on_dropped)
+        scheduled = ScheduledTask(task, on_dropped, context)
         given: Task = scheduled
         if self._of_loop:
             given = ToldTask(scheduled, partial(scheduled.lost, self._name))

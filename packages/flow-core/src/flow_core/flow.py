@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import (
@@ -82,6 +83,7 @@ from flow_core.surface.spark import SparkMethods
 __all__ = ["AbsorbingSource", "DeferredSource", "Flow", "Place"]
 
 T = TypeVar("T")
+V = TypeVar("V")
 T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R")
 A = TypeVar("A")
@@ -998,6 +1000,82 @@ class Flow(
         Demand: passed on. Thread: the upstream's. Fusion: none.
         """
         return self._pipe(HIDE)
+
+    def context_capture(self) -> Flow[T_co]:
+        """Run everything downstream in the context that the subscriber has when it subscribes.
+
+        >>> from contextvars import ContextVar
+        >>> from threading import Thread
+        >>> import flow_core as flow
+        >>> user = ContextVar("user", default="nobody")
+        >>> def from_elsewhere(emitter):
+        ...     thread = Thread(target=lambda: (emitter.next(1), emitter.complete()))
+        ...     thread.start()
+        ...     thread.join()
+        >>> flows = flow.create(from_elsewhere), flow.create(from_elsewhere).context_capture()
+        >>> token = user.set("Ada")
+        >>> [made.map(lambda _: user.get()).first() for made in flows]
+        ['nobody', 'Ada']
+        >>> user.reset(token)
+
+        Put it where a thread of your own brings the items, or behind a source that several
+        subscribe to, as ``share()`` makes one. Operators that change threads, or wait, do this by
+        themselves.
+
+        Each signal runs in a copy of the captured context (a context cannot be entered twice at a
+        time): what it sets is gone when it returns. What is above keeps the context that it runs
+        in.
+
+        Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
+        context of who polls; conditional. When the flow is iterated over and no thread is changed
+        above it, there is nothing to do: the consumer asks in its own context.
+        Source: checklist X11.
+        """
+        from flow_core.boundaries.contexts import CAPTURE  # which needs this module
+
+        return self._pipe(CAPTURE)
+
+    @overload
+    def context_write(self, values: Mapping[ContextVar[Any], object], /) -> Flow[T_co]: ...
+
+    @overload
+    def context_write(self, variable: ContextVar[V], value: V, /) -> Flow[T_co]: ...
+
+    # Any: each variable has a type of its own, which a mapping of several cannot say.
+    def context_write(
+        self, values: Mapping[ContextVar[Any], object] | ContextVar[Any], /, *value: object
+    ) -> Flow[T_co]:
+        """Let everything upstream see these values, in the context that the subscriber has.
+
+        >>> from contextvars import ContextVar
+        >>> import flow_core as flow
+        >>> user = ContextVar("user", default="nobody")
+        >>> who = flow.range(2).map(lambda _: user.get()).context_write(user, "Ada")
+        >>> list(who.map(lambda name: (name, user.get())))
+        [('Ada', 'nobody'), ('Ada', 'nobody')]
+
+        What runs above (sources and stages, when they are subscribed, requested or cancelled) sees
+        the context of the subscriber as it was when it subscribed, with the values. The signals go
+        down in the subscriber's context again, without them. Each call runs in a copy: what it sets
+        is gone when it returns; only an iterator keeps what it sets to its end.
+
+        What a thread brings that was not started from here (an emitter's, say) has a context of its
+        own.
+
+        Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
+        context of who polls; conditional. Iterated over, it stays an iterator if it is one.
+        Source: checklist X11.
+
+        Args:
+            values: the values by their variables; or one variable, and
+            value: its value.
+
+        Raises:
+            TypeError: if it is neither.
+        """
+        from flow_core.boundaries.contexts import context_write  # which needs this module
+
+        return self._pipe(context_write(values, *value))
 
     def _told(self) -> str:
         """What it is, and where the last of it was assembled, for messages."""

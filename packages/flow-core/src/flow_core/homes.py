@@ -51,6 +51,7 @@ class Home:
         loop: the loop that ran in the thread that subscribed.
         context: that of who subscribed; None for the current one.
         made: the task that subscribed, if it is known.
+        tasks: those that run in the loop for the flow; None for none.
     """
 
     __slots__ = ("_made", "context", "loop", "tasks")
@@ -60,12 +61,17 @@ class Home:
         loop: asyncio.AbstractEventLoop,
         context: Context | None = None,
         made: asyncio.Task[Any] | None = None,
+        tasks: set[asyncio.Task[Any]] | None = None,  # Any: nobody looks at the results
     ) -> None:
         self.loop: Final = loop
         self._made: Callable[[], asyncio.Task[Any] | None] = _nobody if made is None else ref(made)
         self.context: Final = copy_context() if context is None else context
-        self.tasks: Final[set[asyncio.Task[Any]]] = set()  # Any: nobody looks at the results
+        self.tasks: Final = set[asyncio.Task[Any]]() if tasks is None else tasks
         """Those that run in the loop for the flow, added and taken away there."""
+
+    def within(self, context: Context) -> Home:
+        """The same home for what runs in another context."""
+        return Home(self.loop, context, self._made(), self.tasks)
 
     @property
     def forsaken(self) -> bool:

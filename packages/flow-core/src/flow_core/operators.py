@@ -1,21 +1,20 @@
 """What makes operators for `Flow.pipe` that are no methods of `Flow`.
 
-`stage` makes one of a stage of your own, `lift` one of a function of subscribers; `serialize` and
-the two for context variables come with the core.
+`stage` makes one of a stage of your own, `lift` one of a function of subscribers; `serialize` comes
+with the core.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from flow_core.boundaries.contexts import context_capture, context_write
 from flow_core.boundaries.lifting import lift, serialize
 from flow_core.errors import no_such_name
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages.template import Stage
 
-__all__ = ["context_capture", "context_write", "lift", "serialize", "stage"]
+__all__ = ["lift", "serialize", "stage"]
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -121,7 +121,7 @@ class Task:
         for callback in self._callbacks:
             self._loop.ready.append(partial(callback, self))
 
-    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+    def add_done_callback(self, callback: Callable[[Any], object], *, context: object) -> None:
         self._callbacks.append(callback)
 
     def cancel(self) -> None:

@@ -1,15 +1,16 @@
-"""Context variables across boundaries: they do not follow a flow to other threads by themselves.
+"""Context variables, where they are asked for.
 
-A signal runs in the context of whoever brings it: a pool's thread has one of its own, and so has
-each task of an event loop. `context_capture` has what is below run in the context of the
-subscriber; `context_write` gives values to what is above.
+What moves a flow to another thread, or to later, takes the subscriber's context along. Where a
+thread of the user brings the items, or a source that others have subscribed to, `context_capture`
+has what is below run in the context of the subscriber; `context_write` gives values to what is
+above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, ClassVar, Generic, TypeVar, cast, final, overload
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.errors import none_given
@@ -29,84 +30,25 @@ from flow_core.protocols import (
 from flow_core.structure import source_of
 from flow_core.subscribers.strict import core_subscriber
 
-__all__ = ["context_capture", "context_write"]
+__all__ = ["CAPTURE", "context_write"]
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 # Any: each variable has a type of its own, which a mapping of several cannot say.
 _Values = tuple[tuple[ContextVar[Any], object], ...]
 
 
-def context_capture() -> Operator[T, Flow[T]]:
-    """Run everything downstream in the context that the subscriber has when it subscribes.
-
-    >>> from contextvars import ContextVar
-    >>> from threading import Thread
-    >>> import flow_core as flow
-    >>> user = ContextVar("user", default="nobody")
-    >>> def from_elsewhere(emitter):
-    ...     thread = Thread(target=lambda: (emitter.next(1), emitter.complete()))
-    ...     thread.start()
-    ...     thread.join()
-    >>> flows = flow.create(from_elsewhere), flow.create(from_elsewhere).pipe(context_capture())
-    >>> token = user.set("Ada")
-    >>> [made.map(lambda _: user.get()).first() for made in flows]
-    ['nobody', 'Ada']
-    >>> user.reset(token)
-
-    Put it behind the operator that changes threads. Each signal runs in a copy of the captured
-    context (a context cannot be entered twice at a time): what it sets is gone when it returns.
-    What is above keeps the context that it runs in.
-
-    Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
-    context of who polls; conditional. When the flow is iterated over and no thread is changed above
-    it, there is nothing to do: the consumer asks in its own context.
-    Source: checklist X11.
-    """
-    return Operator("context_capture", lambda flow: Flow(_source(flow, None)))
-
-
-@overload
-def context_write(values: Mapping[ContextVar[Any], object], /) -> Operator[T, Flow[T]]: ...
-
-
-@overload
-def context_write(variable: ContextVar[V], value: V, /) -> Operator[T, Flow[T]]: ...
+CAPTURE: Final[Operator[Any, Flow[Any]]] = Operator(  # Any: passes any items on
+    "context_capture", lambda flow: Flow(_source(flow, None))
+)
+"""See `Flow.context_capture`."""
 
 
 # Any: see _Values.
 def context_write(
-    values: Mapping[ContextVar[Any], object] | ContextVar[Any], /, *value: object
+    values: Mapping[ContextVar[Any], object] | ContextVar[Any], *value: object
 ) -> Operator[Any, Flow[Any]]:
-    """Let everything upstream see these values, in the context that the subscriber has.
-
-    >>> from contextvars import ContextVar
-    >>> import flow_core as flow
-    >>> user = ContextVar("user", default="nobody")
-    >>> who = flow.range(2).map(lambda _: user.get()).pipe(context_write(user, "Ada"))
-    >>> list(who.map(lambda name: (name, user.get())))
-    [('Ada', 'nobody'), ('Ada', 'nobody')]
-
-    What runs above (sources and stages, when they are subscribed, requested or cancelled) sees the
-    context of the subscriber as it was when it subscribed, with the values. The signals go down in
-    the subscriber's context again, without them. Each call runs in a copy: what it sets is gone
-    when it returns; only an iterator keeps what it sets to its end.
-
-    Above an operator that changes threads, ``context_write({})`` takes the subscriber's context
-    there. What a thread brings that was not started from here (an emitter's, a pool's) has its own.
-
-    Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
-    context of who polls; conditional. Iterated over, it stays an iterator if it is one.
-    Source: checklist X11.
-
-    Args:
-        values: the values by their variables; or one variable, and
-        value: its value.
-
-    Raises:
-        TypeError: if it is neither.
-    """
+    """See `Flow.context_write`."""
     if isinstance(values, ContextVar) and len(value) == 1:
         pairs: _Values = ((values, value[0]),)
     elif isinstance(values, Mapping) and not value:
@@ -224,8 +166,9 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
 
     def home(self) -> Home | None:
         """See `CoreSubscriber.home`."""
-        downstream = self._downstream
-        return None if downstream is None else downstream.home()
+        downstream, above = self._downstream, self._above
+        home = None if downstream is None else downstream.home()
+        return home if home is None or above is None else home.within(above)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""

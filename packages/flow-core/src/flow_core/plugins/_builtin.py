@@ -63,12 +63,13 @@ def flow_operators() -> Iterator[OperatorSpec]:
             placement=_placement(name, templates),
             method=name,
         )
-    for name in ("hide", "do_on_request"):
+    for name in ("hide", "do_on_request", "context_capture", "context_write"):
         yield OperatorSpec(
             name,
             f"flow_core.flow:Flow.{name}",
             summary=_summary(getattr(Flow, name)),
             backpressure=Backpressure.PASS,
+            conditional=name.startswith("context"),
             method=name,
         )
     yield OperatorSpec(
@@ -81,8 +82,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         conditional=True,
     )
     for name, backpressure in (
-        ("context_capture", Backpressure.PASS),
-        ("context_write", Backpressure.PASS),
         ("lift", Backpressure.PASS),
         ("serialize", Backpressure.FULL),
     ):
@@ -91,7 +90,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
             f"flow_core.operators:{name}",
             summary=_summary(getattr(operators, name)),
             backpressure=backpressure,
-            conditional=name.startswith("context"),
         )
 
 

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from contextvars import copy_context
 from threading import RLock
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar, final, overload
@@ -177,7 +178,8 @@ class FutureSource(Generic[T]):
             in_loop(home, lambda: waited.add_done_callback(resolved))
         else:
             waiting = _waiting_for(future)
-            waiting.add(emitter, resolved, future)
+            context = copy_context()
+            waiting.add(emitter, lambda done: context.run(resolved, done), future)
             emitter.on_cancel(lambda: waiting.remove(emitter))
 
     def _started(

@@ -161,7 +161,8 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Generic[T]):
         elif not self._coming:
             self._coming = True
             try:
-                self._home.loop.call_soon_threadsafe(self._come)
+                home = self._home
+                home.loop.call_soon_threadsafe(self._come, context=home.context.copy())
             except RuntimeError:  # it is closed
                 self._lost()
 

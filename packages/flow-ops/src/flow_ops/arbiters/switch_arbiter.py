@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from threading import get_ident
+from typing import Final, TypeVar
 
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import is_fatal
+from flow_core.homes import task_context
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_ops.coordination import Coordinator, Listener
 
@@ -38,17 +40,19 @@ class SwitchArbiter(Coordinator[T]):
     Demand: exact; what one source has not used up, the next one gets. A request goes straight to
     the source whose turn it is. Items are counted under the permit, without a lock (P26).
     Thread: items keep that of their source. `switch_to` subscribes in the calling thread, unless
-    another one is busy with that: then it does.
+    another one is busy with that: then it does; with the context variables of who subscribed.
 
     Args:
         downstream: gets the signals. It is introduced by `start`.
         label: the operator and its place, for messages.
     """
 
-    __slots__ = ("_asked", "_current", "_following")
+    __slots__ = ("_asked", "_context", "_current", "_following", "_thread")
 
     def __init__(self, downstream: CoreSubscriber[T], label: str = "SwitchArbiter") -> None:
         super().__init__(downstream, label)
+        self._context: Final = task_context(self.home)
+        self._thread: Final = get_ident()
         self._following: Publisher[T] | None = None
         """The source that is to be subscribed to. Like the next two, guarded by `_lock`."""
         self._current: Listener[T] | None = None
@@ -122,7 +126,10 @@ class SwitchArbiter(Coordinator[T]):
             # request, which finds `_current` after that.
             self._current = current = Listener(self, self.received, self._ended, self.demand)
             self._asked = self._requested
-        self.connect(source, current)
+        if get_ident() == self._thread:
+            self.connect(source, current)
+        else:
+            self._context.copy().run(self.connect, source, current)
 
     def _ended(self, error: BaseException | None) -> None:
         with self._lock:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
-from typing import Any, TypeVar, final, overload
+from typing import Any, Final, TypeVar, final, overload
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow, check_order
+from flow_core.homes import task_context
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_core.sources import empty
 from flow_core.stages.aggregate import Comparable
@@ -310,7 +311,7 @@ class ExecutedOrderedMerge(_Merging[T]):
         runner: where to work.
     """
 
-    __slots__ = ("_handle", "_run", "_runner", "_started")
+    __slots__ = ("_context", "_handle", "_run", "_runner", "_started")
 
     def __init__(
         self,
@@ -325,6 +326,7 @@ class ExecutedOrderedMerge(_Merging[T]):
     ) -> None:
         super().__init__(flows, key, downstream, label, prefetch=prefetch, delay_error=delay_error)
         self._runner = runner
+        self._context: Final = task_context(self.home)
         self._run = 0
         """The number of the run that holds the permit or held it last."""
         self._started = 0
@@ -359,7 +361,7 @@ class ExecutedOrderedMerge(_Merging[T]):
             return
         self._run = run = self._run + 1  # no other thread does this: the permit is held
         try:
-            handle = self._runner.execute(self, self._reject)
+            handle = self._runner.execute(self, self._reject, self._context.copy())
         except RejectedExecutionError as error:
             self._reject(error)
             return

@@ -136,7 +136,7 @@ class Tasks(Slots[T, R, Task]):
 
     def _come(self) -> None:
         self._coming = False
-        self._turn()
+        self._context.copy().run(self._turn)
 
     def _start(self, loop: asyncio.AbstractEventLoop, items: BufferedInput[T]) -> None:
         """Begin with what waits, until `_HOLD_S` are over."""
@@ -168,7 +168,7 @@ class Tasks(Slots[T, R, Task]):
             else:
                 running[task] = None
                 self._counted.add(task)
-                task.add_done_callback(self._done)
+                task.add_done_callback(self._done, context=self._context.copy())
             if monotonic() >= self._until:
                 self._pauses = True
                 loop.call_soon_threadsafe(self._go_on)

@@ -154,7 +154,8 @@ class Threads(Slots[T, R, Job[T]]):
         runner = self._runner
         if runner is not None:
             job.timer = None
-            job.handle = runner.execute(partial(self._run, job), self._rejected)
+            task = partial(self._run, job)
+            job.handle = runner.execute(task, self._rejected, self._context.copy())
 
     def _wait(self, delay_s: float, job: Job[T]) -> None:
         if self._clock is not None:
@@ -244,7 +245,7 @@ class Threads(Slots[T, R, Job[T]]):
         if self.home is not None:
             self.home.tasks.add(task)
         job.task = task
-        task.add_done_callback(partial(self._awaited, job))
+        task.add_done_callback(partial(self._awaited, job), context=self._context.copy())
         if self.over:  # `left` may have been here before
             _leave(job)
 

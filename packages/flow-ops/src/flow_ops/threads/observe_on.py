@@ -22,7 +22,7 @@ from flow_core.demand import (
 from flow_core.errors import RejectedExecutionError, is_fatal, late_fusion, leave, none_given
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
-from flow_core.homes import Home
+from flow_core.homes import Home, task_context
 from flow_core.introspection import Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
@@ -193,6 +193,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         "_bad",
         "_cancelled",
         "_consumed",
+        "_context",
         "_delay_error",
         "_done",
         "_downstream",
@@ -232,6 +233,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         super().__init__()
         self._downstream: CoreSubscriber[T] | None = downstream
         self._runner = runner
+        self._context: Final = task_context(downstream.home())
         self._prefetch = prefetch
         self._delay_error = delay_error
         self._label = label
@@ -452,7 +454,7 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         self._run = run = self._run + 1  # no other thread does this: the permit is held
         self._giver = get_ident()
         try:
-            handle = self._runner.execute(self, self._reject)
+            handle = self._runner.execute(self, self._reject, self._context.copy())
         except RejectedExecutionError as error:
             self._reject(error)
             return

@@ -19,6 +19,7 @@ from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import FlowError, RejectedExecutionError, is_fatal, throw_if_fatal
 from flow_core.flow import AbsorbingSource, Flow
+from flow_core.homes import task_context
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher, Subscriber
 from flow_core.stages import Program, Stage, Template
@@ -207,6 +208,7 @@ class OnProcesses(Coordinator[R]):
     __slots__ = (
         "_batch",
         "_concurrency",
+        "_context",
         "_failure",
         "_input",
         "_pool",
@@ -235,6 +237,7 @@ class OnProcesses(Coordinator[R]):
         self._program = program
         self._concurrency = concurrency
         self._batch = batch
+        self._context: Final = task_context(self.home)
         self._size = 1
         """How many items the next batch has, at most."""
         self._input: BufferedInput[Any] | None = BufferedInput(self, prefetch)
@@ -386,7 +389,7 @@ class OnProcesses(Coordinator[R]):
 
     def _look(self) -> None:
         try:
-            self.signal()
+            self._context.copy().run(self.signal)
         except BaseException as error:
             # On the pool's own thread, which must not end.
             hooks.drop_error(error)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Thread, current_thread
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import add_demand
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
+from flow_core.homes import task_context
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
 from flow_ops.coordination import Passing, coordinated
@@ -81,6 +82,7 @@ class SubscribeOn(Passing[T]):
 
     __slots__ = (
         "_asked",
+        "_context",
         "_handle",
         "_is_pending",
         "_request_on",
@@ -102,6 +104,7 @@ class SubscribeOn(Passing[T]):
         super().__init__(downstream, label)
         self._source = source
         self._runner = runner
+        self._context: Final = task_context(self.home)
         self._request_on = request_on
         self._thread: Thread | None = None
         """Where the last task runs, or has run."""
@@ -153,7 +156,7 @@ class SubscribeOn(Passing[T]):
         """Have a task run. One thread at a time: the one that has set `_is_pending`."""
         self._run = run = self._run + 1
         try:
-            handle = self._runner.execute(task, self._rejected)
+            handle = self._runner.execute(task, self._rejected, self._context.copy())
         except RejectedExecutionError as error:
             self._rejected(error)
             return

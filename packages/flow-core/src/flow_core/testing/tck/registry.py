@@ -33,7 +33,6 @@ from typing import Any, ClassVar, Final, final
 import pytest
 
 from flow_core import hooks, sources
-from flow_core.boundaries.contexts import context_capture, context_write
 from flow_core.boundaries.lifting import lift, serialize
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
@@ -272,8 +271,8 @@ OPERATORS: Final[Sequence[OperatorRecipe]] = (
     OperatorRecipe("hide", lambda flow: flow.hide(), hidden=False),
     OperatorRecipe("do_on_request", lambda flow: flow.do_on_request(bool), hidden=False),
     OperatorRecipe("progress", lambda flow: flow.pipe(progress("items"))),
-    OperatorRecipe("context_capture", lambda flow: flow.pipe(context_capture())),
-    OperatorRecipe("context_write", lambda flow: flow.pipe(context_write(_VARIABLE, 1))),
+    OperatorRecipe("context_capture", lambda flow: flow.context_capture()),
+    OperatorRecipe("context_write", lambda flow: flow.context_write(_VARIABLE, 1)),
     OperatorRecipe("lift", lambda flow: flow.pipe(lift("passing", _Passing)), hidden=False),
     OperatorRecipe("serialize", lambda flow: flow.pipe(serialize())),
 )
