@@ -13,9 +13,8 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from datetime import timedelta
-from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, Protocol, TypeAlias, final
@@ -38,7 +37,6 @@ __all__ = [
     "current_time",
     "home_clock",
     "in_seconds",
-    "kept",
     "on_clock_thread",
     "run_reported",
     "system_clock",
@@ -159,12 +157,13 @@ class _Timed(Disposable):
     Only the clock's thread runs it, so that it cannot run twice.
     """
 
-    __slots__ = ("__weakref__", "due", "first", "period", "runs", "task")
+    __slots__ = ("__weakref__", "context", "due", "first", "period", "runs", "task")
 
     def __init__(self, due: float, period: float | None, task: Task) -> None:
         self.due = self.first = due
         self.period = period
-        self.task: Task | None = kept(task)
+        self.task: Task | None = task
+        self.context: Context | None = copy_context()
         self.runs = 0
 
     @property
@@ -175,6 +174,7 @@ class _Timed(Disposable):
     def dispose(self) -> None:
         """See `Disposable.dispose`."""
         self.task = None
+        self.context = None
 
     def __enter__(self) -> _Timed:
         return self
@@ -184,33 +184,31 @@ class _Timed(Disposable):
 
     def run(self) -> bool:
         """Run the task, if it was not disposed of; whether it is to run again, at `due`."""
-        task = self.task
-        if task is None:
+        context, task = self.context, self.task  # in this order: `dispose` has the other one
+        if context is None or task is None:
             return False
         if self.period is None:
-            self.task = None
-            run_reported(task)
+            self.dispose()
+            run_reported(task, context)
             return False
-        if not run_reported(task):
-            self.task = None
+        if not run_reported(task, context):
+            self.dispose()
         self.runs += 1
         self.due = self.first + self.runs * self.period  # a product: sums would drift
         return self.task is not None
 
 
-def kept(task: Task) -> Task:
-    """`task`, in the context that the caller has now, whoever runs it."""
-    return partial(copy_context().run, task)
-
-
-def run_reported(task: Task) -> bool:
-    """Run `task`; what it raises goes to the hook. Whether it did not raise.
+def run_reported(task: Task, context: Context | None = None) -> bool:
+    """Run `task`, in `context` if there is one; what it raises goes to the hook.
 
     Nothing propagates, not even what is fatal: it would end the thread of all timers, and nobody
     would hear of it.
+
+    Returns:
+        Whether it did not raise.
     """
     try:
-        task()
+        task() if context is None else context.run(task)
     except BaseException as error:
         tell_left(error)
         try:

@@ -6,11 +6,13 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, TypeVar, final, overload
 
-from flow_core.clocks import Clock, check_delay, check_period, clocks_in_force, kept
+from flow_core.clocks import Clock, check_delay, check_period, clocks_in_force
 from flow_core.errors import FlowError
 from flow_core.executors import Task
 from flow_core.flow import Flow
@@ -37,7 +39,7 @@ class _Timer(Disposable):
         self.start = start
         self.delay_s = delay_s
         self.period_s = period_s
-        self.task: Task | None = kept(task)
+        self.task: Task | None = partial(copy_context().run, task)
         self.runs = 0
 
     @property
