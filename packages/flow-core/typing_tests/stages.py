@@ -92,6 +92,7 @@ def filtering(ints: Flow[int], words: Flow[str]) -> None:
     assert_type(words.take_last(1), Flow[str])
     assert_type(words.take_while(lambda word: word.isdigit()), Flow[str])
     assert_type(words.take_until(lambda word: word.isdigit()), Flow[str])
+    assert_type(words.take_until(flow.Shutdown()), Flow[str])
     assert_type(words.skip(1), Flow[str])
     assert_type(words.skip_last(1), Flow[str])
     assert_type(words.skip_while(lambda word: word.isdigit()), Flow[str])

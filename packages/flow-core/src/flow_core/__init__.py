@@ -51,6 +51,7 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
+from flow_core.shutdown import Shutdown
 from flow_core.sources import (
     create,
     defer,
@@ -127,6 +128,7 @@ __all__ = [
     "RejectedExecutionError",
     "ScalarSource",
     "Seconds",
+    "Shutdown",
     "SingleSink",
     "Stage",
     "Subscriber",

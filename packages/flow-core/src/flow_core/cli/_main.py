@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import os
 import sys
 import traceback
@@ -137,7 +139,7 @@ def _parser() -> Parser:
         parents=[common, placed],
         help="run a flow and print its items",
         usage="flow run TARGET [--on ENGINE] [--master URL] [--remote URL] [--spool FOLDER] "
-        "[--limit N] [--brief] [-- --name value ...]",
+        "[--limit N] [--brief] [--drain SECONDS] [-- --name value ...]",
         description="Run a Flow and print its items, or call a function. A function whose first "
         "parameter is annotated Engine gets the engine; what follows `--` are its other "
         "parameters. A flow that it returns is run and printed. A pipeline in TOML is run into its "
@@ -146,6 +148,14 @@ def _parser() -> Parser:
     )
     run.add_argument(
         "--limit", metavar="N", type=_count, help="stop after N items; implies --brief"
+    )
+    run.add_argument(
+        "--drain",
+        metavar="SECONDS",
+        type=_seconds,
+        default=8.0,
+        help="how long what is on its way may take to end after SIGTERM, in this process "
+        "(default: 8; 0: stop at once)",
     )
     run.add_argument(
         "--brief", action="store_true", help="little is to run: start sooner, and run slower"
@@ -182,6 +192,14 @@ def _count(text: str) -> int:
     if count < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of items, 0 or more")
     return count
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        seconds = float(text)
+        if 0 <= seconds < math.inf:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
 
 
 def _version() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 import threading
 from collections import deque
@@ -17,15 +18,17 @@ from flow_core import hooks
 from flow_core.cli import _pipelines
 from flow_core.cli._arguments import Call, prepare
 from flow_core.cli._errors import UsageError, describe_error
-from flow_core.cli._stopping import Stop
+from flow_core.cli._stopping import Stop, Stopped
 from flow_core.cli._targets import Target, as_flow, target
 from flow_core.connectable import Connectable
 from flow_core.engine import OPTIONS, Engine, EngineOptions
-from flow_core.errors import OnErrorNotImplementedError
+from flow_core.errors import FlowTimeoutError, NotInstalledError, OnErrorNotImplementedError
 from flow_core.flow import Flow
 from flow_core.plugins import plugin_host
 from flow_core.progress import counting
-from flow_core.structure import boundary_of
+from flow_core.protocols import IterableSource
+from flow_core.shutdown import Shutdown
+from flow_core.structure import boundary_of, moved, source_of
 
 __all__ = ["FAILED", "explain_target", "run_target"]
 
@@ -65,7 +68,8 @@ def run_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) ->
                 return
             if options.limit is not None:
                 flow = flow.take(options.limit)
-            _print(flow, found.name, options.limit)
+            with _drained(flow, engine, options) as (running, ending):
+                _print(running, found.name, options.limit, ending)
 
 
 def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
@@ -109,11 +113,13 @@ def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop)
         flow = flow.take(options.limit)
     settings = _settings(options, options.target, pipeline.engine_options.name)
     with _engine(settings, options.on, stop) as engine, _dropped():
-        placed = engine.place(flow)
-        if not pipeline.has_sink:
-            _print(placed, Path(options.target).stem, options.limit)
-            return
-        result: object = placed.pipe(sink)
+        with _drained(engine.place(flow), engine, options) as (running, ending):
+            if not pipeline.has_sink:
+                _print(running, Path(options.target).stem, options.limit, ending)
+                return
+            if _is_one(running):
+                running = running.take_until(ending)  # noqa: PLW2901 - the sink takes its items
+            result: object = running.pipe(sink)
         if result is not None and not isinstance(result, int):
             _note(f"the sink {sink.name!r} gave {_kind(result)}, which nothing has used")
 
@@ -171,6 +177,44 @@ def _engine(settings: EngineOptions, on: str, stop: Stop) -> Generator[Engine, N
             stop.enter_engine()
 
 
+@contextlib.contextmanager
+def _drained(
+    flow: _AnyFlow, engine: Engine, options: argparse.Namespace
+) -> Generator[tuple[_AnyFlow, Shutdown], None, None]:
+    """The flow as it runs: SIGTERM ends it at its source, and what is on its way has time to end.
+
+    Where all of it is one iterator, who takes its items has to stop.
+
+    Raises:
+        Stopped: when it has ended after that, or was not in time.
+    """
+    if not options.drain or engine.name != "local":
+        yield flow, Shutdown()
+        return
+    ending = Shutdown(options.drain, signals=(signal.SIGTERM,))
+    running = flow
+    if not _is_one(flow):
+        try:
+            running = moved(flow, lambda source: source.take_until(ending))
+        except NotInstalledError:  # without flow-ops only iterators can be ended
+            yield flow, Shutdown()
+            return
+    said = f"SIGTERM: {options.drain:g} s for what is on its way; a second one stops at once"
+    try:
+        with Flow(ending).subscribe(on_complete=lambda: _note(said)), ending:
+            yield running, ending
+    except FlowTimeoutError:
+        if not ending.late:
+            raise
+    if ending.begun:
+        raise Stopped(signal.SIGTERM)
+
+
+def _is_one(flow: _AnyFlow) -> bool:
+    """Whether all of it is one iterator."""
+    return boundary_of(flow) is None and isinstance(source_of(flow), IterableSource)
+
+
 def _call(found: Target, given: Sequence[str]) -> Call | None:
     """The target as a function with its arguments, or None if it is a flow."""
     value = found.value
@@ -212,8 +256,9 @@ def _returns_nothing(call: Call) -> bool:
     return getattr(call.function, "__annotations__", {}).get("return", "") in (None, "None")
 
 
-def _print(flow: _AnyFlow, label: str, total: int | None) -> None:
+def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> None:
     """Print the items, one a line, with a bar on stderr unless the flow has one itself."""
+    is_one = _is_one(flow)
     with contextlib.ExitStack() as stack:
         shows_itself = _has_progress(flow)
         counter = None if shows_itself else stack.enter_context(counting(label, total))
@@ -225,10 +270,14 @@ def _print(flow: _AnyFlow, label: str, total: int | None) -> None:
         if counter is None:
             for item in items:
                 lines.put(item)
+                if is_one and ending.begun:
+                    break
         else:
             for item in items:
                 counter.count += 1
                 lines.put(item)
+                if is_one and ending.begun:
+                    break
 
 
 def _has_progress(flow: _AnyFlow) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Generator
 from types import FrameType
 from typing import Final, final
 
+from flow_core.shutdown import Ending
+
 __all__ = ["Stop", "Stopped", "stoppable"]
 
 _GRACE_S: Final = 1.7
@@ -29,7 +31,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @final
-class Stop:
+class Stop(Ending):
     """How the process stops when it is asked to.
 
     The first signal raises `Stopped` in the main thread, which closes iterators, disposes flows and

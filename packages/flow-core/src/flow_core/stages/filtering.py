@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar, overl
 from typing_extensions import TypeIs
 
 from flow_core.errors import NoItemError, TooManyItemsError
+from flow_core.shutdown import Shutdown, until_begun
 from flow_core.stages.fluent import Fluent, comparing, count_of, given_items
 from flow_core.stages.template import Template
 
@@ -457,13 +458,19 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         """
         return self._add(TAKE_WHILE, predicate)
 
-    def take_until(self, predicate: Callable[[T_co], object]) -> Flow[T_co]:
-        """Items up to and with the first for which `predicate` is true.
+    def take_until(self, predicate: Callable[[T_co], object] | Shutdown) -> Flow[T_co]:
+        """Items up to and with the first for which `predicate` is true; or until a shutdown begins.
 
         >>> import flow_core as flow
         >>> list(flow.range(10).take_until(lambda n: n == 2))
         [0, 1, 2]
+
+        Args:
+            predicate: called with each item; or a `Shutdown` that ends the flow when it begins: at
+                once, or with the next item of an iterator, which is not interrupted.
         """
+        if isinstance(predicate, Shutdown):
+            return until_begun(self._whole(), predicate)
         return self._add(TAKE_UNTIL, predicate)
 
     def skip(self, count: int) -> Flow[T_co]:

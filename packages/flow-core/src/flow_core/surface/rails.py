@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from flow_core.parallel import ParallelFlow
     from flow_core.protocols import Publisher
     from flow_core.results import GroupedFlow, TimeInterval, Timestamped
+    from flow_core.shutdown import Shutdown
     from flow_core.stages.aggregate import Addable, Comparable
     from flow_core.stages.recovery import ErrorFilter
     from flow_core.stages.sink import SingleSink
@@ -1296,8 +1297,8 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("take_last_with_time", duration, max_items=max_items, clock=clock)
 
-    def take_until(self, predicate: Callable[[T_co], object]) -> ParallelFlow[T_co]:
-        """Items up to and with the first for which `predicate` is true.
+    def take_until(self, predicate: Callable[[T_co], object] | Shutdown) -> ParallelFlow[T_co]:
+        """Items up to and with the first for which `predicate` is true; or until a shutdown begins.
 
         In each rail; see `Flow.take_until`.
         """

@@ -1,0 +1,286 @@
+"""`Shutdown`: several flows take nothing new, and what is on its way has some time to end."""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import math
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import partial
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from flow_core.clocks import Seconds, in_seconds
+from flow_core.errors import FlowError, FlowTimeoutError
+from flow_core.homes import running_loop
+from flow_core.protocols import IterableSource, Publisher, Subscriber
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["Ending", "Shutdown", "until_begun"]
+
+T = TypeVar("T")
+
+_LIMIT_S: Final = 8.0
+"""Containers have ten seconds between SIGTERM and their end, if nobody says otherwise."""
+
+
+class _Overdue(KeyboardInterrupt):
+    """Comes out of what the main thread waits for, when the limit is over: fatal to flows."""
+
+
+@final
+class Shutdown(Publisher[object]):
+    """A kill switch for any number of flows: those that have ``take_until(stop)``.
+
+    >>> import flow_core as flow
+    >>> stop = flow.Shutdown()
+    >>> seen = []
+    >>> for item in flow.range(10).take_until(stop):
+    ...     seen.append(item)
+    ...     if item == 2:
+    ...         stop.begin()
+    >>> seen, stop.begun
+    ([0, 1, 2, 3], True)
+
+    When it begins, these take nothing new from their sources, and complete. What they have taken
+    goes its way: operators below finish their work, buffers give what they hold.
+
+    As a context manager it begins with SIGTERM or Ctrl-C. ``with`` is for a program that waits for
+    its flows, ``async with`` for one in an event loop:
+
+    >>> with flow.Shutdown(limit=8) as stop:
+    ...     flow.range(3).take_until(stop).run()
+
+    If the block is not left `limit` seconds after it began, what runs in it is cancelled, and the
+    block raises FlowTimeoutError. A second signal does at once what it would do without the block.
+    A handler that somebody else has installed, as web servers do, is called, too. The handlers are
+    those of before when the block is left. Signals belong to the main thread: in others, a block
+    watches none and has no limit.
+
+    It is a publisher, too, that completes when it begins.
+
+    Args:
+        limit: how long flows may take to end; None for any time.
+        signals: what a block watches.
+    """
+
+    __slots__ = (
+        "_before",
+        "_begun",
+        "_late",
+        "_left",
+        "_limit_s",
+        "_lock",
+        "_loop",
+        "_overdue",
+        "_signalled",
+        "_signals",
+        "_timeout",
+    )
+
+    def __init__(
+        self,
+        limit: Seconds | None = _LIMIT_S,
+        *,
+        signals: Iterable[int] = (signal.SIGTERM, signal.SIGINT),
+    ) -> None:
+        limit_s = math.inf if limit is None else in_seconds(limit, "limit")
+        if not limit_s >= 0:
+            raise ValueError(f"limit is at least 0 seconds, not {limit_s}")
+        self._limit_s: Final = limit_s
+        self._signals: Final = tuple(signal.Signals(each) for each in signals)
+        self._begun: Final = Future[None]()
+        self._before: dict[int, Any] = {}  # Any: as `signal.signal` gives it
+        """The handlers that are put back when the block is left."""
+        self._signalled = self._overdue = self._late = False
+        """The first signal has come; the limit is over."""
+        self._lock = threading.Lock()
+        """Held while the main thread is interrupted."""
+        self._left: threading.Event | None = None
+        """Set when the ``with`` block is left; None outside of one."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timeout: asyncio.Timeout | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has begun."""
+        return self._begun.done()
+
+    @property
+    def late(self) -> bool:
+        """Whether its block was left only because the limit was over."""
+        return self._late
+
+    def begin(self) -> None:
+        """Begin now, from any thread. Again, it does nothing."""
+        with suppress(InvalidStateError):
+            self._begun.set_result(None)
+            self._set_limit()
+
+    def subscribe(self, subscriber: Subscriber[object], /) -> None:
+        """See `Publisher.subscribe`. It completes when this begins."""
+        from flow_core.sources.futures import from_future  # which needs this module
+
+        from_future(self._begun).subscribe(subscriber)
+
+    def __repr__(self) -> str:
+        return f"Shutdown({'begun' if self.begun else ''})"
+
+    # -- a block
+
+    def __enter__(self) -> Shutdown:
+        if running_loop() is not None:
+            raise FlowError("an event loop runs here: write async with Shutdown(…), not with")
+        self._left = threading.Event()
+        self._watch()
+        if self.begun:
+            self._set_limit()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._left is not None:
+            self._left.set()
+            with self._lock:  # who is about to interrupt has done so, which has no effect now
+                pass
+        self._unwatch()
+        if isinstance(error, _Overdue):
+            raise self._too_late() from None
+
+    async def __aenter__(self) -> Shutdown:
+        self._loop = asyncio.get_running_loop()
+        self._timeout = asyncio.timeout(None)
+        await self._timeout.__aenter__()
+        self._watch()
+        if self.begun:
+            self._set_limit()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._unwatch()
+        timeout, self._timeout, self._loop = self._timeout, None, None
+        if timeout is not None:
+            try:
+                await timeout.__aexit__(kind, error, trace)
+            except TimeoutError:
+                raise self._too_late() from None
+
+    # -- the limit
+
+    def _set_limit(self) -> None:
+        """The limit is counted from now on, if this is in a block."""
+        loop, left = self._loop, self._left
+        if self._limit_s == math.inf:
+            return
+        if loop is not None:
+            with suppress(RuntimeError):  # it is closed, and the block left
+                loop.call_soon_threadsafe(self._set_timeout)
+        elif left is not None and self._before and not left.is_set():
+            wait = partial(self._interrupt_after, left)
+            threading.Thread(target=wait, name="flow-shutdown", daemon=True).start()
+
+    def _set_timeout(self) -> None:
+        if self._timeout is not None and self._loop is not None:
+            self._timeout.reschedule(self._loop.time() + self._limit_s)
+
+    def _interrupt_after(self, left: threading.Event) -> None:
+        """Interrupt the main thread, unless it leaves the block within the limit."""
+        left.wait(self._limit_s)
+        with self._lock:
+            if left.is_set():
+                return
+            self._overdue = True
+            if sys.platform == "win32":
+                _thread.interrupt_main(self._signals[0])
+            else:
+                ident = threading.main_thread().ident
+                if ident is not None:
+                    signal.pthread_kill(ident, self._signals[0])
+
+    def _too_late(self) -> FlowTimeoutError:
+        self._late = True
+        return FlowTimeoutError(
+            f"what was on its way had not ended {self._limit_s:g} s after the shutdown began, and "
+            "was cancelled; Shutdown(limit=…) gives it more time"
+        )
+
+    # -- signals
+
+    def _watch(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for signum in self._signals:
+                self._before[signum] = signal.signal(signum, self._handle)
+
+    def _unwatch(self) -> None:
+        while self._before:
+            signum, handler = self._before.popitem()
+            signal.signal(signum, signal.SIG_DFL if handler is None else handler)
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        """The handler of the signals, in the main thread."""
+        if self._overdue:
+            self._overdue = False
+            if self._left is not None and not self._left.is_set():
+                raise _Overdue
+            return
+        before = self._before.get(signum)
+        if self._signalled:
+            _do_as(before, signum, frame)
+            return
+        self._signalled = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.begin)
+        else:
+            # In a thread: the one that the signal has interrupted may hold locks of the flows.
+            threading.Thread(target=self.begin, name="flow-shutdown", daemon=True).start()
+        if callable(before) and not _ends(before):
+            before(signum, frame)
+
+
+def until_begun(flow: Flow[T], shutdown: Shutdown) -> Flow[T]:
+    """The flow that ``flow.take_until(shutdown)`` is."""
+    from flow_core.flow import AbsorbingSource  # which needs this module
+    from flow_core.structure import source_of
+
+    source = source_of(flow)
+    if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
+        return flow.take_until(lambda _: shutdown.begun)
+    return flow.take_until_other(shutdown)
+
+
+class Ending:
+    """What has handlers that end the program at once, which a block does not call."""
+
+    __slots__ = ()
+
+
+def _ends(handler: Callable[..., object]) -> bool:
+    """Whether it ends the program at once; what a server installs only tells the server."""
+    function = handler.func if isinstance(handler, partial) else handler
+    owner = getattr(function, "__self__", None)
+    return function is signal.default_int_handler or isinstance(owner, (asyncio.Runner, Ending))
+
+
+def _do_as(handler: Any, signum: int, frame: FrameType | None) -> None:
+    """Do what a handler does, as `signal.signal` gave it."""
+    if callable(handler):
+        handler(signum, frame)
+    elif handler != signal.SIG_IGN:
+        signal.signal(signum, signal.SIG_DFL)
+        signal.raise_signal(signum)
