@@ -10,17 +10,44 @@ Entry = dict[str, Any]  # Any: what JSON holds; rounds.py says what that is
 INTRODUCTION = """\
 # Benchmarks
 
-What `nox -s bench` found on one machine; run it to see what it finds on yours. Each case is timed
-beside the least that could do its work, the floor, and beside other libraries, in turn, round by
-round. In each round the results must be equal, and has its own ratio to the floor. A figure is the
-median of the rounds, and the spread is from the least to the greatest. Ratios hold on other
-machines, nanoseconds do not. CPU time counts, but wall time where threads wait for each other, and
-on Spark.
+What `nox -s bench` found on one machine; run it to see what it finds on yours.
 
-How it is done, and what each script measures: [benchmarks](../../benchmarks/README.md). Where the
-time goes: [performance](../design/performance.md). Every figure: [results.json](results.json).
-The tables that are not here, of single stages and of debugging: [details](details.md).
 """
+
+SHORT = """\
+What one item costs, in plain Python and in libraries that do the same work. *Plain* is the least
+code of one's own that gives the same result; a figure below 1 is faster than that.
+"""
+
+METHOD = """\
+Each case is timed beside the least that could do its work, the floor, and beside other libraries,
+in turn, round by round. In each round the results must be equal, and has its own ratio to the
+floor. A figure is the median of the rounds, and the spread is from the least to the greatest.
+Ratios hold on other machines, nanoseconds do not. CPU time counts, but wall time where threads wait
+for each other, and on Spark.
+
+What each script measures: [benchmarks](../../benchmarks/README.md). Where the time goes:
+[performance](../design/performance.md). Every figure: [results.json](results.json). The tables that
+are not here, of single stages and of debugging: [details](details.md).
+"""
+
+AT_A_GLANCE: Sequence[tuple[str, str, str, tuple[str, ...]]] = (
+    ("three stages, `map` and `filter`, in a `for` loop", "chain-3", "iterated", ()),
+    ("the same, each item to a function", "chain-3", "subscribed", ()),
+    ("`async for` over a `map`", "async-for", "async for", ()),
+    ("ten coroutines at a time, results in order", "ten-at-a-time", "map_concurrent", ()),
+    (
+        "items to another thread, 128 on their way",
+        "observe-on",
+        "observe_on, prefetch 128",
+        ("observe-on-peers",),
+    ),
+    ("a whole flow of one item, assembled before", "one-element-assembled", "subscribed", ()),
+)
+"""What a visitor asks first: the words for it, the table, the way of this library, and the tables
+that have peers where the first has none."""
+
+PEERS = ("reactivex", "streamable", "aiostream")
 
 RXJAVA = """\
 RxJava 3 does the same work in Java, beside the same loop in Java, each case in a virtual machine of
@@ -56,16 +83,16 @@ def overview(results: Entry) -> str:
     """The first page: the machine, the marks, the pictures, and the tables of all cases."""
     tables, java = results["tables"], results["rxjava"]
     chief = [table for table in tables if _chief(table)]
-    parts = [INTRODUCTION, "## The machine\n", _facts(results["facts"])]
+    parts = [INTRODUCTION + SHORT, _short(tables)]
     if results["failed"]:
         parts.append(f"These scripts failed: {', '.join(results['failed'])}.\n")
-    parts += ["## The marks\n", _total(tables), _marks(chief, java)]
-    if java:
-        parts += ["## RxJava's mark\n", RXJAVA_MARK, _beside_rxjava(chief, java)]
     parts += [
         "## At a glance\n",
         "![The ratio of each case to its floor, on a logarithmic axis](ratios.svg)\n",
         LEGEND,
+        "## How it is done\n",
+        METHOD,
+        _facts(results["facts"]),
         "## The cases\n",
     ]
     if java:
@@ -81,6 +108,9 @@ def overview(results: Entry) -> str:
         ]
     parts += ["## What waits, and what is kept\n"]
     parts += [_weights(table) for table in chief if table["kind"] == "weigh"]
+    parts += ["## The marks\n", _total(tables), _marks(chief, java)]
+    if java:
+        parts += ["## RxJava's mark\n", RXJAVA_MARK, _beside_rxjava(chief, java)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -113,6 +143,42 @@ def rxjava_of(table: Entry, row: Entry, java: Sequence[Entry]) -> Entry | None:
         if row["by"] == "flow" and (each["key"], each["name"]) == (table["key"], row["name"]):
             return each
     return None
+
+
+def _short(tables: Sequence[Entry]) -> str:
+    """The table of what a visitor asks first; a case that was not measured is left out."""
+    by_key = {table["key"]: table for table in tables if table.get("key")}
+    rows: list[tuple[str, ...]] = []
+    for words, key, way, others in AT_A_GLANCE:
+        table = by_key.get(key)
+        ours = _row(table, way) if table else None
+        if table is None or ours is None:
+            continue
+        plain = table["rows"][0]
+        peers = [_beside(by_key, (key, *others), way, ours, peer) for peer in PEERS]
+        here = f"{_time(ours['ns'])}, {_figure(ours['ns'] / plain['ns'])} ×"
+        rows.append((words, f"{plain['name']}: {_time(plain['ns'])}", f"**{here}**", *peers))
+    headings = ("", "plain", "this library", "RxPY (reactivex)", *PEERS[1:])
+    return _table(headings, rows)
+
+
+def _beside(by_key: dict[str, Entry], keys: Sequence[str], way: str, ours: Entry, peer: str) -> str:
+    """What a peer takes, in times of the plain way, by way of this library's figure there."""
+    for table in (by_key[key] for key in keys if key in by_key):
+        here = _row(table, way)
+        theirs = next((row for row in table["rows"] if row["name"].startswith(peer)), None)
+        if here is not None and theirs is not None:
+            plain = by_key[keys[0]]["rows"][0]["ns"]
+            return f"{_figure(ours['ns'] / plain * theirs['ns'] / here['ns'])} ×"
+    return ""
+
+
+def _row(table: Entry, name: str) -> Entry | None:
+    return next((row for row in table["rows"] if row["name"] == name), None)
+
+
+def _time(ns: float) -> str:
+    return f"{ns / 1000:,.1f} µs" if ns >= 1000 else f"{ns:,.0f} ns"
 
 
 def _chief(table: Entry) -> bool:

@@ -6,6 +6,7 @@ import gc
 import importlib
 import itertools
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
+import flow_core as flow
+import flow_core.subscribers
+import flow_multicast
+import flow_ops
+import flow_spark
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -540,3 +547,37 @@ def test_all_that_the_guard_times_is_recorded(load: Callable[[str], ModuleType])
         for key, ways in ratios.items():
             assert key in timed, f"{python} has ratios of {key}, which is not timed"
             assert all(ratio > 0 for ratio in ways.values())
+
+
+RESULTS = BENCHMARKS.parent / "docs" / "benchmarks" / "results.json"
+
+
+def test_the_ways_of_this_library_are_named_after_what_exists() -> None:
+    known = {
+        *dir(flow.Flow),
+        *dir(flow),
+        *dir(flow_multicast),
+        *dir(flow_ops),
+        *dir(flow_spark),
+        *dir(flow_core.subscribers),
+    }
+    results = json.loads(RESULTS.read_text())
+    names = [
+        (row["name"], word)
+        for table in results["tables"]
+        for row in table["rows"]
+        if row["by"] == "flow"
+        for word in re.findall(r"[a-z]+_[a-z_]+|[A-Z][a-z]+[A-Z]\w+", row["name"])
+    ]
+    assert [(name, word) for name, word in names if word not in known] == []
+
+
+def test_the_report_begins_with_one_table_of_what_a_visitor_asks_first(
+    load: Callable[[str], ModuleType],
+) -> None:
+    pages = load("pages")
+    page = pages.overview(json.loads(RESULTS.read_text()))
+    first = page[: page.index("## ")]
+    for words, _, _, _ in pages.AT_A_GLANCE:
+        assert f"| {words} |" in first
+    assert page.index("## The cases") < page.index("## The marks")
