@@ -63,7 +63,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
             placement=_placement(name, templates),
             method=name,
         )
-    for name in ("hide", "do_on_request", "context_capture", "context_write"):
+    for name in ("hide", "local", "do_on_request", "context_capture", "context_write"):
         yield OperatorSpec(
             name,
             f"flow_core.flow:Flow.{name}",
