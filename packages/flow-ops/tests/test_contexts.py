@@ -320,6 +320,30 @@ def test_an_inner_flow_has_the_context_of_the_task_that_subscribes_to_it() -> No
     assert asyncio.run(main()) == ["the source"]
 
 
+@pytest.mark.checklist("X11")
+def test_a_retry_in_a_loop_has_the_context_of_who_runs_the_flow() -> None:
+    seen: list[str] = []
+    emitters: list[Emitter[int]] = []
+
+    def source() -> Flow[int]:
+        seen.append(USER.get())
+        return flow.create(emitters.append)
+
+    def another_task() -> None:
+        emitters[0].error(OSError("lost"))
+        emitters[1].complete()
+
+    async def main() -> None:
+        USER.set("the task")
+        running = asyncio.ensure_future(flow.defer(source).retry(1).run_async())
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(another_task, context=Context())
+        await running
+
+    asyncio.run(main())
+    assert seen == ["the task", "the task"]
+
+
 # -- statistics
 
 
