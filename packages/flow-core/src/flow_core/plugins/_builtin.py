@@ -63,7 +63,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
             placement=_placement(name, templates),
             method=name,
         )
-    for name in ("hide", "local", "do_on_request", "context_capture", "context_write"):
+    for name in ("hide", "do_on_request", "context_capture", "context_write"):
         yield OperatorSpec(
             name,
             f"flow_core.flow:Flow.{name}",
@@ -72,6 +72,15 @@ def flow_operators() -> Iterator[OperatorSpec]:
             conditional=name.startswith("context"),
             method=name,
         )
+    yield OperatorSpec(
+        "local",
+        "flow_core.flow:Flow.local",
+        summary=_summary(Flow.local),
+        backpressure=Backpressure.PASS,
+        asks=Fusion.ANY,
+        answers=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="local",
+    )
     yield OperatorSpec(
         "progress",
         "flow_core.progress:progress",
