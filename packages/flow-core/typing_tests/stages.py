@@ -290,6 +290,7 @@ def chained() -> None:
 
 def contexts(ints: Flow[int]) -> None:
     assert_type(ints.context_capture(), Flow[int])
+    assert_type(ints.local(), Flow[int])
     assert_type(ints.context_write(USER, "Ada"), Flow[int])
     assert_type(ints.context_write({USER: "Ada", COUNT: 3}), Flow[int])
     assert_type(ints.context_capture().map(lambda n: n / 2), Flow[float])

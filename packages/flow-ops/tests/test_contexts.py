@@ -183,6 +183,96 @@ def test_what_a_thread_of_the_user_brings_has_its_context_until_it_is_moved_or_c
     assert seen(made.observe_on(pool)) == {"Ada"}
 
 
+FED: dict[str, Moved] = {
+    "observe_on": lambda made, pool: made.observe_on(pool),
+    "coroutines": lambda made, _: made.map_concurrent(awaited, 2),
+    "coroutines that need not wait": lambda made, _: made.map_concurrent(at_once, 2),
+    "threads": lambda made, pool: made.map_concurrent(abs, 2, executor=pool),
+    "ordered_merge": lambda made, pool: flow.ordered_merge(made, made, executor=pool),
+    "inner flows": lambda made, _: made.flat_map(lambda n: flow.from_async_iterable(user_of(n))),
+}
+
+
+async def at_once(item: int) -> int:
+    return item
+
+
+async def user_of(_: int) -> AsyncIterator[str]:
+    yield USER.get()
+
+
+@pytest.mark.checklist("X11")
+@pytest.mark.parametrize("moved", FED.values(), ids=FED)
+def test_what_a_thread_without_the_context_brings_comes_in_it_behind_what_moves_the_flow(
+    moved: Moved, pool: ThreadPoolExecutor
+) -> None:
+    wait([pool.submit(Context().run, user, None) for _ in range(2)])
+    made = moved(flow.create(started), pool)
+
+    async def main() -> list[Any]:
+        USER.set("the task")
+        return [item async for item in made.map(seen_there)]
+
+    def seen_there(item: object) -> object:
+        return item if isinstance(item, str) else USER.get()
+
+    assert {*asyncio.run(main())} == {"the task"}
+    if moved is not FED["inner flows"]:  # outside of a loop, these are subscribed to by the thread
+        assert {*observe(made.map(user)).await_terminal().items} == {"Ada"}
+
+
+@pytest.mark.checklist("X11")
+def test_results_of_coroutines_have_the_context_of_the_subscriber_whichever_task_brings_items() -> (
+    None
+):
+    emitters: list[Emitter[int]] = []
+
+    async def another_task() -> None:
+        for n in range(9):
+            emitters[0].next(n)
+            await asyncio.sleep(0)
+        emitters[0].complete()
+
+    async def main() -> list[tuple[int, str]]:
+        USER.set("the task")
+        made = flow.create(emitters.append)
+        results = made.map_concurrent(awaited, 2).map(user_too).to_list()
+        running = asyncio.ensure_future(results)
+        await asyncio.sleep(0)
+        await asyncio.create_task(another_task(), context=Context())
+        return await running
+
+    assert asyncio.run(main()) == [(n, "the task") for n in range(9)]
+
+
+@pytest.mark.checklist("X11")
+def test_what_another_thread_requests_comes_in_the_context_of_the_subscriber(
+    pool: ThreadPoolExecutor,
+) -> None:
+    subscriber = observe(flow.range(3).hide().map(user).subscribe_on(pool), request=0)
+    race(lambda: Context().run(subscriber.request, 3))
+    subscriber.await_terminal().assert_result("Ada", "Ada", "Ada")
+
+
+@pytest.mark.checklist("X11")
+def test_functions_that_are_called_in_the_loop_see_the_context_of_who_subscribed() -> None:
+    seen: list[str] = []
+
+    async def main() -> None:
+        USER.set("the task")
+        ended = asyncio.get_running_loop().create_future()
+
+        def end() -> None:
+            seen.append(USER.get())
+            ended.set_result(None)
+
+        flow.create(started).subscribe(lambda _: seen.append(USER.get()), on_complete=end)
+        await ended
+
+    asyncio.run(main())
+    assert seen == ["the task"] * 4
+
+
 @pytest.mark.checklist("X11")
 def test_results_of_processes_come_in_the_context_of_the_subscriber() -> None:
     with ProcessPoolExecutor(1) as processes:
@@ -318,6 +408,30 @@ def test_an_inner_flow_has_the_context_of_the_task_that_subscribes_to_it() -> No
         return [name async for name in made.flat_map(lambda _: flow.from_async_iterable(inner()))]
 
     assert asyncio.run(main()) == ["the source"]
+
+
+@pytest.mark.checklist("X11")
+def test_a_retry_in_a_loop_has_the_context_of_who_runs_the_flow() -> None:
+    seen: list[str] = []
+    emitters: list[Emitter[int]] = []
+
+    def source() -> Flow[int]:
+        seen.append(USER.get())
+        return flow.create(emitters.append)
+
+    def another_task() -> None:
+        emitters[0].error(OSError("lost"))
+        emitters[1].complete()
+
+    async def main() -> None:
+        USER.set("the task")
+        running = asyncio.ensure_future(flow.defer(source).retry(1).run_async())
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(another_task, context=Context())
+        await running
+
+    asyncio.run(main())
+    assert seen == ["the task", "the task"]
 
 
 # -- statistics

@@ -116,3 +116,8 @@ ordered_merge(words, executor=3)  # type: ignore[call-overload]  # pyright: igno
 amb(numbers, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 sequence_equal(words, words, key=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 take_until_other(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+assert_type(
+    numbers.pipe(with_latest_from(words, halves, words, halves, words, halves, words)),
+    Flow[tuple[int, str, float, str, float, str, float, str]],
+)

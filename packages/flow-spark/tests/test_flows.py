@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import traceback
@@ -14,6 +15,7 @@ import pytest
 from pyspark.sql import Row
 
 import flow_core as flow
+from flow_core.cli.explain import explain
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
 from flow_core.structure import source_of
@@ -195,6 +197,47 @@ def test_behind_a_boundary_items_come_as_they_arrive(spark: SparkSession) -> Non
     there = flow.range(100).pipe(on_spark(spark, partitions=1)).map(lambda n: n + 1)
 
     assert list(there.hide().pairwise().take(2)) == [(1, 2), (2, 3)]
+
+
+def process(_: object) -> int:
+    return os.getpid()
+
+
+@pytest.mark.essential
+@pytest.mark.parametrize("way", ["iterated", "subscribed", "batches", "an only row"])
+def test_what_is_behind_local_runs_in_this_process(spark: SparkSession, way: str) -> None:
+    there = from_dataframe(spark.range(50), as_=dict)
+    if way == "batches":
+        (count,) = there.local().batch(50).map(len)
+        assert count == 50
+        return
+    if way == "an only row":
+        assert there.map(process).local().map(lambda pid: pid == os.getpid()).first() is False
+        return
+    made = there.map(process).local().map(lambda pid: (pid, os.getpid()))
+    found = list(made) if way == "iterated" else made.to_list().to_future().result(TIMEOUT_S)
+    assert {here for _, here in found} == {os.getpid()}
+    assert os.getpid() not in {pid for pid, _ in found}
+    assert len(found) == 50
+
+
+def test_explain_shows_where_local_brings_a_flow(spark: SparkSession) -> None:
+    made = from_dataframe(spark.range(5)).map(process).local().map(process)
+    told = explain(made)
+    there, _, here = told.partition("boundary local()")
+    assert "map(process)" in there
+    assert "in this process" in here
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_row_without_names_says_how_it_gets_them(spark: SparkSession, local: bool) -> None:
+    rows = from_dataframe(spark.createDataFrame([(1, 2.5)], "id int, amount double"))
+    made: Flow[Any] = (rows.local() if local else rows).map(lambda row: row.amount)
+    with pytest.raises((AttributeError, SparkJobError)) as caught:
+        list(made)
+    told = "".join(traceback.format_exception(caught.value))
+    assert "from_dataframe(df, as_=pyspark.sql.Row) gives it names" in told
+    assert "a dataclass with 'amount'" in told
 
 
 def test_effects_happen_in_this_process(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import opcode
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Final, Never, Protocol, final
 
@@ -26,6 +27,7 @@ __all__ = [
     "UnknownOperatorError",
     "add_note",
     "cancelled_inside",
+    "explanations",
     "is_fatal",
     "late_fusion",
     "leave",
@@ -211,11 +213,24 @@ class _Left:
         """Who has let go of them, and of others before."""
 
 
+explanations: Final[list[Callable[[BaseException], str | None]]] = []
+"""Asked for a second note for an error of a user's function: packages know what it may come of."""
+
+
 def add_note(error: BaseException, note: str) -> None:
-    """Add `note` to `error`, once. An error that does not let itself be changed stays without."""
+    """Add `note` to `error`, once. An error that does not let itself be changed stays without.
+
+    Args:
+        error: what a function of the user has raised.
+        note: where.
+    """
     try:
         if note not in getattr(error, "__notes__", ()):
             error.add_note(note)
+            for explain in explanations:
+                said = explain(error)
+                if said is not None and said not in error.__notes__:
+                    error.add_note(said)
     except Exception:  # a frozen dataclass, say: nobody who raises one has asked for notes
         return
 

@@ -1001,6 +1001,23 @@ class Flow(
         """
         return self._pipe(HIDE)
 
+    def local(self) -> Flow[T_co]:
+        """The same flow; from here on it runs in this process.
+
+        >>> import flow_core as flow
+        >>> list(flow.range(3).local().map(str))
+        ['0', '1', '2']
+
+        Stages behind a DataFrame run on its cluster, those behind ``on_processes()`` in the pool.
+        Behind this they run here, where clients, locks and open files are. A flow that is in this
+        process anyway stays as it is.
+
+        Demand: passed on. Thread: the upstream's. Fusion: that of the upstream.
+        """
+        from flow_core.boundaries.local import LOCAL  # which needs this module
+
+        return self._pipe(LOCAL)
+
     def context_capture(self) -> Flow[T_co]:
         """Run everything downstream in the context that the subscriber has when it subscribes.
 

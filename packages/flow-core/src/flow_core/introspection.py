@@ -52,6 +52,7 @@ class Statistics:
         waiting: the subscribers that wait for the next connection.
         connected: whether a connectable runs; of a processor for one subscriber, whether that has
             come, be it gone again or not. None of all others.
+        flow: of a subscriber, what it has subscribed to.
     """
 
     operator: str
@@ -70,6 +71,7 @@ class Statistics:
     held_back_by: tuple[object, ...] = ()
     waiting: tuple[object, ...] = ()
     connected: bool | None = None
+    flow: str | None = None
 
 
 @runtime_checkable
@@ -115,7 +117,7 @@ def report(handle: object) -> str:
     >>> handle = flow.never().name("quiet").subscribe(prefetch=4)
     >>> print(report(handle))
     operator            requested  buffered  state    name
-    subscriber                  4       0/4  running
+    subscriber                  4       0/4  running  never | name(name='quiet')
     name(name='quiet')          4         0  running  quiet
     never                       -         0  running
 
@@ -173,7 +175,7 @@ def _rows(handle: object, indent: str) -> Iterator[tuple[str, str, str, str, str
         if found.capacity is not None:
             buffered += f"/{_amount(found.capacity)}"
         label = " ".join(
-            part for part in (found.name, *(f"{k}={v}" for k, v in found.tags)) if part
+            part for part in (found.flow, found.name, *(f"{k}={v}" for k, v in found.tags)) if part
         )
         yield indent + operator, requested, buffered, _state(found), label
         for inner in found.inners:

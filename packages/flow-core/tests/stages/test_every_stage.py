@@ -64,7 +64,7 @@ def test_the_table_of_cases_has_every_method_that_adds_a_stage() -> None:
         case.apply(Spy())  # type: ignore[arg-type]  # it stands for a flow
     others = {
         *("pipe", "then", "moved", "hide", "do_on_request", "subscribe"),
-        *("context_capture", "context_write"),
+        *("context_capture", "context_write", "local"),
         *("iterate", "aiterate", "run", "run_async", "for_each", "for_each_async"),
         *("first", "last", "single", "to_future"),
         *("source", "stages", "boundary", "called"),

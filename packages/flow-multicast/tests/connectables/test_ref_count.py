@@ -10,7 +10,7 @@ import flow_core as flow
 from flow_core.clocks import Clock
 from flow_core.executors import Task
 from flow_core.protocols import CoreSubscriber, Disposable, Subscription
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, VirtualClock
+from flow_core.testing import TIMEOUT_S, Drops, TestPublisher, TestSubscriber, VirtualClock
 from flow_multicast import MulticastProcessor
 
 
@@ -140,3 +140,26 @@ def test_who_has_failed_to_connect_does_not_count_for_the_next_try() -> None:
     waiting.assert_not_terminated()
     shared.subscribe(late)
     assert len(tries) == 2
+
+
+def test_who_has_left_before_the_connection_failed_is_not_subtracted_again(drops: Drops) -> None:
+    made: list[MulticastProcessor[int]] = []
+    tries: list[int] = []
+    waiting, leaving, late = (TestSubscriber[int]() for _ in range(3))
+
+    def make() -> MulticastProcessor[int]:
+        tries.append(1)
+        if len(tries) == 1:
+            leaving.cancel()
+            shared.subscribe(late)
+            raise ValueError("not yet")
+        made.append(MulticastProcessor())
+        return made[0]
+
+    shared = flow.never().multicast(make).ref_count(2)
+    shared.subscribe(waiting)
+    shared.subscribe(leaving)
+    assert len(tries) == 2, "two are there: the one that waited, and the one that came meanwhile"
+    waiting.assert_not_terminated()
+    late.assert_not_terminated()
+    assert [str(error) for error in drops.take_errors()] == ["not yet"]

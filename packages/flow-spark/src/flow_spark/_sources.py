@@ -185,9 +185,10 @@ def from_dataframe(
     Args:
         df: any DataFrame, classic or of Spark Connect.
         as_: what an item is. None: the bare value of an only column, or a tuple of the columns.
-            `tuple`, `dict` or ``pyspark.sql.Row``. A dataclass or NamedTuple, made of the columns
-            that are named as its fields; the others are not even read. ``"scalar"``: the bare
-            value, and an error if there are several columns.
+            `tuple` or `dict`. ``pyspark.sql.Row``, whose values have names: ``row.amount``. A
+            dataclass or NamedTuple, made of the columns that are named as its fields; the others
+            are not even read. ``"scalar"``: the bare value, and an error if there are several
+            columns.
         ordered: whether the order of `df` counts. It is then read as one partition, by one task,
             and operators that depend on the order (scan, skip, pairwise …) are allowed.
 

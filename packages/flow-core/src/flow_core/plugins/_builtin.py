@@ -73,6 +73,15 @@ def flow_operators() -> Iterator[OperatorSpec]:
             method=name,
         )
     yield OperatorSpec(
+        "local",
+        "flow_core.flow:Flow.local",
+        summary=_summary(Flow.local),
+        backpressure=Backpressure.PASS,
+        asks=Fusion.ANY,
+        answers=Fusion.ANY | Fusion.THREAD_BOUNDARY,
+        method="local",
+    )
+    yield OperatorSpec(
         "progress",
         "flow_core.progress:progress",
         summary="Shows how many items have passed, and how fast, while the flow runs.",

@@ -378,7 +378,16 @@ class Filtering(Fluent[T_co], Generic[T_co]):
         """
         return self._add(FILTER, predicate)
 
-    def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> Flow[T_co]:
+    @overload
+    def filter_indexed(self, predicate: Callable[[T_co, int], TypeIs[R]]) -> Flow[R]: ...
+
+    @overload
+    def filter_indexed(self, predicate: Callable[[T_co, int], TypeGuard[R]]) -> Flow[R]: ...
+
+    @overload
+    def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> Flow[T_co]: ...
+
+    def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> Flow[Any]:
         """The items for which ``predicate(item, index)`` is true, counted from 0.
 
         >>> import flow_core as flow

@@ -295,6 +295,7 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             requested=requested,
             capacity=prefetch,
             terminated=self._ended,
+            flow=None if (flow := self._flow) is None else repr(flow),
             upstream=subscription,
         )
 

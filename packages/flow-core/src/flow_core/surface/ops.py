@@ -3337,6 +3337,33 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         self, a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
     ) -> Flow[tuple[T_co, A, B, C, D]]: ...
     @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
+    ) -> Flow[tuple[T_co, A, B, C, D, E]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        /,
+    ) -> Flow[tuple[T_co, A, B, C, D, E, F]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        /,
+    ) -> Flow[tuple[T_co, A, B, C, D, E, F, G]]: ...
+    @overload
     def with_latest_from(self, *others: Publisher[A]) -> Flow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> Flow[Any]:
         """Each item together with the latest ones of other flows, which give nothing by themselves.

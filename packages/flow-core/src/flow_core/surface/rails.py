@@ -37,6 +37,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
 K = TypeVar("K")
 N = TypeVar("N", bound="Addable")
 R = TypeVar("R")
@@ -561,7 +564,13 @@ class RailMethods(Rails[T_co], Generic[T_co]):
         """
         return self._each("expand", mapper, depth_first=depth_first, capacity=capacity)
 
-    def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> ParallelFlow[T_co]:
+    @overload
+    def filter_indexed(self, predicate: Callable[[T_co, int], TypeIs[R]]) -> ParallelFlow[R]: ...
+    @overload
+    def filter_indexed(self, predicate: Callable[[T_co, int], TypeGuard[R]]) -> ParallelFlow[R]: ...
+    @overload
+    def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> ParallelFlow[T_co]: ...
+    def filter_indexed(self, predicate: Callable[[T_co, int], object]) -> ParallelFlow[Any]:
         """The items for which ``predicate(item, index)`` is true, counted from 0.
 
         In each rail; see `Flow.filter_indexed`.
@@ -1553,6 +1562,33 @@ class RailMethods(Rails[T_co], Generic[T_co]):
     def with_latest_from(
         self, a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
     ) -> ParallelFlow[tuple[T_co, A, B, C, D]]: ...
+    @overload
+    def with_latest_from(
+        self, a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], e: Publisher[E], /
+    ) -> ParallelFlow[tuple[T_co, A, B, C, D, E]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        /,
+    ) -> ParallelFlow[tuple[T_co, A, B, C, D, E, F]]: ...
+    @overload
+    def with_latest_from(
+        self,
+        a: Publisher[A],
+        b: Publisher[B],
+        c: Publisher[C],
+        d: Publisher[D],
+        e: Publisher[E],
+        f: Publisher[F],
+        g: Publisher[G],
+        /,
+    ) -> ParallelFlow[tuple[T_co, A, B, C, D, E, F, G]]: ...
     @overload
     def with_latest_from(self, *others: Publisher[A]) -> ParallelFlow[tuple[T_co | A, ...]]: ...
     def with_latest_from(self, *others: Publisher[Any]) -> ParallelFlow[Any]:

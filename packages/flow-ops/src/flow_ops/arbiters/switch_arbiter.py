@@ -126,7 +126,7 @@ class SwitchArbiter(Coordinator[T]):
             # request, which finds `_current` after that.
             self._current = current = Listener(self, self.received, self._ended, self.demand)
             self._asked = self._requested
-        if get_ident() == self._thread:
+        if get_ident() == self._thread and self.home is None:  # in a loop, tasks share a thread
             self.connect(source, current)
         else:
             self._context.copy().run(self.connect, source, current)

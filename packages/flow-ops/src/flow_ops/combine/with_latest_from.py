@@ -18,6 +18,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
 
 
 @overload
@@ -38,6 +41,42 @@ def with_latest_from(
 def with_latest_from(
     a: Publisher[A], b: Publisher[B], c: Publisher[C], d: Publisher[D], /
 ) -> Operator[T, Flow[tuple[T, A, B, C, D]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    /,
+) -> Operator[T, Flow[tuple[T, A, B, C, D, E]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    /,
+) -> Operator[T, Flow[tuple[T, A, B, C, D, E, F]]]: ...
+
+
+@overload
+def with_latest_from(
+    a: Publisher[A],
+    b: Publisher[B],
+    c: Publisher[C],
+    d: Publisher[D],
+    e: Publisher[E],
+    f: Publisher[F],
+    g: Publisher[G],
+    /,
+) -> Operator[T, Flow[tuple[T, A, B, C, D, E, F, G]]]: ...
 
 
 @overload

@@ -62,6 +62,7 @@ class Tasks(Slots[T, R, Task]):
         "_coming",
         "_context",
         "_counted",
+        "_in_context",
         "_left",
         "_loop",
         "_pauses",
@@ -87,6 +88,8 @@ class Tasks(Slots[T, R, Task]):
             self._work = partial(_tried, plan, plan.random(), clock, self._loop)
         if hooks.debugging:
             self._work = partial(_watched, self._work, label)
+        self._in_context = False
+        """What steps now does so in the context of the subscriber."""
         self._coming = False
         """The loop is about to step."""
         self._pauses = False
@@ -105,6 +108,16 @@ class Tasks(Slots[T, R, Task]):
                 if not in_loop(loop, self._come, self._lost):
                     self.fail(closed_loop(self.label))
             return
+        if self._in_context:
+            self._step(loop)
+        else:  # whoever brings an item, or requests, has another one
+            self._in_context = True
+            try:
+                self._context.copy().run(self._step, loop)
+            finally:
+                self._in_context = False
+
+    def _step(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._watch is None and not self.over:
             self._watch = LoopWatch(loop, self._lost)
             self._until = monotonic() + _HOLD_S
@@ -136,7 +149,7 @@ class Tasks(Slots[T, R, Task]):
 
     def _come(self) -> None:
         self._coming = False
-        self._context.copy().run(self._turn)
+        self._turn()
 
     def _start(self, loop: asyncio.AbstractEventLoop, items: BufferedInput[T]) -> None:
         """Begin with what waits, until `_HOLD_S` are over."""
@@ -178,12 +191,14 @@ class Tasks(Slots[T, R, Task]):
         self._pauses = False
         self._turn()
 
-    def _turn(self) -> None:
+    def _turn(self, in_context: bool = False) -> None:
         """Step, in a callback of the loop."""
         turns.add(self._loop)
+        self._in_context = in_context
         try:
             self.signal()
         finally:
+            self._in_context = False
             turns.discard(self._loop)
 
     def _look(self) -> None:
@@ -205,7 +220,7 @@ class Tasks(Slots[T, R, Task]):
         self.ended(task, error_of(task, self.label))
         if self.plan.ordered and next(iter(running)) is not task and not self.room():
             return  # those before it come first
-        self._turn()
+        self._turn(in_context=True)
 
     def _leave(self, running: dict[Task, object]) -> None:
         """Nobody wants these any more."""

@@ -107,7 +107,10 @@ class Threads(Slots[T, R, Job[T]]):
         super().open()
 
     def step(self) -> None:
-        """See `Coordinator.step`."""
+        """See `Coordinator.step`. Results go on in the subscriber's context, whoever has come."""
+        self._context.copy().run(self._step)
+
+    def _step(self) -> None:
         over = self._over
         while over:
             job = over.popleft()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flow_core.errors import MissingBackpressureError, throw_if_fatal
+from flow_core.errors import MissingBackpressureError, add_note, throw_if_fatal
 
 __all__ = ["blamed", "combined", "no_stop", "overflow"]
 
@@ -15,9 +15,7 @@ def blamed(error: BaseException, label: str) -> BaseException:
     """
     throw_if_fatal(error)
     error = no_stop(error)
-    note = f"in {label}"
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+    add_note(error, f"in {label}")
     return error
 
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
 
-from flow_core.errors import NoneItemError
+from flow_core.errors import NoneItemError, explanations
 from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, pa
 from flow_spark.items.shapes import (
@@ -195,6 +195,19 @@ def _maker(as_: TypeHint, names: tuple[str, ...]) -> Callable[[list[_Column]], I
     if tuple(positional[: len(names)]) == names:
         return lambda columns: map(cls, *columns)
     return lambda columns: (cls(**dict(zip(names, row, strict=True))) for row in _tuples(columns))
+
+
+def _without_names(error: BaseException) -> str | None:
+    """What to do about ``row.amount``, where a row is a tuple."""
+    if not isinstance(error, AttributeError) or type(error.obj) is not tuple:
+        return None
+    return (
+        "a row is a tuple if nothing else is said: from_dataframe(df, as_=pyspark.sql.Row) gives "
+        f"it names, and a dataclass with {error.name!r} as as_= types as well"
+    )
+
+
+explanations.append(_without_names)
 
 
 def _scalars(columns: list[_Column]) -> Iterable[Any]:

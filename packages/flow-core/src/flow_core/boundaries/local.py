@@ -1,0 +1,59 @@
+"""``local()``: what follows runs in this process, whatever its source could take over."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar, final
+
+from flow_core.flow import AbsorbingSource, Flow, Place
+from flow_core.operator import Operator
+from flow_core.protocols import Publisher, Subscriber
+from flow_core.stages.template import Stage
+from flow_core.structure import source_of, stages_of
+
+__all__ = ["LOCAL"]
+
+T = TypeVar("T")
+
+_Stages = tuple[Stage[Any, Any], ...]  # Any: a run of stages, each of other items
+
+
+@final
+class _LocalSource(AbsorbingSource[T]):
+    """Items of a source that absorbs stages, and absorbs none of those that follow this.
+
+    Args:
+        flow: with such a source.
+    """
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: Flow[T]) -> None:
+        self._flow = flow
+
+    def absorb(self, stages: _Stages) -> tuple[Publisher[Any], _Stages]:
+        """See `AbsorbingSource.absorb`: what is above goes where it does without this."""
+        source, before = source_of(self._flow), stages_of(self._flow)
+        if not isinstance(source, AbsorbingSource):  # another one absorbs nothing
+            return self._flow, stages
+        publisher, left = source.absorb(before)
+        return publisher, (*left, *stages)
+
+    def places(self, stages: _Stages) -> tuple[Place, ...]:
+        """See `AbsorbingSource.places`."""
+        return ()
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._flow.subscribe(subscriber)
+
+    def __repr__(self) -> str:
+        return repr(self._flow)
+
+
+def _local(flow: Flow[Any]) -> Flow[Any]:
+    """`flow` itself, if it is in this process anyway."""
+    return Flow(_LocalSource(flow)) if isinstance(source_of(flow), AbsorbingSource) else flow
+
+
+LOCAL: Final[Operator[Any, Flow[Any]]] = Operator("local", _local)  # Any: passes any items on
+"""See `Flow.local`."""
