@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TypeGuard, assert_type
+from typing import assert_type
 
 import flow_core as flow
 from flow_core import Flow, Operator
@@ -57,10 +57,3 @@ rails.flat_map(lambda n: n)  # type: ignore[arg-type, return-value]  # pyright: 
 rails.pipe_rails(parallel(2))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 flow.just(object()).pipe(parallel(2)).sorted()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 on_processes(len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-
-
-def is_odd(n: int) -> TypeGuard[bool]:
-    return n % 2 == 1
-
-
-assert_type(rails.filter(is_odd), ParallelFlow[bool])

@@ -117,7 +117,7 @@ def report(handle: object) -> str:
     >>> handle = flow.never().name("quiet").subscribe(prefetch=4)
     >>> print(report(handle))
     operator            requested  buffered  state    name
-    subscriber                  4       0/4  running  never | name(name='quiet')
+    subscriber                  4       0/4  running  never() | name(name='quiet')
     name(name='quiet')          4         0  running  quiet
     never                       -         0  running
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from heapq import merge as merge_sorted
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
-
-from typing_extensions import TypeIs
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from flow_core.errors import no_such_name
 from flow_core.executors import Executor
@@ -94,28 +92,13 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
                 it has been tried with this item, and of the error, that says so.
         """
 
-    @overload
-    def filter(
-        self, predicate: Callable[[T_co], TypeIs[R]], *, on_error: FailurePolicy = ...
-    ) -> ParallelFlow[R]: ...
-
-    @overload
-    def filter(
-        self, predicate: Callable[[T_co], TypeGuard[R]], *, on_error: FailurePolicy = ...
-    ) -> ParallelFlow[R]: ...
-
-    @overload
-    def filter(
-        self, predicate: Callable[[T_co], object], *, on_error: FailurePolicy = ...
-    ) -> ParallelFlow[T_co]: ...
-
     @abstractmethod
     def filter(
         self,
         predicate: Callable[[T_co], object],
         *,
         on_error: FailurePolicy = FailureHandling.ERROR,
-    ) -> ParallelFlow[Any]:
+    ) -> ParallelFlow[T_co]:
         """Items for which ``predicate(item)`` is true.
 
         Args:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor as Pool
-from typing import Any, Generic, TypeGuard, TypeVar, final, overload
-
-from typing_extensions import TypeIs
+from typing import Any, Generic, TypeVar, final
 
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
@@ -158,27 +156,12 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
         """See `ParallelFlow.map`."""
         return self._like(map_rail(self._rail, mapper, on_error))
 
-    @overload
-    def filter(
-        self, predicate: Callable[[T_co], TypeIs[R]], *, on_error: FailurePolicy = ...
-    ) -> ParallelFlow[R]: ...
-
-    @overload
-    def filter(
-        self, predicate: Callable[[T_co], TypeGuard[R]], *, on_error: FailurePolicy = ...
-    ) -> ParallelFlow[R]: ...
-
-    @overload
-    def filter(
-        self, predicate: Callable[[T_co], object], *, on_error: FailurePolicy = ...
-    ) -> ParallelFlow[T_co]: ...
-
     def filter(
         self,
         predicate: Callable[[T_co], object],
         *,
         on_error: FailurePolicy = FailureHandling.ERROR,
-    ) -> ParallelFlow[Any]:
+    ) -> ParallelFlow[T_co]:
         """See `ParallelFlow.filter`."""
         return self._like(filter_rail(self._rail, predicate, on_error))
 
