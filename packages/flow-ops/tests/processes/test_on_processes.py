@@ -410,14 +410,10 @@ def test_it_lets_go_of_everything(ending: Ending) -> None:
 
 
 def test_what_is_behind_local_runs_in_this_process(processes: ProcessPoolExecutor) -> None:
-    there = flow.range(20).on_processes(processes).map(process)
+    there = flow.repeat_value(PID).take(20).on_processes(processes).map(eval)
     found = list(there.local().map(lambda pid: (pid, os.getpid())))
     assert len(found) == 20
     assert {here for _, here in found} == {os.getpid()}
     assert os.getpid() not in {pid for pid, _ in found}
     with pytest.raises(FlowError, match="no stage follows"):
-        list(flow.range(3).on_processes(processes).local().map(process))
-
-
-def process(_: object) -> int:
-    return os.getpid()
+        list(flow.range(3).on_processes(processes).local().map(str))
