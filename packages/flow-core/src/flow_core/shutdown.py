@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from types import FrameType, TracebackType
@@ -73,16 +73,17 @@ class Shutdown(Publisher[object]):
 
     __slots__ = (
         "_before",
-        "_begun",
         "_late",
         "_left",
         "_limit_s",
         "_lock",
         "_loop",
+        "_may_begin",
         "_overdue",
         "_signalled",
         "_signals",
         "_timeout",
+        "_told",
     )
 
     def __init__(
@@ -96,7 +97,9 @@ class Shutdown(Publisher[object]):
             raise ValueError(f"limit is at least 0 seconds, not {limit_s}")
         self._limit_s: Final = limit_s
         self._signals: Final = tuple(signal.Signals(each) for each in signals)
-        self._begun: Final = Future[None]()
+        self._may_begin = [True]
+        """Whoever pops it begins."""
+        self._told: Final = Future[None]()
         self._before: dict[int, Any] = {}  # Any: as `signal.signal` gives it
         """The handlers that are put back when the block is left."""
         self._signalled = self._overdue = self._late = False
@@ -111,7 +114,7 @@ class Shutdown(Publisher[object]):
     @property
     def begun(self) -> bool:
         """Whether it has begun."""
-        return self._begun.done()
+        return not self._may_begin
 
     @property
     def late(self) -> bool:
@@ -120,15 +123,18 @@ class Shutdown(Publisher[object]):
 
     def begin(self) -> None:
         """Begin now, from any thread. Again, it does nothing."""
-        with suppress(InvalidStateError):
-            self._begun.set_result(None)
-            self._set_limit()
+        try:
+            self._may_begin.pop()
+        except IndexError:
+            return
+        self._set_limit()  # first: what flows do when they complete may take any time
+        self._told.set_result(None)
 
     def subscribe(self, subscriber: Subscriber[object], /) -> None:
         """See `Publisher.subscribe`. It completes when this begins."""
         from flow_core.sources.futures import from_future  # which needs this module
 
-        from_future(self._begun).subscribe(subscriber)
+        from_future(self._told).subscribe(subscriber)
 
     def __repr__(self) -> str:
         return f"Shutdown({'begun' if self.begun else ''})"
