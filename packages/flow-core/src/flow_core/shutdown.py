@@ -23,11 +23,11 @@ from flow_core.protocols import IterableSource, Publisher, Subscriber
 if TYPE_CHECKING:
     from flow_core.flow import Flow
 
-__all__ = ["Ending", "Shutdown", "until_begun"]
+__all__ = ["LIMIT_S", "Ending", "Shutdown", "until_begun"]
 
 T = TypeVar("T")
 
-_LIMIT_S: Final = 8.0
+LIMIT_S: Final = 8.0
 """Containers have ten seconds between SIGTERM and their end, if nobody says otherwise."""
 
 
@@ -88,7 +88,7 @@ class Shutdown(Publisher[object]):
 
     def __init__(
         self,
-        limit: Seconds | None = _LIMIT_S,
+        limit: Seconds | None = LIMIT_S,
         *,
         signals: Iterable[int] = (signal.SIGTERM, signal.SIGINT),
     ) -> None:

@@ -22,20 +22,19 @@ class _LocalSource(AbsorbingSource[T]):
     """Items of a source that absorbs stages, and absorbs none of those that follow this.
 
     Args:
-        flow: with such a source.
+        flow: what is above.
+        source: that of `flow`.
     """
 
-    __slots__ = ("_flow",)
+    __slots__ = ("_flow", "_source")
 
-    def __init__(self, flow: Flow[T]) -> None:
+    def __init__(self, flow: Flow[T], source: AbsorbingSource[Any]) -> None:
         self._flow = flow
+        self._source = source
 
     def absorb(self, stages: _Stages) -> tuple[Publisher[Any], _Stages]:
         """See `AbsorbingSource.absorb`: what is above goes where it does without this."""
-        source, before = source_of(self._flow), stages_of(self._flow)
-        if not isinstance(source, AbsorbingSource):  # another one absorbs nothing
-            return self._flow, stages
-        publisher, left = source.absorb(before)
+        publisher, left = self._source.absorb(stages_of(self._flow))
         return publisher, (*left, *stages)
 
     def places(self, stages: _Stages) -> tuple[Place, ...]:
@@ -52,7 +51,10 @@ class _LocalSource(AbsorbingSource[T]):
 
 def _local(flow: Flow[Any]) -> Flow[Any]:
     """`flow` itself, if it is in this process anyway."""
-    return Flow(_LocalSource(flow)) if isinstance(source_of(flow), AbsorbingSource) else flow
+    source = source_of(flow)
+    if not isinstance(source, AbsorbingSource):
+        return flow
+    return Flow(_LocalSource(flow, source))  # pyright: ignore[reportUnknownArgumentType]
 
 
 LOCAL: Final[Operator[Any, Flow[Any]]] = Operator("local", _local)  # Any: passes any items on

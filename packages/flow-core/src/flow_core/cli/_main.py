@@ -18,6 +18,7 @@ from flow_core.cli._errors import UsageError, describe_error, unknown_operator
 from flow_core.cli._run import FAILED
 from flow_core.cli._stopping import Stopped, stoppable
 from flow_core.errors import PluginError, UnknownOperatorError
+from flow_core.shutdown import LIMIT_S
 
 __all__ = ["main"]
 
@@ -153,9 +154,9 @@ def _parser() -> Parser:
         "--drain",
         metavar="SECONDS",
         type=_seconds,
-        default=8.0,
+        default=LIMIT_S,
         help="how long what is on its way may take to end after SIGTERM, in this process "
-        "(default: 8; 0: stop at once)",
+        f"(default: {LIMIT_S:g}; 0: stop at once)",
     )
     run.add_argument(
         "--brief", action="store_true", help="little is to run: start sooner, and run slower"

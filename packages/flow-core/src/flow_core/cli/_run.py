@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -258,7 +258,6 @@ def _returns_nothing(call: Call) -> bool:
 
 def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> None:
     """Print the items, one a line, with a bar on stderr unless the flow has one itself."""
-    is_one = _is_one(flow)
     with contextlib.ExitStack() as stack:
         shows_itself = _has_progress(flow)
         counter = None if shows_itself else stack.enter_context(counting(label, total))
@@ -267,17 +266,23 @@ def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> N
         close = getattr(items, "close", None)
         if close is not None:
             stack.callback(close)
+        if _is_one(flow):
+            items = _until_begun(items, ending)
         if counter is None:
             for item in items:
                 lines.put(item)
-                if is_one and ending.begun:
-                    break
         else:
             for item in items:
                 counter.count += 1
                 lines.put(item)
-                if is_one and ending.begun:
-                    break
+
+
+def _until_begun(items: Iterator[Any], ending: Shutdown) -> Iterator[Any]:
+    """What ``take_until(ending)`` gives, which would count as one of the user's stages."""
+    for item in items:
+        yield item
+        if ending.begun:
+            return
 
 
 def _has_progress(flow: _AnyFlow) -> bool:
