@@ -136,7 +136,11 @@ def stalled(made: Flow[object], requested: int = 0) -> Stalled:
 
 
 def waiting() -> None:
-    """The queues between a source and who requests nothing."""
+    """The queues between a source and who requests nothing.
+
+    Groups and windows have room for one item more: they fail where parts that nobody reads hold
+    all that may wait.
+    """
 
     def emitted(items: int) -> Flow[int]:
         def emit(emitter: flow.Emitter[int]) -> None:
@@ -259,11 +263,13 @@ def waiting() -> None:
         ),
         Store(
             "group_by",
-            lambda items: stalled(ones(items).pipe(group_by(one, prefetch=items)), 1),
+            lambda items: stalled(ones(items).pipe(group_by(one, prefetch=items + 1)), 1),
         ),
         Store(
             "window_with_count",
-            lambda items: stalled(ones(items).pipe(window_with_count(items, prefetch=items)), 1),
+            lambda items: stalled(
+                ones(items).pipe(window_with_count(items, prefetch=items + 1)), 1
+            ),
         ),
         Store(
             "delay",
@@ -314,14 +320,16 @@ def waiting() -> None:
         Store(
             "window_with_time",
             lambda items: stalled(
-                ones(items).pipe(window_with_time(HOUR_S, prefetch=items, clock=VirtualClock())),
+                ones(items).pipe(
+                    window_with_time(HOUR_S, prefetch=items + 1, clock=VirtualClock())
+                ),
                 1,
             ),
         ),
         Store(
             "window_boundary",
             lambda items: stalled(
-                ones(items).pipe(window_boundary(flow.never(), prefetch=items)), 1
+                ones(items).pipe(window_boundary(flow.never(), prefetch=items + 1)), 1
             ),
         ),
         Store(
@@ -350,7 +358,9 @@ def waiting() -> None:
             lambda items: stalled(
                 ones(items).pipe(
                     window_toggle(
-                        concat(flow.just(0), flow.never()), lambda _: flow.never(), prefetch=items
+                        concat(flow.just(0), flow.never()),
+                        lambda _: flow.never(),
+                        prefetch=items + 1,
                     )
                 ),
                 1,
@@ -358,7 +368,7 @@ def waiting() -> None:
         ),
         Store(
             "window_when",
-            lambda items: stalled(ones(items).pipe(window_when(flow.never, prefetch=items)), 1),
+            lambda items: stalled(ones(items).pipe(window_when(flow.never, prefetch=items + 1)), 1),
         ),
         Store("on_processes", sent_nowhere),
         Store("from_rx", from_subject),
