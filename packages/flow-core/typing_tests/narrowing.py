@@ -6,6 +6,8 @@ from typing_extensions import TypeIs
 
 import flow_core as flow
 from flow_core import Flow
+from flow_core.parallel import ParallelFlow
+from flow_core.results import FailureHandling
 
 
 def is_text(item: object) -> TypeGuard[str]:
@@ -24,6 +26,10 @@ assert_type(mixed.take_while(is_number), Flow[int])
 assert_type(mixed.filter(lambda item: item != 1), Flow[int | str])
 assert_type(mixed.take_while(lambda item: bool(item)), Flow[int | str])
 assert_type(flow.range(3).filter(lambda n: n.bit_length()), Flow[int])
+rails = mixed.parallel(2)
+assert_type(rails.filter(is_text), ParallelFlow[str])
+assert_type(rails.filter(is_number, on_error=FailureHandling.SKIP), ParallelFlow[int])
+assert_type(rails.filter(lambda item: item != 1), ParallelFlow[int | str])
 
 
 def same(numbers: Flow[int]) -> Flow[int]:

@@ -16,6 +16,11 @@ from flow_core.stages.aggregate import Comparable
 from flow_core.stages.template import UNSET
 from flow_core.surface.rails import RailMethods
 
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from typing_extensions import TypeIs
+
 __all__ = ["ParallelFlow"]
 
 T_co = TypeVar("T_co", covariant=True)
@@ -92,19 +97,40 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
                 it has been tried with this item, and of the error, that says so.
         """
 
-    @abstractmethod
+    @overload
+    def filter(
+        self, predicate: Callable[[T_co], TypeIs[R]], *, on_error: FailurePolicy = ...
+    ) -> ParallelFlow[R]: ...
+
+    @overload
+    def filter(
+        self, predicate: Callable[[T_co], TypeGuard[R]], *, on_error: FailurePolicy = ...
+    ) -> ParallelFlow[R]: ...
+
+    @overload
+    def filter(
+        self, predicate: Callable[[T_co], object], *, on_error: FailurePolicy = ...
+    ) -> ParallelFlow[T_co]: ...
+
     def filter(
         self,
         predicate: Callable[[T_co], object],
         *,
         on_error: FailurePolicy = FailureHandling.ERROR,
-    ) -> ParallelFlow[T_co]:
+    ) -> ParallelFlow[Any]:
         """Items for which ``predicate(item)`` is true.
 
         Args:
-            predicate: tells which items stay.
+            predicate: tells which items stay. A function that gives a TypeGuard or TypeIs makes
+                rails of that type.
             on_error: what the rail does when it raises; see `map`.
         """
+        return self._filter(predicate, on_error)
+
+    @abstractmethod
+    def _filter(
+        self, predicate: Callable[[T_co], object], on_error: FailurePolicy
+    ) -> ParallelFlow[T_co]: ...
 
     @overload
     def reduce(self, accumulator: Callable[[T_co, T_co], T_co]) -> Flow[T_co]: ...

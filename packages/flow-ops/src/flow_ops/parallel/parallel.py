@@ -156,13 +156,9 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
         """See `ParallelFlow.map`."""
         return self._like(map_rail(self._rail, mapper, on_error))
 
-    def filter(
-        self,
-        predicate: Callable[[T_co], object],
-        *,
-        on_error: FailurePolicy = FailureHandling.ERROR,
+    def _filter(
+        self, predicate: Callable[[T_co], object], on_error: FailurePolicy
     ) -> ParallelFlow[T_co]:
-        """See `ParallelFlow.filter`."""
         return self._like(filter_rail(self._rail, predicate, on_error))
 
     def sequential(
