@@ -155,17 +155,23 @@ def is_on_spark(source: object) -> TypeIs[SparkSource[Any]]:  # Any: items of an
 
 
 @overload
-def from_dataframe(df: DataFrame, *, as_: type[R], ordered: bool = False) -> Flow[R]: ...
+def from_dataframe(
+    df: DataFrame, *, as_: type[R], ordered: bool = False, verify_schema: bool = True
+) -> Flow[R]: ...
 
 
 @overload
 def from_dataframe(
-    df: DataFrame, *, as_: str | None = None, ordered: bool = False
+    df: DataFrame, *, as_: str | None = None, ordered: bool = False, verify_schema: bool = True
 ) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
 
 
 def from_dataframe(
-    df: DataFrame, *, as_: type[R] | str | None = None, ordered: bool = False
+    df: DataFrame,
+    *,
+    as_: type[R] | str | None = None,
+    ordered: bool = False,
+    verify_schema: bool = True,
 ) -> Flow[R] | Flow[Any]:
     """The rows of a Spark DataFrame.
 
@@ -187,10 +193,13 @@ def from_dataframe(
         as_: what an item is. None: the bare value of an only column, or a tuple of the columns.
             `tuple` or `dict`. ``pyspark.sql.Row``, whose values have names: ``row.amount``. A
             dataclass or NamedTuple, made of the columns that are named as its fields; the others
-            are not even read. ``"scalar"``: the bare value, and an error if there are several
-            columns.
+            are not even read, and structs become records in the same way. ``"scalar"``: the bare
+            value, and an error if there are several columns.
         ordered: whether the order of `df` counts. It is then read as one partition, by one task,
             and operators that depend on the order (scan, skip, pairwise …) are allowed.
+        verify_schema: whether columns have to be of the types that the fields of `as_` say. A float
+            takes integers, too, and gets floats; an Enum takes its values. False makes records of
+            whatever is there.
 
     Returns:
         A flow with back-pressure: while nothing is requested, the tasks block. Items of one
@@ -202,7 +211,7 @@ def from_dataframe(
         SchemaMismatchError: if the columns do not fit `as_`.
         PartitionChangedError: when it runs, if a retried task finds other rows, or another order.
     """
-    return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered)))
+    return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered, verify=verify_schema)))
 
 
 def on_spark(

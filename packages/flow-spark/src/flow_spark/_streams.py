@@ -48,6 +48,7 @@ def from_stream(
     trigger: Seconds | Literal["available-now"] | None = None,
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
+    verify_schema: bool = True,
 ) -> Flow[R]: ...
 
 
@@ -60,6 +61,7 @@ def from_stream(
     trigger: Seconds | Literal["available-now"] | None = None,
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
+    verify_schema: bool = True,
 ) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
 
 
@@ -71,6 +73,7 @@ def from_stream(
     trigger: Seconds | Literal["available-now"] | None = None,
     name: str | None = None,
     output_mode: Literal["append", "update", "complete"] = "append",
+    verify_schema: bool = True,
 ) -> Flow[R] | Flow[Any]:
     """The rows of a streaming DataFrame, for as long as its query runs.
 
@@ -102,6 +105,7 @@ def from_stream(
         name: of the query, in Spark's tools. A checkpoint is not given to a flow of another name;
             one of the same name is trusted, so that its stages and what it reads may change.
         output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
+        verify_schema: see `from_dataframe`.
 
     Returns:
         A flow. Demand: nothing starts before the first request, and while nothing is requested the
@@ -123,7 +127,7 @@ def from_stream(
         trigger=_trigger(trigger),
         output_mode=output_mode,
     )
-    return Flow(SparkSource[Any](StreamOrigin(df, as_, settings)))
+    return Flow(SparkSource[Any](StreamOrigin(df, as_, settings, verify=verify_schema)))
 
 
 def _trigger(trigger: Seconds | str | None) -> dict[str, Any]:  # Any: as in StreamSettings

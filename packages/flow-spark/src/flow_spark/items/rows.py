@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import datetime
+import enum
 import itertools
 import typing
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
 from flow_core.errors import NoneItemError, explanations
 from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, pa
+from flow_spark.items.fitting import chosen, filled_alone, has_default, is_listed
+from flow_spark.items.nulls import Nulls
 from flow_spark.items.shapes import (
     Convert,
     Fields,
@@ -24,7 +28,7 @@ from flow_spark.items.shapes import (
     name_of,
     or_none,
     record_fields,
-    unwrapped,
+    shorten,
 )
 
 __all__ = ["RowReader"]
@@ -45,16 +49,18 @@ class RowReader:
         as_: what an item is. None: the bare value of an only column, or a tuple. `tuple` or `dict`.
             ``pyspark.sql.Row``. A dataclass or NamedTuple, made of the columns named as its fields;
             further columns are left out. ``"scalar"``: the bare value, or an error.
+        verify: whether None is refused where the fields of a record do not say it.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
     """
 
-    __slots__ = ("_as", "_converts", "_make", "_schema", "names")
+    __slots__ = ("_as", "_converts", "_make", "_nulls", "_schema", "names")
 
-    def __init__(self, schema: ArrowSchema, as_: TypeHint = None) -> None:
+    def __init__(self, schema: ArrowSchema, as_: TypeHint = None, *, verify: bool = False) -> None:
         self._schema = schema
         self._as = as_
+        self._nulls = Nulls(schema, as_) if verify else None
         self.names: Final = _columns(schema, as_)
         hints = dict(record_fields(as_) or ())
         self._converts = [
@@ -64,6 +70,23 @@ class RowReader:
 
     def __call__(self, batch: ArrowBatch) -> Iterable[Any]:
         """The items of `batch`, in its order."""
+        row = self.first_null(batch)
+        return self._items(batch) if row is None else self._until(batch, row)
+
+    def first_null(self, batch: ArrowBatch) -> int | None:
+        """The first row of `batch` with None where there must be none; None if there is none."""
+        return None if self._nulls is None else self._nulls.first_row(batch)
+
+    def null_error(self, batch: ArrowBatch, row: int) -> SchemaMismatchError:
+        """What is wrong with a row that `first_null` has found."""
+        assert self._nulls is not None
+        return self._nulls.error(batch, row)
+
+    def _until(self, batch: ArrowBatch, row: int) -> Iterator[Any]:
+        yield from self._items(batch.slice(0, row))
+        raise self.null_error(batch, row)
+
+    def _items(self, batch: ArrowBatch) -> Iterable[Any]:
         columns = [
             _values(batch.column(name), convert)
             for name, convert in zip(self.names, self._converts, strict=True)
@@ -97,16 +120,19 @@ class RowReader:
     def __reduce__(
         self,
     ) -> tuple[
-        Callable[[ArrowSchema, TypeHint, dict[type[Any], Fields]], RowReader],
-        tuple[ArrowSchema, TypeHint, dict[type[Any], Fields]],
+        Callable[[ArrowSchema, TypeHint, bool, dict[type[Any], Fields]], RowReader],
+        tuple[ArrowSchema, TypeHint, bool, dict[type[Any], Fields]],
     ]:
         """Pickle by what it was made of."""
-        return _remade, (self._schema, self._as, all_fields(self._as))
+        verify = self._nulls is not None
+        return _remade, (self._schema, self._as, verify, all_fields(self._as))
 
 
-def _remade(schema: ArrowSchema, as_: TypeHint, fields: dict[type[Any], Fields]) -> RowReader:
+def _remade(
+    schema: ArrowSchema, as_: TypeHint, verify: bool, fields: dict[type[Any], Fields]
+) -> RowReader:
     know(fields)
-    return RowReader(schema, as_)
+    return RowReader(schema, as_, verify=verify)
 
 
 def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
@@ -129,11 +155,11 @@ def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
     fields = record_fields(as_)
     if fields is None:
         return names
-    own = _own_fields(as_)
+    own = filled_alone(as_)
     needed = [
         name
         for name, _ in fields
-        if name not in own and (name in names or not _has_default(as_, name))
+        if name not in own and (name in names or not has_default(as_, name))
     ]
     missing = [name for name in needed if name not in names]
     if missing:
@@ -148,23 +174,6 @@ def _columns(schema: ArrowSchema, as_: TypeHint) -> tuple[str, ...]:
             "over without any: rename one, or select one and map it"
         )
     return tuple(needed)
-
-
-def _own_fields(as_: TypeHint) -> frozenset[str]:
-    """The fields that a dataclass fills itself (``init=False``): it does not take them."""
-    if not (is_class(as_) and dataclasses.is_dataclass(as_)):
-        return frozenset()
-    return frozenset(field.name for field in dataclasses.fields(as_) if not field.init)
-
-
-def _has_default(as_: TypeHint, name: str) -> bool:
-    if is_class(as_) and dataclasses.is_dataclass(as_):
-        field = next(field for field in dataclasses.fields(as_) if field.name == name)
-        return (
-            field.default is not dataclasses.MISSING
-            or field.default_factory is not dataclasses.MISSING
-        )
-    return name in getattr(as_, "_field_defaults", {})
 
 
 def _maker(as_: TypeHint, names: tuple[str, ...]) -> Callable[[list[_Column]], Iterable[Any]]:
@@ -258,7 +267,7 @@ def _converter(kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False
         hashable: whether it is a key of a dict, or a part of one: a list then becomes a tuple, and
             a struct becomes a ``Row``.
     """
-    hint, _ = unwrapped(hint)
+    hint = chosen(kind, hint)
     parts = (*typing.get_args(hint), None, None)
     if pa.types.is_map(kind):
         key = _converter(kind.key_type, parts[0], hashable=True)
@@ -267,34 +276,70 @@ def _converter(kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False
             return dict
         to_key, to_value = or_none(key), or_none(value)
         return lambda pairs: {to_key(k): to_value(v) for k, v in pairs}
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        element = _converter(kind.value_type, parts[0], hashable=hashable)
-        if element is None:
-            return tuple if hashable else None
-        to_element = or_none(element)
-        if hashable:
-            return lambda values: tuple(to_element(value) for value in values)
-        return lambda values: [to_element(value) for value in values]
+    if is_listed(kind):
+        return _list_converter(kind, hint, hashable=hashable)
     if pa.types.is_struct(kind):
         return _struct_converter(kind, hint, hashable=hashable)
-    return None
+    if hint is float and pa.types.is_integer(kind):
+        return _float
+    if is_class(hint) and issubclass(hint, enum.Enum):
+        return lambda value: _member(hint, value)
+    return bytearray if hint is bytearray else None
+
+
+def _list_converter(kind: ArrowType, hint: TypeHint, *, hashable: bool) -> Convert | None:
+    base: object = typing.get_origin(hint) or hint
+    element = _converter(kind.value_type, (*typing.get_args(hint), None)[0], hashable=hashable)
+    # Any: sets and tuples of whatever there is.
+    make: Callable[..., Any] | None = None
+    if base is tuple or hashable:
+        make = tuple
+    if is_class(base) and issubclass(base, collections.abc.Set):
+        make = frozenset if base is frozenset or hashable else set
+    if element is None:
+        return make
+    return _each(or_none(element), make or list)
+
+
+def _each(element: Convert, make: Callable[..., Any]) -> Convert:
+    return lambda values: make(map(element, values))
+
+
+def _float(value: int) -> float:
+    made = float(value)
+    if made != value:
+        raise SchemaMismatchError(f"{value} is no float: the nearest is {made:.0f}")
+    return made
+
+
+def _member(kind: type[enum.Enum], value: object) -> enum.Enum:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise SchemaMismatchError(f"{shorten(value)} is no {kind.__qualname__}") from error
 
 
 def _struct_converter(kind: ArrowType, hint: TypeHint, *, hashable: bool) -> Convert | None:
     fields = [kind.field(index) for index in range(kind.num_fields)]
     hints = dict(record_fields(hint) or ())
-    as_tuple = typing.get_origin(hint) is tuple and len(typing.get_args(hint)) == len(fields)
-    if as_tuple:
-        hints = {f.name: part for f, part in zip(fields, typing.get_args(hint), strict=True)}
+    parts = typing.get_args(hint)
+    base: object = typing.get_origin(hint) or hint
+    as_tuple = base is tuple and len(parts) in (0, len(fields))
+    make: Callable[..., Any] | None = hint if is_class(hint) and hints else None
+    kept: frozenset[str] | None = None
+    if make is not None:
+        kept = frozenset(hints) - filled_alone(hint)
+    elif as_tuple and parts:
+        hints = {f.name: part for f, part in zip(fields, parts, strict=True)}
+    elif len(parts) == 2:  # a dict of fields, all of one type
+        hints = {f.name: parts[1] for f in fields}
+    elif not as_tuple and (hashable or (is_class(hint) and is_row_class(hint))):
+        make = _row_of
     inner: dict[str, Convert] = {}
     for field in fields:
         part = _converter(field.type, hints.get(field.name), hashable=hashable)
         if part is not None:
             inner[field.name] = or_none(part)
-    make: Callable[..., Any] | None = hint if is_class(hint) and hints else None
-    if hashable and make is None and not as_tuple:
-        make = _row_of
-    own = frozenset[str]() if make is None else _own_fields(hint)
     if make is None and not inner and not as_tuple:
         return None
 
@@ -303,8 +348,8 @@ def _struct_converter(kind: ArrowType, hint: TypeHint, *, hashable: bool) -> Con
             values[name] = to_value(values[name])
         if as_tuple:
             return tuple(values.values())
-        for name in own:
-            values.pop(name, None)
+        if kept is not None:
+            values = {name: value for name, value in values.items() if name in kept}
         return values if make is None else make(**values)
 
     return convert

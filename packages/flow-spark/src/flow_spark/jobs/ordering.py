@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast, final
 
 from flow_spark.errors import SparkJobError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
+from flow_spark.items.spelling import quoted
 from flow_spark.jobs.frames import is_connect, plan_of
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _hashable(name: str, kind: DataType) -> Column | None:
     from pyspark.sql import functions as sql
     from pyspark.sql.types import MapType
 
-    column = sql.col(f"`{name.replace('`', '``')}`")
+    column = sql.col(quoted(name))
     if isinstance(kind, MapType):
         parts = _is_hashable(kind.keyType) and _is_hashable(kind.valueType)
         return sql.map_entries(column) if parts else None

@@ -26,8 +26,10 @@ from flow_spark._spool import (
 )
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowBatch
+from flow_spark.items.fitting import check_fit
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
+from flow_spark.items.spelling import quoted, respelled
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.direct import Direct, DirectJob, direct
 from flow_spark.jobs.frames import divided, map_in_arrow
@@ -182,17 +184,27 @@ class Origin(Runs, Protocol):
         """Rows that can be read as long as the session is there."""
 
 
-def readable(df: DataFrame, as_: object) -> tuple[DataFrame, RowReader]:
+def readable(df: DataFrame, as_: object, *, verify: bool) -> tuple[DataFrame, RowReader]:
     """The columns of `df` that `as_` wants, and what makes items of them.
+
+    Args:
+        df: the rows.
+        as_: what an item is; see `RowReader`.
+        verify: whether the types of its fields have to be those of the columns, and None has to be
+            among them where there is a null.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
     """
-    reader = RowReader(ItemSchema.of(df.schema).arrow, as_)
+    df = respelled(df, as_)
+    schema = ItemSchema.of(df.schema).arrow
+    reader = RowReader(schema, as_, verify=verify)
+    if verify:
+        check_fit(schema, as_)
     if len(reader.names) == len(df.columns):
         return df, reader
-    df = df.select(*(f"`{name.replace('`', '``')}`" for name in reader.names))
-    return df, RowReader(ItemSchema.of(df.schema).arrow, as_)
+    df = df.select(*map(quoted, reader.names))
+    return df, RowReader(ItemSchema.of(df.schema).arrow, as_, verify=verify)
 
 
 class FrameRows:
@@ -259,22 +271,26 @@ class FrameOrigin(FrameRows):
         df: the rows.
         as_: what an item is; see `RowReader`.
         ordered: whether the order of `df` counts; it is then read as one partition.
+        verify: see `readable`.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
         UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is a stream.
     """
 
-    __slots__ = ("_given", "ordered")
+    __slots__ = ("_given", "_verify", "ordered")
 
-    def __init__(self, df: DataFrame, as_: object = None, *, ordered: bool = False) -> None:
+    def __init__(
+        self, df: DataFrame, as_: object = None, *, ordered: bool = False, verify: bool = True
+    ) -> None:
         if df.isStreaming:
             raise UnsupportedTypeError(
                 "from_dataframe() reads the rows that a DataFrame has, and this one is a stream, "
                 "which has no end: from_stream(df) reads it, micro-batch by micro-batch"
             )
         self._given: Final = df
-        df, reader = readable(df, as_)
+        self._verify: Final = verify
+        df, reader = readable(df, as_, verify=verify)
         super().__init__(df, reader, as_)
         self.ordered: Final = ordered
 
@@ -307,7 +323,8 @@ class FrameOrigin(FrameRows):
         Raises:
             SchemaMismatchError: if its columns do not fit `as_`.
         """
-        return FrameOrigin(change(self._given), as_, ordered=self.ordered)
+        df = change(self._given)
+        return FrameOrigin(df, as_, ordered=self.ordered, verify=self._verify)
 
     def __repr__(self) -> str:
         return f"from_dataframe({self._columns()})"

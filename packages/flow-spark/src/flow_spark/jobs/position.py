@@ -13,7 +13,7 @@ from flow_spark.items.arrow import ArrowBatch
 from flow_spark.items.rows import RowReader
 from flow_spark.items.shapes import shorten
 
-__all__ = ["Position", "Readable"]
+__all__ = ["Position", "Readable", "row_place"]
 
 _MANY: Final = 2**62
 
@@ -89,10 +89,9 @@ class Position:
         last = count - self._before - 1
         of_stage = any(note.startswith("in stage ") for note in getattr(error, "__notes__", ()))
         if not of_stage and self._raises(batch, last + 1, type(error)):
-            place = f"at item {count} of {where}"
             if isinstance(self._reader, RowReader):
-                place += f", made of {shorten(batch.slice(last + 1, 1).to_pylist()[0])}"
-            return place
+                return row_place(batch, last + 1, count, where)
+            return f"at item {count} of {where}"
         place = f"at item {count - 1} of {where}"
         try:
             return f"{place}: {shorten(self._reader.item(batch, last))}"
@@ -122,3 +121,16 @@ class Position:
 
     def _count(self) -> int:
         return _MANY - operator.length_hint(self._left)
+
+
+def row_place(batch: ArrowBatch, row: int, count: int, where: str) -> str:
+    """Where a row is that no item can be made of, for a message.
+
+    Args:
+        batch: holds it.
+        row: where in `batch`.
+        count: how many items come before it.
+        where: the partition.
+    """
+    made_of = shorten(batch.slice(row, 1).to_pylist()[0])
+    return f"at item {count} of {where}, made of {made_of}"

@@ -30,13 +30,14 @@ class StreamOrigin(FrameRows):
         as_: what an item is; see `RowReader`.
         settings: how the query runs.
         reader: what makes items of the rows, if they are pickled ones; else None.
+        verify: see `readable`.
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
         UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is no stream.
     """
 
-    __slots__ = ("_given", "_settings")
+    __slots__ = ("_given", "_settings", "_verify")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class StreamOrigin(FrameRows):
         settings: StreamSettings,
         *,
         reader: ChunkReader | None = None,
+        verify: bool = True,
     ) -> None:
         if not df.isStreaming:
             raise UnsupportedTypeError(
@@ -52,9 +54,10 @@ class StreamOrigin(FrameRows):
                 "this one has an end: from_dataframe(df) reads it"
             )
         self._given: Final = df
+        self._verify: Final = verify
         rows: Reader | None = reader
         if rows is None:
-            df, rows = readable(df, as_)
+            df, rows = readable(df, as_, verify=verify)
         super().__init__(df, rows, as_)
         self._settings: Final = settings
 
@@ -97,7 +100,7 @@ class StreamOrigin(FrameRows):
 
     def behind(self, name: str) -> StreamOrigin:
         """The same rows, if they are columns, known as what the operator of this name has made."""
-        return StreamOrigin(self._given, self.as_, self._settings.after(name))
+        return StreamOrigin(self._given, self.as_, self._settings.after(name), verify=self._verify)
 
     def changed(self, change: Callable[[DataFrame], DataFrame], as_: object) -> StreamOrigin:
         """The rows that `change` makes of the whole DataFrame, in Catalyst.
@@ -109,7 +112,7 @@ class StreamOrigin(FrameRows):
             raise UnsupportedTypeError(
                 f"the items of {self!r} are no columns that Spark knows; use map and filter"
             )
-        return StreamOrigin(change(self._given), as_, self._settings)
+        return StreamOrigin(change(self._given), as_, self._settings, verify=self._verify)
 
     def __repr__(self) -> str:
         return f"from_stream({self._columns()})"

@@ -22,7 +22,7 @@ from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.liveness import jvm_is_gone
 from flow_spark.jobs.ordering import in_partition_order
-from flow_spark.jobs.position import Position, Readable
+from flow_spark.jobs.position import Position, Readable, row_place
 from flow_spark.pickling.chunks import FRAME_BYTES, chunks
 from flow_spark.pickling.codec import decode
 from flow_spark.pickling.failures import dump_error
@@ -230,7 +230,7 @@ class PushTask:
             reader: Reader = pickle.loads(self.reader)
             noted = noting(batches, reader, push.has_read)
             if self.program is None and isinstance(reader, RowReader):
-                skipped = _push_arrow(noted, reader, push)
+                skipped = _push_arrow(noted, reader, push, partition)
             else:
                 position = Position(reader, partition)
                 items = _items(position, self.program, noted)
@@ -369,12 +369,17 @@ def _skip(items: Iterator[Any], count: int) -> int:
     return next(dropped)
 
 
-def _push_arrow(batches: Iterable[ArrowBatch], reader: RowReader, push: Push) -> int:
+def _push_arrow(
+    batches: Iterable[ArrowBatch], reader: RowReader, push: Push, partition: int
+) -> int:
     """Send Spark's own batches, with the columns that are wanted, cut to a bounded size."""
-    skipped = 0
+    skipped = count = 0
     known = False
     for whole in in_partition_order(batches):
-        batch = whole.select(list(reader.names))
+        read = batch = whole.select(list(reader.names))
+        row = reader.first_null(read)
+        if row is not None:
+            batch = read.slice(0, row)
         if not known:
             push.send_schema(memoryview(batch.schema.serialize()))
             known = True
@@ -387,4 +392,9 @@ def _push_arrow(batches: Iterable[ArrowBatch], reader: RowReader, push: Push) ->
         for start in range(0, rows, step):
             part = batch.slice(start, step)
             push.send(Kind.ARROW, part.num_rows, memoryview(part.serialize()))
+        if row is not None:
+            error = reader.null_error(read, row)
+            error.add_note(row_place(read, row, count + row, f"partition {partition}"))
+            raise error
+        count += read.num_rows
     return skipped

@@ -1,0 +1,238 @@
+"""Whether the columns of a DataFrame fit the types of the fields that they become."""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import datetime
+import decimal
+import enum
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeVar, Union
+
+from flow_spark.errors import SchemaMismatchError
+from flow_spark.items.arrow import ArrowSchema, ArrowType, pa
+from flow_spark.items.shapes import (
+    Fields,
+    TypeHint,
+    class_of,
+    is_class,
+    is_row_class,
+    name_of,
+    record_fields,
+    unwrapped,
+)
+
+__all__ = ["check_fit", "checks_itself", "chosen", "filled_alone", "has_default", "is_listed"]
+
+
+def _is_binary(kind: ArrowType) -> bool:
+    return (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+# Any: whatever class an annotation names.
+_KINDS: Final[Mapping[type[Any], Callable[[ArrowType], bool]]] = {
+    bool: pa.types.is_boolean,
+    int: pa.types.is_integer,
+    float: lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind),
+    str: lambda kind: (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    ),
+    bytes: _is_binary,
+    bytearray: _is_binary,
+    decimal.Decimal: pa.types.is_decimal,
+    datetime.datetime: pa.types.is_timestamp,
+    datetime.date: pa.types.is_date,
+    datetime.time: pa.types.is_time,
+    datetime.timedelta: pa.types.is_duration,
+    types.NoneType: pa.types.is_null,
+}
+_LISTS: Final = (list, tuple, set, frozenset)
+
+
+def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
+    """Refuse columns that a record would get values of other types from.
+
+    Types of fields may be wider than those of the columns: a float takes integers, which become
+    floats. Dataclasses of pydantic, which check and convert what they are given, are left to
+    it. Nulls are not looked for.
+
+    Args:
+        schema: of the DataFrame.
+        as_: what an item is; see `RowReader`.
+
+    Raises:
+        SchemaMismatchError: for the first column that does not fit.
+    """
+    fields = record_fields(as_)
+    if fields is None or checks_itself(as_):
+        return
+    names = set(schema.names)
+    for name, hint in fields:
+        if name not in names or name in filled_alone(as_):
+            continue
+        for where, kind, wanted in _misfits(schema.field(name).type, hint, name):
+            column = "the column" if where == name else f"what is there in column {name!r}"
+            given = f"{column} is of type {_spark_name(kind)}"
+            if isinstance(wanted, str):
+                raise SchemaMismatchError(f"{name_of(as_)}.{where} {wanted}: {given}", field=name)
+            raise SchemaMismatchError(
+                f"{name_of(as_)}.{where} is {name_of(wanted)}, and {given}; cast the column, or "
+                "give the field the type that it has",
+                field=name,
+            )
+
+
+def chosen(kind: ArrowType, hint: TypeHint) -> TypeHint:
+    """What values of `kind` become, of the types that `hint` leaves open; without Optional."""
+    inner, _ = unwrapped(hint)
+    if typing.get_origin(inner) in (Union, types.UnionType):
+        for part in typing.get_args(inner):
+            if next(_misfits(kind, part, ""), None) is None:
+                return chosen(kind, part)
+        return None
+    return inner
+
+
+def filled_alone(as_: TypeHint) -> frozenset[str]:
+    """The fields that a dataclass fills itself (``init=False``): it does not take them."""
+    if not (is_class(as_) and dataclasses.is_dataclass(as_)):
+        return frozenset()
+    return frozenset(field.name for field in dataclasses.fields(as_) if not field.init)
+
+
+def has_default(as_: TypeHint, name: str) -> bool:
+    """Whether a record can be made without the field `name`."""
+    if is_class(as_) and dataclasses.is_dataclass(as_):
+        field = next(field for field in dataclasses.fields(as_) if field.name == name)
+        return (
+            field.default is not dataclasses.MISSING
+            or field.default_factory is not dataclasses.MISSING
+        )
+    if typing.is_typeddict(as_):
+        optional: frozenset[str] = getattr(as_, "__optional_keys__", frozenset())
+        return name in optional
+    return name in getattr(as_, "_field_defaults", {})
+
+
+def is_listed(kind: ArrowType) -> bool:
+    """Whether values of `kind` are lists."""
+    return (
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+    )
+
+
+_Misfit = tuple[str, ArrowType, TypeHint]
+"""Where it is, what is there, and what should be: a type, or a text that says what is wrong."""
+
+
+def _misfits(kind: ArrowType, hint: TypeHint, where: str) -> Iterator[_Misfit]:
+    inner, _ = unwrapped(hint)
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if inner is Any or inner is object or isinstance(inner, TypeVar):
+        return
+    origin = typing.get_origin(inner)
+    if origin in (Union, types.UnionType):
+        if not any(_fits(kind, part) for part in typing.get_args(inner)):
+            yield where, kind, inner
+    elif origin is Literal:
+        if not any(_fits(kind, class_of(value)) for value in typing.get_args(inner)):
+            yield where, kind, inner
+    elif is_class(inner) and issubclass(inner, enum.Enum):
+        if not any(_fits(kind, class_of(member.value)) for member in inner):
+            yield where, kind, inner
+    elif is_class(inner) and inner in _KINDS:
+        if not _KINDS[inner](kind):
+            yield where, kind, inner
+    elif (fields := record_fields(inner)) is not None:
+        yield from _struct_misfits(kind, inner, fields, where)
+    else:
+        yield from _nested_misfits(kind, inner, where)
+
+
+def _struct_misfits(
+    kind: ArrowType, record: TypeHint, fields: Fields, where: str
+) -> Iterator[_Misfit]:
+    if checks_itself(record):
+        return
+    if not pa.types.is_struct(kind):
+        yield where, kind, record
+        return
+    parts = {field.name: field.type for field in _parts(kind)}
+    for name, hint in fields:
+        if name in filled_alone(record):
+            continue
+        if name in parts:
+            yield from _misfits(parts[name], hint, f"{where}.{name}")
+        elif not has_default(record, name):
+            yield where, kind, f"needs a field {name!r}, and there is none"
+
+
+def _nested_misfits(kind: ArrowType, hint: TypeHint, where: str) -> Iterator[_Misfit]:
+    base: TypeHint = typing.get_origin(hint) or hint
+    arguments = typing.get_args(hint)
+    if not is_class(base):
+        yield where, kind, "is of a type that no column has"
+    elif base is tuple and arguments and arguments[-1] is not Ellipsis:
+        if not pa.types.is_struct(kind) or kind.num_fields != len(arguments):
+            yield where, kind, hint
+            return
+        for field, part in zip(_parts(kind), arguments, strict=True):
+            yield from _misfits(field.type, part, f"{where}.{field.name}")
+    elif is_listed(kind) and any(issubclass(one, base) for one in _LISTS):
+        if arguments:
+            yield from _misfits(kind.value_type, arguments[0], f"{where}, elements")
+    elif pa.types.is_map(kind) and issubclass(dict, base):
+        if len(arguments) == 2:
+            yield from _misfits(kind.key_type, arguments[0], f"{where}, keys")
+            yield from _misfits(kind.item_type, arguments[1], f"{where}, values")
+    elif pa.types.is_struct(kind) and (base is tuple or is_row_class(base)):
+        return
+    elif pa.types.is_struct(kind) and issubclass(dict, base):
+        if len(arguments) == 2:
+            for field in _parts(kind):
+                yield from _misfits(field.type, arguments[1], f"{where}.{field.name}")
+    elif _can_come(base):
+        yield where, kind, hint
+    else:
+        yield where, kind, f"is {name_of(hint)}, which no column gives; make it of one in map()"
+
+
+def _fits(kind: ArrowType, hint: TypeHint) -> bool:
+    return next(_misfits(kind, hint, ""), None) is None
+
+
+def _can_come(base: type[Any]) -> bool:  # Any: see `_KINDS`
+    """Whether columns of some type give instances of `base`."""
+    return is_row_class(base) or issubclass(base, (*_LISTS, dict, collections.abc.Iterable))
+
+
+def checks_itself(record: TypeHint) -> bool:
+    """Whether a class of pydantic converts what it is given, and refuses the rest."""
+    return hasattr(record, "__pydantic_validator__")
+
+
+def _parts(kind: ArrowType) -> list[Any]:  # Any: fields of Arrow, which has no types
+    return [kind.field(index) for index in range(kind.num_fields)]
+
+
+def _spark_name(kind: ArrowType) -> str:
+    """What Spark calls `kind`, or else what Arrow does."""
+    from flow_spark.jobs.frames import spark_schema  # which the executors do not need
+
+    try:
+        return spark_schema(pa.schema([pa.field("_", kind)]))[0].dataType.simpleString()
+    except Exception:  # it has no counterpart there
+        return str(kind)
