@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 import pickle
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
+import pandas
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
@@ -512,6 +514,14 @@ def test_an_item_that_does_not_fit_is_named_with_its_field(
         (list[str], "text"),
         (list[list[str]], ["text"]),
         (list[int], b"bytes"),
+        (str, b"text"),
+        (list[str], ["a", b"text"]),
+        (bytes, "text"),
+        (dict[str, bytes], {"a": "text"}),
+        (datetime.datetime, pandas.Timestamp("2024-01-01 00:00:00.000000123", tz="UTC")),
+        (datetime.timedelta, pandas.Timedelta(numpy.timedelta64(1, "ns"))),
+        (datetime.timedelta, numpy.timedelta64(1, "ns")),
+        (dict[str, datetime.timedelta], {"a": pandas.Timedelta(numpy.timedelta64(1, "ns"))}),
     ],
 )
 def test_a_value_is_never_changed_silently(hint: Any, value: object) -> None:
@@ -522,6 +532,66 @@ def test_a_value_is_never_changed_silently(hint: Any, value: object) -> None:
         list(to_batches([(value, 0)], schema))
 
     assert caught.value.field == "_1"
+
+
+MICROSECOND = pandas.Timedelta(numpy.timedelta64(1, "us"))
+NEW_YORK = datetime.timezone(datetime.timedelta(hours=-4))
+NOON = datetime.datetime(2024, 7, 1, 12)  # noqa: DTZ001 - of no zone
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.float32(), 1e40),
+        (pa.float32(), -(2.0**128) + 2.0**103),
+        (pa.float32(), numpy.float64(1e40)),
+        (pa.list_(pa.float32()), [1.0, 1e40]),
+        (pa.struct([("x", pa.float32())]), {"x": 1e40}),
+        (pa.timestamp("us"), NOON.replace(tzinfo=NEW_YORK)),
+        (pa.list_(pa.timestamp("us")), [NOON, NOON.replace(tzinfo=NEW_YORK)]),
+        (pa.map_(pa.string(), pa.timestamp("us")), {"a": NOON.replace(tzinfo=NEW_YORK)}),
+        (pa.large_string(), b"text"),
+        (pa.large_binary(), "text"),
+    ],
+    ids=str,
+)
+def test_a_value_that_a_column_of_a_schema_would_change_is_refused(
+    kind: pa.DataType, value: object
+) -> None:
+    schema = ItemSchema.of(pa.schema([("_1", kind)]))
+    with pytest.raises(SchemaMismatchError, match="lose something") as caught:
+        list(to_batches([(value,)], schema))
+    assert caught.value.field == "_1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        (pa.float32(), math.inf, math.inf),
+        (pa.float32(), 3.4028234663852886e38, 3.4028234663852886e38),
+        (pa.float32(), None, None),
+        (pa.timestamp("us"), NOON, NOON),
+        (pa.timestamp("us"), pandas.Timestamp(NOON), NOON),
+        (pa.timestamp("us", tz="UTC"), NOON.replace(tzinfo=UTC), NOON.replace(tzinfo=UTC)),
+        (
+            pa.duration("us"),
+            pandas.Timedelta(numpy.timedelta64(1, "us")),
+            datetime.timedelta(microseconds=1),
+        ),
+        (pa.list_(pa.string()), frozenset({"a"}), ["a"]),
+        (pa.list_(pa.string()), {"a": 1}.keys(), ["a"]),
+        (pa.list_(pa.int64()), {"a": 1}.values(), [1]),
+        (pa.list_(pa.list_(pa.int64())), [frozenset({1})], [[1]]),
+        (pa.struct([("x", pa.list_(pa.int64()))]), {"x": frozenset({1})}, {"x": [1]}),
+    ],
+    ids=str,
+)
+def test_a_value_that_fits_comes_back_as_it_was(
+    kind: pa.DataType, value: object, found: object
+) -> None:
+    schema = ItemSchema.of(pa.schema([("_1", kind)]))
+    (made,) = to_batches([(value,)], schema)
+    assert made.column(0).to_pylist() == [found]
 
 
 def test_none_in_a_field_that_never_is_none_is_named() -> None:

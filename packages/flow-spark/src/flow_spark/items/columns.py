@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import datetime
 import functools
 import itertools
+import math
 import numbers
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +22,7 @@ from flow_spark.items.arrow import (
     ArrowType,
     pa,
 )
+from flow_spark.items.fitting import is_binary, is_text
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.shapes import (
     Convert,
@@ -43,6 +46,8 @@ PORTION: Final = 625
 Python's collector looks at what there is, which costs as much as the columns themselves."""
 
 _INT64: Final = pa.int64()
+_FLOAT32: Final = pa.float32()
+_UNORDERED: Final = (collections.abc.Set, collections.abc.ValuesView)
 
 _BATCH_BYTES: Final = 32 * 2**20
 """Of a batch that has no more rows for that: ten thousand large ones take more than Arrow holds."""
@@ -52,7 +57,10 @@ _FIRST_PORTION: Final = 16
 """Items that are held before it is known how large they are."""
 
 _NOT_DATES: Final = (numbers.Number, datetime.datetime)
-_NOT_LISTS: Final = (str, bytes, bytearray)
+_BYTES: Final = (bytes, bytearray, memoryview)
+_NOT_LISTS: Final = (str, *_BYTES)
+_FLOAT_LIMIT: Final = 2.0**128 - 2.0**103
+"""From here on, the nearest float of 32 bits is infinite."""
 
 # Any: items of whatever kind.
 _Column = Sequence[Any]
@@ -248,7 +256,7 @@ class _Maker:
         field: of the schema.
     """
 
-    __slots__ = ("_deep", "_field", "_integers", "_is_foreign", "_type", "_writer")
+    __slots__ = ("_deep", "_field", "_integers", "_is_foreign", "_loses", "_type", "_writer")
 
     def __init__(self, field: ArrowField) -> None:
         self._field: Final = field
@@ -256,6 +264,7 @@ class _Maker:
         self._integers: Final = pa.types.is_integer(field.type)
         self._writer: Final = _writer(field.type)
         self._is_foreign: Final = _foreign_to(field.type)
+        self._loses: Final = _losing(field.type)
         self._deep: Final = bool(_inner(field.type))
 
     def plain(self, values: _Column) -> ArrowArray | None:
@@ -313,10 +322,12 @@ class _Maker:
         return array
 
     def _written(self, given: _Column, items: list[Any], first: int) -> ArrowArray:
-        writer, is_foreign = self._writer, self._is_foreign
+        writer, is_foreign, loses = self._writer, self._is_foreign, self._loses
         try:
             if is_foreign is not None and any(map(is_foreign, set(map(type, given)))):
                 raise TypeError("a column holds a type that Arrow would silently change")
+            if loses is not None and any(map(loses, given)):
+                raise TypeError("a column holds a value that Arrow would silently change")
             column = given if writer is None else list(map(or_none(writer), given))
             return pa.array(column, self._type)
         except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -338,10 +349,12 @@ def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
         return lambda given: [(to_key(name), to_value(item)) for name, item in _pairs(given)]
     if _is_list(kind):
         element = _writer(kind.value_type, nested=True)
-        if element is not None:
+        if element is None:
+            write_all: Convert = _sequence
+        else:
             to_element = or_none(element)
-            write_all: Convert = lambda given: [to_element(item) for item in given]  # noqa: E731
-            return _checked(kind, write_all) if nested else write_all
+            write_all = lambda given: [to_element(item) for item in given]  # noqa: E731
+        return _checked(kind, write_all) if nested else write_all
     if pa.types.is_struct(kind):
         fields = [kind.field(index) for index in range(kind.num_fields)]
         names = tuple(str(part.name) for part in fields)
@@ -354,18 +367,20 @@ def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
 
 
 def _checked(kind: ArrowType, write: Convert | None) -> Convert | None:
-    """`write`, for values that `_foreign_to` has nothing against."""
-    is_foreign = _foreign_to(kind)
-    if is_foreign is None:
+    """`write`, for values that `_foreign_to` and `_losing` have nothing against."""
+    is_foreign, loses = _foreign_to(kind), _losing(kind)
+    if is_foreign is None and loses is None:
         return write
     harmless: set[type[Any]] = set()
 
     def check(value: object) -> object:
         cls = type(value)
         if cls not in harmless:  # asked once for each class
-            if is_foreign(cls):
+            if is_foreign is not None and is_foreign(cls):
                 raise TypeError(f"{shorten(value)} would lose something")
             harmless.add(cls)
+        if loses is not None and loses(value):
+            raise TypeError(f"{shorten(value)} would lose something")
         return value if write is None else write(value)
 
     return check
@@ -381,7 +396,36 @@ def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
         return lambda cls: issubclass(cls, numbers.Number)
     if _is_list(kind):
         return lambda cls: issubclass(cls, _NOT_LISTS)
+    if is_text(kind):
+        return lambda cls: issubclass(cls, _BYTES)
+    if is_binary(kind):
+        return lambda cls: issubclass(cls, str)
     return None
+
+
+def _losing(kind: ArrowType) -> Convert | None:
+    """Tells values that Arrow would change to make them fit, though others of their class do fit.
+
+    These are numbers that are infinite in a float of 32 bits, nanoseconds, and zones where the
+    column has none.
+    """
+    if kind == _FLOAT32:
+        return _is_out_of_range
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        return lambda given: getattr(given, "tzinfo", None) is not None or _has_nanos(given)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return _has_nanos
+    return None
+
+
+def _is_out_of_range(given: object) -> bool:
+    return isinstance(given, numbers.Real) and _FLOAT_LIMIT <= abs(float(given)) < math.inf
+
+
+def _has_nanos(given: object) -> bool:
+    """Whether a time of pandas is no whole number of microseconds."""
+    nanos = getattr(given, "nanosecond", 0) or getattr(given, "nanoseconds", 0)
+    return bool(nanos)
 
 
 def _is_fractional(cls: type[Any]) -> bool:
@@ -424,6 +468,12 @@ def _inner(kind: ArrowType) -> list[ArrowField]:
     return []
 
 
+def _sequence(given: Any) -> Any:
+    """What Arrow takes for a list: of other collections, a list."""
+    made: Iterable[Any] = given
+    return list(made) if isinstance(given, _UNORDERED) else given
+
+
 def _pairs(given: Any) -> list[tuple[Any, Any]]:
     return list(given.items() if is_mapping(given) else given)
 
@@ -431,10 +481,12 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
 def _misfit(
     column: _Column, field: ArrowField, items: list[Any], first: int, error: BaseException
 ) -> SchemaMismatchError:
-    writer, is_foreign = _writer(field.type), _foreign_to(field.type)
+    writer, is_foreign, loses = _writer(field.type), _foreign_to(field.type), _losing(field.type)
     for index, value in enumerate(column):
         try:
             if is_foreign is not None and is_foreign(class_of(value)):
+                raise TypeError("it would lose something")
+            if loses is not None and loses(value):
                 raise TypeError("it would lose something")
             pa.array([value if writer is None or value is None else writer(value)], field.type)
         except Exception as reason:

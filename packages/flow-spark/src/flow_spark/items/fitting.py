@@ -25,10 +25,27 @@ from flow_spark.items.shapes import (
     unwrapped,
 )
 
-__all__ = ["check_fit", "checks_itself", "chosen", "filled_alone", "has_default", "is_listed"]
+__all__ = [
+    "check_fit",
+    "checks_itself",
+    "chosen",
+    "filled_alone",
+    "has_default",
+    "is_binary",
+    "is_listed",
+    "is_text",
+]
 
 
-def _is_binary(kind: ArrowType) -> bool:
+def is_text(kind: ArrowType) -> bool:
+    """Whether values of `kind` are text."""
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_binary(kind: ArrowType) -> bool:
+    """Whether values of `kind` are bytes."""
     return (
         pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
@@ -42,11 +59,9 @@ _KINDS: Final[Mapping[type[Any], Callable[[ArrowType], bool]]] = {
     bool: pa.types.is_boolean,
     int: pa.types.is_integer,
     float: lambda kind: pa.types.is_floating(kind) or pa.types.is_integer(kind),
-    str: lambda kind: (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    ),
-    bytes: _is_binary,
-    bytearray: _is_binary,
+    str: is_text,
+    bytes: is_binary,
+    bytearray: is_binary,
     decimal.Decimal: pa.types.is_decimal,
     datetime.datetime: pa.types.is_timestamp,
     datetime.date: pa.types.is_date,
