@@ -247,6 +247,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     "context_write": Recipe(lambda f, _: f.context_write(_VARIABLE, 1)),
     "do_on_request": Recipe(lambda f, _: f.do_on_request(_ignore)),
     "hide": Recipe(lambda f, _: f.hide()),
+    "local": Recipe(lambda f, _: f.local()),
     "lift": Recipe(lambda f, _: f.pipe(lift("unchanged", _unchanged))),
     "observe_on": Recipe(lambda f, _: f.pipe(observe_on(pool()))),
     "progress": Recipe(lambda f, _: f.pipe(progress("tck"))),
