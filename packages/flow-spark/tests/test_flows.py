@@ -208,7 +208,7 @@ def process(_: object) -> int:
 def test_what_is_behind_local_runs_in_this_process(spark: SparkSession, way: str) -> None:
     there = from_dataframe(spark.range(50), as_=dict)
     if way == "batches":
-        (count,) = there.local().batch(50).map(len)
+        (count,) = there.local().buffer_with_count(50).map(len)
         assert count == 50
         return
     if way == "an only row":
