@@ -8,6 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -251,8 +253,10 @@ class PlayedLoop:
         """As the only timer."""
         self.timers.clear()
 
-    def call_soon_threadsafe(self, callback: Callable[[], object]) -> None:
-        self.ready.append(callback)
+    def call_soon_threadsafe(
+        self, callback: Callable[[], object], *, context: Context | None = None
+    ) -> None:
+        self.ready.append(callback if context is None else partial(context.run, callback))
 
     call_soon = call_soon_threadsafe
 
