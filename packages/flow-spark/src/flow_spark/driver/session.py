@@ -84,8 +84,8 @@ def session(
     through. Nested blocks share one session, since a process can hold only one JVM.
 
     The session's time zone is UTC, whatever the machine says, so that the same flow gives the same
-    rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC, and a naive datetime
-    that is sent to such a column is taken as UTC.
+    rows everywhere: a Spark ``TIMESTAMP`` arrives as a datetime aware of UTC. A naive datetime is
+    refused by such a column: it says no point in time.
 
     On this machine a shuffle has two partitions for each core, and at least 8, where Spark would
     make 200: a streaming query with state has a store for each of them. Another number is given by

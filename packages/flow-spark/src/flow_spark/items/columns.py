@@ -22,7 +22,7 @@ from flow_spark.items.arrow import (
     ArrowType,
     pa,
 )
-from flow_spark.items.fitting import is_binary, is_text
+from flow_spark.items.kinds import inner_fields, is_binary, is_listed, is_text, is_zoned
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.shapes import (
     Convert,
@@ -264,8 +264,8 @@ class _Maker:
         self._integers: Final = pa.types.is_integer(field.type)
         self._writer: Final = _writer(field.type)
         self._is_foreign: Final = _foreign_to(field.type)
-        self._loses: Final = _losing(field.type)
-        self._deep: Final = bool(_inner(field.type))
+        self._loses: Final = _loss_of(field.type)
+        self._deep: Final = bool(inner_fields(field.type))
 
     def plain(self, values: _Column) -> ArrowArray | None:
         """A column of integers, as Arrow finds them without being told to look for these.
@@ -347,7 +347,7 @@ def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
             return _pairs
         to_key, to_value = or_none(key), or_none(value)
         return lambda given: [(to_key(name), to_value(item)) for name, item in _pairs(given)]
-    if _is_list(kind):
+    if is_listed(kind):
         element = _writer(kind.value_type, nested=True)
         if element is None:
             write_all: Convert = _sequence
@@ -367,8 +367,8 @@ def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
 
 
 def _checked(kind: ArrowType, write: Convert | None) -> Convert | None:
-    """`write`, for values that `_foreign_to` and `_losing` have nothing against."""
-    is_foreign, loses = _foreign_to(kind), _losing(kind)
+    """`write`, for values that `_foreign_to` and `_loss_of` have nothing against."""
+    is_foreign, loses = _foreign_to(kind), _loss_of(kind)
     if is_foreign is None and loses is None:
         return write
     harmless: set[type[Any]] = set()
@@ -379,8 +379,8 @@ def _checked(kind: ArrowType, write: Convert | None) -> Convert | None:
             if is_foreign is not None and is_foreign(cls):
                 raise TypeError(f"{shorten(value)} would lose something")
             harmless.add(cls)
-        if loses is not None and loses(value):
-            raise TypeError(f"{shorten(value)} would lose something")
+        if loses is not None and (loss := loses(value)):
+            raise TypeError(f"{shorten(value)} {loss}")
         return value if write is None else write(value)
 
     return check
@@ -394,7 +394,7 @@ def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
         return lambda cls: issubclass(cls, _NOT_DATES)
     if pa.types.is_temporal(kind):
         return lambda cls: issubclass(cls, numbers.Number)
-    if _is_list(kind):
+    if is_listed(kind):
         return lambda cls: issubclass(cls, _NOT_LISTS)
     if is_text(kind):
         return lambda cls: issubclass(cls, _BYTES)
@@ -403,29 +403,52 @@ def _foreign_to(kind: ArrowType) -> Callable[[type[Any]], bool] | None:
     return None
 
 
-def _losing(kind: ArrowType) -> Convert | None:
-    """Tells values that Arrow would change to make them fit, though others of their class do fit.
-
-    These are numbers that are infinite in a float of 32 bits, nanoseconds, and zones where the
-    column has none.
-    """
+def _loss_of(kind: ArrowType) -> Callable[[Any], str | None] | None:
+    """Says what Arrow would change of a value to make it fit, though others of its class do fit."""
     if kind == _FLOAT32:
-        return _is_out_of_range
-    if pa.types.is_timestamp(kind) and kind.tz is None:
-        return lambda given: getattr(given, "tzinfo", None) is not None or _has_nanos(given)
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        return _has_nanos
+        return _overflow
+    if is_zoned(kind):
+        return lambda given: _lacking_zone(given) or _nanoseconds(given)
+    if pa.types.is_timestamp(kind):
+        return lambda given: _zone(given) or _nanoseconds(given)
+    if pa.types.is_duration(kind):
+        return _nanoseconds
     return None
 
 
-def _is_out_of_range(given: object) -> bool:
-    return isinstance(given, numbers.Real) and _FLOAT_LIMIT <= abs(float(given)) < math.inf
+def _overflow(given: object) -> str | None:
+    if isinstance(given, numbers.Real) and _FLOAT_LIMIT <= abs(float(given)) < math.inf:
+        return "would lose something: it is infinite as a float of 32 bits"
+    return None
 
 
-def _has_nanos(given: object) -> bool:
-    """Whether a time of pandas is no whole number of microseconds."""
-    nanos = getattr(given, "nanosecond", 0) or getattr(given, "nanoseconds", 0)
-    return bool(nanos)
+def _lacking_zone(given: object) -> str | None:
+    if isinstance(given, datetime.datetime) and given.tzinfo is None:
+        return (
+            "has no time zone, and the column holds points in time; give it one, as "
+            "replace(tzinfo=datetime.UTC) does, or astimezone() with the zone of the machine; or "
+            "say that the column is a timestamp_ntz"
+        )
+    return None
+
+
+def _zone(given: object) -> str | None:
+    if getattr(given, "tzinfo", None) is not None:
+        return (
+            "would lose something: it has a time zone, and the column has none; take it off, as "
+            "replace(tzinfo=None) does, or say that the column is a timestamp"
+        )
+    return None
+
+
+def _nanoseconds(given: object) -> str | None:
+    """Of times of pandas."""
+    if getattr(given, "nanosecond", 0) or getattr(given, "nanoseconds", 0):
+        return (
+            "would lose something: it has nanoseconds, and the column has microseconds; round it, "
+            "as floor('us') does"
+        )
+    return None
 
 
 def _is_fractional(cls: type[Any]) -> bool:
@@ -436,7 +459,7 @@ def _is_fractional(cls: type[Any]) -> bool:
 def _lacking(array: ArrowArray) -> str | None:
     """Where in `array` there is a null that its type does not allow. It must be no slice."""
     kind = array.type
-    if not (inner := _inner(kind)):
+    if not (inner := inner_fields(kind)):
         return None
     held = array.drop_null() if array.null_count else array
     if pa.types.is_map(kind):
@@ -453,21 +476,6 @@ def _lacking(array: ArrowArray) -> str | None:
     return None
 
 
-def _is_list(kind: ArrowType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
-
-
-def _inner(kind: ArrowType) -> list[ArrowField]:
-    """The fields of a nested type."""
-    if pa.types.is_map(kind):
-        return [kind.key_field, kind.item_field]
-    if pa.types.is_struct(kind):
-        return [kind.field(index) for index in range(kind.num_fields)]
-    if _is_list(kind):
-        return [kind.value_field]
-    return []
-
-
 def _sequence(given: Any) -> Any:
     """What Arrow takes for a list: of other collections, a list."""
     made: Iterable[Any] = given
@@ -481,13 +489,13 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
 def _misfit(
     column: _Column, field: ArrowField, items: list[Any], first: int, error: BaseException
 ) -> SchemaMismatchError:
-    writer, is_foreign, loses = _writer(field.type), _foreign_to(field.type), _losing(field.type)
+    writer, is_foreign, loses = _writer(field.type), _foreign_to(field.type), _loss_of(field.type)
     for index, value in enumerate(column):
         try:
             if is_foreign is not None and is_foreign(class_of(value)):
                 raise TypeError("it would lose something")
-            if loses is not None and loses(value):
-                raise TypeError("it would lose something")
+            if loses is not None and (loss := loses(value)):
+                raise TypeError(f"it {loss}")
             pa.array([value if writer is None or value is None else writer(value)], field.type)
         except Exception as reason:
             return SchemaMismatchError(

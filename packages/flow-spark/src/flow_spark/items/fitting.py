@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeVar, Union
 
 from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowSchema, ArrowType, pa
+from flow_spark.items.kinds import inner_fields, is_binary, is_listed, is_text
 from flow_spark.items.shapes import (
     Fields,
     TypeHint,
@@ -31,27 +32,7 @@ __all__ = [
     "chosen",
     "filled_alone",
     "has_default",
-    "is_binary",
-    "is_listed",
-    "is_text",
 ]
-
-
-def is_text(kind: ArrowType) -> bool:
-    """Whether values of `kind` are text."""
-    return (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
-
-
-def is_binary(kind: ArrowType) -> bool:
-    """Whether values of `kind` are bytes."""
-    return (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )
 
 
 # Any: whatever class an annotation names.
@@ -76,8 +57,8 @@ def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
     """Refuse columns that a record would get values of other types from.
 
     Types of fields may be wider than those of the columns: a float takes integers, which become
-    floats. Dataclasses of pydantic, which check and convert what they are given, are left to
-    it. Nulls are not looked for.
+    floats. Dataclasses of pydantic check and convert what they are given themselves. Nulls
+    are not looked for.
 
     Args:
         schema: of the DataFrame.
@@ -137,17 +118,6 @@ def has_default(as_: TypeHint, name: str) -> bool:
     return name in getattr(as_, "_field_defaults", {})
 
 
-def is_listed(kind: ArrowType) -> bool:
-    """Whether values of `kind` are lists."""
-    return (
-        pa.types.is_list(kind)
-        or pa.types.is_large_list(kind)
-        or pa.types.is_fixed_size_list(kind)
-        or pa.types.is_list_view(kind)
-        or pa.types.is_large_list_view(kind)
-    )
-
-
 _Misfit = tuple[str, ArrowType, TypeHint]
 """Where it is, what is there, and what should be: a type, or a text that says what is wrong."""
 
@@ -185,7 +155,7 @@ def _struct_misfits(
     if not pa.types.is_struct(kind):
         yield where, kind, record
         return
-    parts = {field.name: field.type for field in _parts(kind)}
+    parts = {field.name: field.type for field in inner_fields(kind)}
     for name, hint in fields:
         if name in filled_alone(record):
             continue
@@ -204,7 +174,7 @@ def _nested_misfits(kind: ArrowType, hint: TypeHint, where: str) -> Iterator[_Mi
         if not pa.types.is_struct(kind) or kind.num_fields != len(arguments):
             yield where, kind, hint
             return
-        for field, part in zip(_parts(kind), arguments, strict=True):
+        for field, part in zip(inner_fields(kind), arguments, strict=True):
             yield from _misfits(field.type, part, f"{where}.{field.name}")
     elif is_listed(kind) and any(issubclass(one, base) for one in _LISTS):
         if arguments:
@@ -217,7 +187,7 @@ def _nested_misfits(kind: ArrowType, hint: TypeHint, where: str) -> Iterator[_Mi
         return
     elif pa.types.is_struct(kind) and issubclass(dict, base):
         if len(arguments) == 2:
-            for field in _parts(kind):
+            for field in inner_fields(kind):
                 yield from _misfits(field.type, arguments[1], f"{where}.{field.name}")
     elif _can_come(base):
         yield where, kind, hint
@@ -237,10 +207,6 @@ def _can_come(base: type[Any]) -> bool:  # Any: see `_KINDS`
 def checks_itself(record: TypeHint) -> bool:
     """Whether a class of pydantic converts what it is given, and refuses the rest."""
     return hasattr(record, "__pydantic_validator__")
-
-
-def _parts(kind: ArrowType) -> list[Any]:  # Any: fields of Arrow, which has no types
-    return [kind.field(index) for index in range(kind.num_fields)]
 
 
 def _spark_name(kind: ArrowType) -> str:

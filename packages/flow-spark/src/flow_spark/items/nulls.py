@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, Protocol, TypeVar, Union, final
 
 from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowSchema, pa
-from flow_spark.items.fitting import checks_itself, chosen, is_listed
+from flow_spark.items.fitting import checks_itself, chosen
+from flow_spark.items.kinds import is_listed
 from flow_spark.items.shapes import TypeHint, is_class, name_of, record_fields, unwrapped
 
 __all__ = ["Nulls"]

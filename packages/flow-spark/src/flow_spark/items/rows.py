@@ -9,13 +9,16 @@ import enum
 import itertools
 import typing
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, final
+from functools import partial
+from typing import Any, Final, Protocol, final
 
 from flow_core.errors import NoneItemError, explanations
 from flow_spark.errors import SchemaMismatchError
-from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowSchema, ArrowType, pa
-from flow_spark.items.fitting import chosen, filled_alone, has_default, is_listed
+from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowSchema, ArrowType, pa
+from flow_spark.items.fitting import chosen, filled_alone, has_default
+from flow_spark.items.kinds import inner_fields, is_listed, is_zoned
 from flow_spark.items.nulls import Nulls
 from flow_spark.items.shapes import (
     Convert,
@@ -30,11 +33,12 @@ from flow_spark.items.shapes import (
     record_fields,
     shorten,
 )
+from flow_spark.items.zones import zone_of
 
 __all__ = ["RowReader"]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND: Final = datetime.timedelta(microseconds=1)
+_INT64: Final = pa.int64()
 
 # Any: items of whatever kind the user asked for; `from_dataframe` has overloads.
 _Column = Sequence[Any]
@@ -55,17 +59,17 @@ class RowReader:
         SchemaMismatchError: if the columns do not fit `as_`.
     """
 
-    __slots__ = ("_as", "_converts", "_make", "_nulls", "_schema", "names")
+    __slots__ = ("_as", "_hints", "_make", "_nulls", "_readers", "_schema", "_timed", "names")
 
     def __init__(self, schema: ArrowSchema, as_: TypeHint = None, *, verify: bool = False) -> None:
         self._schema = schema
         self._as = as_
         self._nulls = Nulls(schema, as_) if verify else None
         self.names: Final = _columns(schema, as_)
-        hints = dict(record_fields(as_) or ())
-        self._converts = [
-            _converter(schema.field(name).type, hints.get(name)) for name in self.names
-        ]
+        self._hints: Final = dict(record_fields(as_) or ())
+        timed = [name for name in self.names if _zone_in(schema.field(name).type) is not None]
+        self._timed: Final = timed[0] if timed else None
+        self._readers = self._columns_of(schema)
         self._make = _maker(as_, self.names)
 
     def __call__(self, batch: ArrowBatch) -> Iterable[Any]:
@@ -86,11 +90,17 @@ class RowReader:
         yield from self._items(batch.slice(0, row))
         raise self.null_error(batch, row)
 
+    def _columns_of(self, schema: ArrowSchema) -> _Readers:
+        """What reads the columns, where times are of the zone that they have in `schema`."""
+        zone = None if self._timed is None else _zone_in(schema.field(self._timed).type)
+        return zone, [_reader(schema.field(name), self._hints.get(name)) for name in self.names]
+
     def _items(self, batch: ArrowBatch) -> Iterable[Any]:
-        columns = [
-            _values(batch.column(name), convert)
-            for name, convert in zip(self.names, self._converts, strict=True)
-        ]
+        zone, readers = self._readers
+        # The zone is that of the session when it runs.
+        if self._timed is not None and zone != _zone_in(batch.column(self._timed).type):
+            _, readers = self._readers = self._columns_of(batch.schema)
+        columns = [read(batch.column(name)) for name, read in zip(self.names, readers, strict=True)]
         if self._make is _scalars:
             nulls: int = batch.column(self.names[0]).null_count
             if nulls:
@@ -240,22 +250,90 @@ def _row_of(**values: Any) -> object:
     return Row(*values)(*values.values())  # any name is right for a field, also `cls`
 
 
-def _values(column: ArrowArray, convert: Convert | None) -> _Column:
-    if pa.types.is_timestamp(column.type) and column.type.tz == "UTC":
-        return _utc(column)
-    values: list[Any] = column.to_pylist()
-    if convert is not None:
-        values = [None if value is None else convert(value) for value in values]
-    return values
+class _Read(Protocol):
+    """Reads a column."""
+
+    @abstractmethod
+    def __call__(self, column: ArrowArray, /) -> _Column: ...
 
 
-def _utc(column: ArrowArray) -> _Column:
-    """As ``to_pylist``, at a third of the time: it looks the time zone up for each value."""
-    epoch, unit, delta = _EPOCH, _MICROSECOND, datetime.timedelta
-    numbers: list[Any] = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
-    if column.null_count:
-        return [None if number is None else epoch + number * unit for number in numbers]
-    return [epoch + delta(0, 0, number) for number in numbers]
+_Readers = tuple[str | None, list[_Read]]
+"""The zone of all times, and what reads each column."""
+
+
+def _zone_in(kind: ArrowType) -> str | None:
+    """The zone of times in `kind`. All times of a batch have one: that of the session."""
+    if is_zoned(kind):
+        return kind.tz
+    zones = (_zone_in(field.type) for field in inner_fields(kind))
+    return next(filter(None, zones), None)
+
+
+def _reader(field: ArrowField, hint: TypeHint) -> _Read:
+    kind = field.type
+    convert = _converter(kind, hint)
+    if convert is None:
+        return _plain
+    read = _moments(kind) if is_zoned(kind) else partial(_converted, convert)
+    if _zone_in(kind) is None:
+        return read
+    counted = _counted(kind)
+
+    def read_times(column: ArrowArray) -> _Column:
+        try:
+            return read(column.cast(counted))
+        except OverflowError as error:
+            raise SchemaMismatchError(
+                f"column {field.name!r} holds a time outside of the years 1 to 9999, which "
+                "datetime does not have; leave such rows out, or cast the column to string",
+                field=field.name,
+            ) from error
+
+    return read_times
+
+
+def _plain(column: ArrowArray) -> _Column:
+    return column.to_pylist()
+
+
+def _converted(convert: Convert, column: ArrowArray) -> _Column:
+    return [None if value is None else convert(value) for value in column.to_pylist()]
+
+
+def _counted(kind: ArrowType) -> ArrowType:
+    """`kind` with microseconds since 1970 for times.
+
+    ``to_pylist`` looks the zone up for each value, and knows but half of those that Spark has.
+    """
+    if is_zoned(kind):
+        return _INT64
+    inner = [pa.field(f.name, _counted(f.type), f.nullable) for f in inner_fields(kind)]
+    if pa.types.is_map(kind):
+        return pa.map_(inner[0], inner[1])
+    if pa.types.is_struct(kind):
+        return pa.struct(inner)
+    return pa.list_(inner[0]) if inner else kind
+
+
+def _moments(kind: ArrowType) -> _Read:
+    zone = zone_of(kind.tz or "UTC")
+    delta = datetime.timedelta
+    if not isinstance(zone, datetime.timezone):
+        return partial(_converted, _moment(kind))
+    epoch = _EPOCH.astimezone(zone)
+
+    def read(column: ArrowArray) -> _Column:
+        if column.null_count:
+            return [None if n is None else epoch + delta(0, 0, n) for n in column.to_pylist()]
+        return [epoch + delta(0, 0, number) for number in column.to_pylist()]
+
+    return read
+
+
+def _moment(kind: ArrowType) -> Callable[[int], datetime.datetime]:
+    """Makes a time of microseconds since 1970."""
+    zone, epoch, delta = zone_of(kind.tz or "UTC"), _EPOCH, datetime.timedelta
+    return lambda number: (epoch + delta(0, 0, number)).astimezone(zone)
 
 
 def _converter(kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False) -> Convert | None:
@@ -280,6 +358,8 @@ def _converter(kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False
         return _list_converter(kind, hint, hashable=hashable)
     if pa.types.is_struct(kind):
         return _struct_converter(kind, hint, hashable=hashable)
+    if is_zoned(kind):
+        return _moment(kind)
     if hint is float and pa.types.is_integer(kind):
         return _float
     if is_class(hint) and issubclass(hint, enum.Enum):

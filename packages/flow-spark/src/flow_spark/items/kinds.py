@@ -1,0 +1,49 @@
+"""Kinds of Arrow's types, each of which has several that hold the same values."""
+
+from __future__ import annotations
+
+from flow_spark.items.arrow import ArrowField, ArrowType, pa
+
+__all__ = ["inner_fields", "is_binary", "is_listed", "is_text", "is_zoned"]
+
+
+def is_text(kind: ArrowType) -> bool:
+    """Whether values of `kind` are text."""
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_binary(kind: ArrowType) -> bool:
+    """Whether values of `kind` are bytes."""
+    return (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def is_listed(kind: ArrowType) -> bool:
+    """Whether values of `kind` are lists."""
+    return (
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+    )
+
+
+def is_zoned(kind: ArrowType) -> bool:
+    """Whether values of `kind` are points in time, as a Spark ``timestamp`` is."""
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+def inner_fields(kind: ArrowType) -> list[ArrowField]:
+    """The fields of a nested type; none of another one."""
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_struct(kind):
+        return [kind.field(index) for index in range(kind.num_fields)]
+    return [kind.value_field] if is_listed(kind) else []
