@@ -136,7 +136,7 @@ def _columns(
         )
     # Once there and back, so that the segments are just what Spark expects.
     columns = ItemSchema.of(found)
-    return ItemSchema(arrow_schema(columns.spark()), columns.item_type)
+    return ItemSchema(arrow_schema(columns.spark()), columns.item_type, columns.struct)
 
 
 def _skipping(flow: Flow[T]) -> Callable[[int], Flow[T]]:

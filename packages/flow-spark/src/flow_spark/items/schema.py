@@ -13,8 +13,9 @@ from typing_extensions import TypeIs
 
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowType, pa
+from flow_spark.items.kinds import inner_fields, is_binary, is_listed, is_text
 from flow_spark.items.shapes import TypeHint, is_class, name_of, record_fields, unwrapped
-from flow_spark.jobs.frames import arrow_schema, spark_schema
+from flow_spark.jobs.frames import arrow_schema, spark_schema, without_lengths
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -46,12 +47,14 @@ class ItemSchema:
     """The columns that items become. Picklable.
 
     Attributes:
-        arrow: names, types and nullability.
+        arrow: names, types and nullability, as Spark itself has them in batches.
         item_type: the class, annotation or Spark type of items that it was made from, if it was.
+        struct: what Spark calls it, where that says more: collations, user-defined types, metadata.
     """
 
     arrow: ArrowSchema
     item_type: TypeHint = None
+    struct: StructType | None = None
 
     @staticmethod
     def of(given: TypeHint) -> ItemSchema:
@@ -67,16 +70,17 @@ class ItemSchema:
         if isinstance(given, ItemSchema):
             return given
         if _is_arrow(given):
-            return ItemSchema(given)
+            return ItemSchema(_spark_to_arrow(_arrow_to_spark(given)))
         from pyspark.sql.types import DataType, StructType
 
         if isinstance(given, str):
             given = DataType.fromDDL(given)
         if isinstance(given, DataType):
-            if not isinstance(given, StructType):
-                struct = StructType().add(SCALAR_COLUMN, given)
-                return ItemSchema(_spark_to_arrow(struct), given)
-            return ItemSchema(_spark_to_arrow(given))
+            columns = (
+                given if isinstance(given, StructType) else StructType().add(SCALAR_COLUMN, given)
+            )
+            struct = without_lengths(columns)
+            return ItemSchema(_spark_to_arrow(struct), None if columns is given else given, struct)
         return schema_of(given)
 
     @property
@@ -93,14 +97,11 @@ class ItemSchema:
         if typing.get_origin(inner) is tuple and _fixed_parts(inner) is not None:
             return False
         (column,) = self.arrow
-        return pa.types.is_list(column.type) or pa.types.is_map(column.type)
+        return is_listed(column.type) or pa.types.is_map(column.type)
 
     def spark(self) -> StructType:
         """The same as Spark says it."""
-        try:
-            return spark_schema(self.arrow)
-        except Exception as error:
-            raise UnsupportedTypeError(f"Spark has no type for a column of {self}") from error
+        return _arrow_to_spark(self.arrow) if self.struct is None else self.struct
 
     def __str__(self) -> str:
         return ", ".join(f"{field.name}: {field.type}" for field in self.arrow)
@@ -200,6 +201,38 @@ def _spark_to_arrow(struct: StructType) -> ArrowSchema:
         raise UnsupportedTypeError(
             f"a column of {struct.simpleString()} cannot be sent as Arrow: {error}"
         ) from error
+
+
+def _arrow_to_spark(schema: ArrowSchema) -> StructType:
+    try:
+        return spark_schema(pa.schema([_spelled(field) for field in schema]))
+    except Exception as error:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in schema)
+        raise UnsupportedTypeError(f"Spark has no type for a column of {columns}") from error
+
+
+def _spelled(field: ArrowField) -> ArrowField:
+    """`field` with a type that PySpark knows, where it knows another one of the same values."""
+    return field.with_type(_spelled_type(field.type))
+
+
+def _spelled_type(kind: ArrowType) -> ArrowType:
+    if pa.types.is_dictionary(kind):
+        return _spelled_type(kind.value_type)
+    if is_text(kind):
+        return pa.string()
+    if is_binary(kind):
+        return pa.binary()
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    if pa.types.is_date(kind):
+        return pa.date32()
+    inner = [_spelled(field) for field in inner_fields(kind)]
+    if pa.types.is_map(kind):
+        return pa.map_(inner[0], inner[1])
+    if pa.types.is_struct(kind):
+        return pa.struct(inner)
+    return pa.list_(inner[0]) if inner else kind
 
 
 def _is_arrow(given: object) -> TypeIs[ArrowSchema]:

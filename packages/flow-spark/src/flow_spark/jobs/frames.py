@@ -10,7 +10,7 @@ from flow_spark.items.arrow import ArrowBatch, ArrowSchema, ArrowTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = [
     "arrow_schema",
@@ -20,9 +20,11 @@ __all__ = [
     "map_in_arrow",
     "plan_of",
     "spark_schema",
+    "without_lengths",
 ]
 
 _NUMBER: Final = "__flow_number"
+_LENGTHS: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 # Any: PySpark's annotations name classes of pyarrow, which has no types.
 
@@ -46,6 +48,57 @@ def arrow_schema(schema: StructType) -> ArrowSchema:
 
     made: ArrowSchema = cast("Any", types).to_arrow_schema(schema, timezone="UTC")
     return made
+
+
+def without_lengths(schema: StructType) -> StructType:
+    """`schema` with strings for ``char`` and ``varchar``, which no function of Python may give.
+
+    The metadata of a column tells what it was, as they do for a column of a table.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    fields: list[StructField] = []
+    for field in schema:
+        kind, metadata = _replaced(field.dataType, _string_of), dict(field.metadata)
+        if kind is not field.dataType:
+            metadata[_LENGTHS] = _replaced(field.dataType, _inside_of).simpleString()
+        fields.append(StructField(field.name, kind, field.nullable, metadata))
+    return StructType(fields)
+
+
+def _string_of(kind: DataType) -> DataType | None:
+    from pyspark.sql.types import CharType, StringType, VarcharType
+
+    return StringType() if isinstance(kind, (CharType, VarcharType)) else None
+
+
+def _inside_of(kind: DataType) -> DataType | None:
+    from pyspark.sql.types import UserDefinedType
+
+    return kind.sqlType() if isinstance(kind, UserDefinedType) else None
+
+
+def _replaced(kind: DataType, other: Callable[[DataType], DataType | None]) -> DataType:
+    """`kind` with what `other` says for a type in it; itself if it says nothing."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    found = other(kind)
+    if found is not None:
+        return found
+    made = kind
+    if isinstance(kind, ArrayType):
+        made = ArrayType(_replaced(kind.elementType, other), kind.containsNull)
+    elif isinstance(kind, MapType):
+        key, value = (_replaced(part, other) for part in (kind.keyType, kind.valueType))
+        made = MapType(key, value, kind.valueContainsNull)
+    elif isinstance(kind, StructType):
+        made = StructType(
+            [
+                StructField(f.name, _replaced(f.dataType, other), f.nullable, f.metadata)
+                for f in kind
+            ]
+        )
+    return kind if made == kind else made
 
 
 def map_in_arrow(
@@ -106,5 +159,11 @@ def frame_of(
     session: SparkSession, table: ArrowTable, schema: StructType | None = None
 ) -> DataFrame:
     """The rows of `table`; they are sent to Spark at once."""
-    made: DataFrame = cast("Any", session).createDataFrame(table, schema=schema)
-    return made
+    plain = schema if schema is None else _replaced(schema, _inside_of)
+    made: DataFrame = cast("Any", session).createDataFrame(table, schema=plain)
+    # PySpark makes no values of user-defined types from Arrow but behind a function.
+    return made if schema is None or plain is schema else map_in_arrow(made, _as_they_are, schema)
+
+
+def _as_they_are(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+    return batches
