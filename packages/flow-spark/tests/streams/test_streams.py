@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -98,6 +99,44 @@ def test_a_micro_batch_that_was_being_read_when_the_flow_was_cancelled_comes_aga
 
     assert (len(some), committed()) == (2, set())
     assert sorted(rows) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("trigger", ["available-now", None])
+def test_a_flow_whose_checkpoint_another_one_takes_is_told_so(
+    spark: SparkSession, drop: Drop, tmp_path: Path, trigger: str | None
+) -> None:
+    drop.put([1, 2])
+    state = str(tmp_path / "state")
+    # Anew each time, as a cell of a notebook that is run again.
+    first = iter(from_stream(drop.stream(spark), checkpoint=state, trigger=trigger))
+    next(first)
+    with closing(
+        iter(from_stream(drop.stream(spark), checkpoint=state, trigger=trigger))
+    ) as second:
+        found = [next(second), next(second)]
+
+        with pytest.raises(CheckpointConflictError, match=r"another query.*stopActiveR") as caught:
+            list(first)
+
+    assert state in str(caught.value)
+    assert sorted(found) == [1, 2]
+    assert stopped(spark)
+
+
+def test_a_flow_whose_query_is_stopped_is_told_so(
+    spark: SparkSession, drop: Drop, tmp_path: Path
+) -> None:
+    drop.put([1, 2])
+    state = str(tmp_path / "state")
+    rows = iter(from_stream(drop.stream(spark), checkpoint=state))
+    next(rows)
+    (query,) = spark.streams.active
+
+    query.stop()
+
+    with pytest.raises(SparkJobError, match=r"stopped by someone else.*stop\(\)") as caught:
+        list(rows)
+    assert state in str(caught.value)
 
 
 def test_cancelling_stops_a_query_that_waits_for_rows(spark: SparkSession, drop: Drop) -> None:

@@ -13,10 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
+from flow_core.errors import FlowError
 from flow_spark.channel.handover import BatchLine, BatchListener, Handover, label_of
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.channel.wire import Target
-from flow_spark.errors import ChannelError, SparkJobError
+from flow_spark.errors import ChannelError, CheckpointConflictError, SparkJobError
 from flow_spark.jobs.advice import SAYS, short
 from flow_spark.jobs.checkpoint import Fingerprints, claim
 from flow_spark.jobs.cluster import cluster_of
@@ -41,6 +42,7 @@ Prepare = Callable[["DataFrame", int], "DataFrame"]
 """See `BatchTask.prepare`."""
 
 _WHAT: Final = "the streaming query"
+_STOPPED: Final = "the streaming query was stopped by someone else"
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
 
@@ -352,10 +354,34 @@ class StreamJob:
             receiver = self._receiver
         if receiver is not None:
             error = cause_of(receiver) or error
+        stopped = None if error is not None or self._stop() else self._stopped()
+        if receiver is not None:
             # Whoever reads the micro-batch at hand hears of it; one that is complete ignores it.
-            receiver.fail(error or SparkJobError("the streaming query was stopped by someone else"))
-        self._handed.put(_Ended(error))
+            receiver.fail(error or stopped or SparkJobError(_STOPPED))
+        taken_over = self.endless and isinstance(stopped, CheckpointConflictError)
+        self._handed.put(_Ended(stopped if taken_over else error))
         self._close()
+
+    def _stopped(self) -> FlowError:
+        """What to say of a query that has ended by itself, if it had more to give."""
+        query, checkpoint = self._query, self._settings.checkpoint
+        if query is not None and checkpoint is not None:
+            running: list[str] = []
+            with contextlib.suppress(Exception):  # the session may be stopped by now
+                running = [str(other.id) for other in self._df.sparkSession.streams.active]
+            if str(query.id) in running:
+                return CheckpointConflictError(
+                    f"another query was started with the checkpoint {checkpoint!r}, and Spark then "
+                    "stops the older one (spark.sql.streaming.stopActiveRunOnRestart): what was "
+                    "not acknowledged goes to the new one. Give each flow a checkpoint of its own, "
+                    "or let several subscribers read one flow: publish()"
+                )
+        if checkpoint is None:
+            return SparkJobError(_STOPPED)
+        return SparkJobError(
+            f"{_STOPPED}: somebody called its stop(), or another query was started with its "
+            f"checkpoint {checkpoint!r}"
+        )
 
     def _started(self, listener: BatchListener) -> _Query | None:
         settings = self._settings
