@@ -12,7 +12,7 @@ from flow_spark.errors import SparkJobError
 from flow_spark.pickling.failures import text_of
 from flow_spark.pickling.modules import SHIPPED, importable
 
-__all__ = ["SAYS", "short", "way_out"]
+__all__ = ["SAYS", "other_version", "short", "way_out"]
 
 _SET: Final = (
     "set the environment variable PYSPARK_PYTHON to it before the session is made (of a Spark "
@@ -75,13 +75,14 @@ def way_out(text: str) -> str | None:
     return None
 
 
-def _other_version(found: re.Match[str]) -> str:
+def other_version(found: str) -> str:
+    """What to say if the executors run the version `found` of Python, and this process another."""
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     return (
-        f"this process runs Python {mine}, and the executors run Python {found[1]}; functions that "
+        f"this process runs Python {mine}, and the executors run Python {found}; functions that "
         "one version pickles are of no use to another one. Install Python "
         f"{mine} with the same packages on the executors, and {_SET}; or run this process with "
-        f"Python {found[1]}."
+        f"Python {found}."
     )
 
 
@@ -119,7 +120,7 @@ def _no_program(found: re.Match[str]) -> str:
 
 
 _KNOWN: Final[tuple[tuple[str, Callable[[re.Match[str]], str]], ...]] = (
-    (r"Python in worker has different version: (\d+\.\d+)", _other_version),
+    (r"Python in worker has different version: (\d+\.\d+)", lambda found: other_version(found[1])),
     (rf"No module named '({'|'.join(SHIPPED)})\b", _no_package_of_ours),
     (r"No module named '(\w+)", _no_package),
     (r"PACKAGE_NOT_INSTALLED\] (\w+)", _no_package),

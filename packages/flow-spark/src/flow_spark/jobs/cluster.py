@@ -18,6 +18,7 @@ from flow_spark.channel.backlog import Backlog
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
 from flow_spark.jobs.waves import Parts
+from flow_spark.jobs.workers import check_workers
 from flow_spark.pickling.failures import text_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ class Cluster(ABC):
         self._session: Final = session
 
     def addresses(self) -> tuple[str, str]:
-        """Where to listen, and what to tell the tasks."""
+        """Where to listen, and what to tell the tasks.
+
+        Raises:
+            SessionConflictError: if there cannot be such tasks; see `check_workers`.
+        """
+        check_workers(self._session)
         told = str(self._session.conf.get(_HOST, ""))
         return (_bound_for(told), told) if told else self._found()
 
@@ -169,6 +175,7 @@ class _Classic(Cluster):
     def addresses(self) -> tuple[str, str]:
         # Not SparkContext.getConf(): it asks the JVM for each of a hundred settings.
         if str(self._session.sparkContext.master).startswith("local"):
+            check_workers(self._session)
             return _LOOPBACK, _LOOPBACK
         return super().addresses()
 
