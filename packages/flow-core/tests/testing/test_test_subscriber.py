@@ -439,6 +439,33 @@ def test_fused_async_two_threads_never_poll_at_once() -> None:
         subscriber.assert_items(*range(40))
 
 
+def test_fused_async_a_request_while_it_polls_does_not_end_it_early() -> None:
+    subscriber, queue = woken(1)
+    subscriber.on_next(EMPTY)
+    queue.queue.extend((1, 2, 3))
+    take = queue.poll
+
+    def polled() -> int | Empty:
+        queue.poll = take  # type: ignore[method-assign]
+        subscriber.request(1)
+        return take()
+
+    queue.poll = polled  # type: ignore[method-assign]
+    subscriber.on_complete()
+    subscriber.assert_items(1, 2).assert_not_terminated().request(1)
+    subscriber.assert_result(1, 2, 3)
+
+
+def test_fused_async_the_end_comes_too_late_for_one_that_has_cancelled() -> None:
+    subscriber, queue = woken(1)
+    queue.queue.extend((1, 2))
+    subscriber.on_next(EMPTY)
+    subscriber.cancel()
+    subscriber.on_complete()
+    subscriber.assert_items(1).assert_not_terminated()
+    assert [signal.name for signal in subscriber.late] == ["on_complete"]
+
+
 def test_fused_async_a_conditional_one_is_woken_too() -> None:
     subscriber, queue = ConditionalTestSubscriber[Any](fusion=Fusion.ASYNC), SharedQueue(1, 2)
     subscriber.on_subscribe(queue)

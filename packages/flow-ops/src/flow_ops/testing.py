@@ -13,6 +13,7 @@ from typing import Any, Final
 import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow
+from flow_core.demand import UNBOUNDED
 from flow_core.testing import OperatorCase, Surroundings
 
 __all__ = ["OPERATOR_CASES", "WITHOUT_CASE"]
@@ -246,13 +247,13 @@ OPERATOR_CASES: Final = (
     _piped(
         "on_backpressure_buffer, all",
         lambda at: ops.on_backpressure_buffer(100_000),
-        holds=100_000,
+        holds=100_001,  # and one for which there is no room
     ),
     _piped(
         "on_backpressure_buffer, timed",
         lambda at: ops.on_backpressure_buffer(100_000, timeout=60, clock=at.clock),
         "selective",
-        holds=100_000,
+        holds=100_001,
     ),
     # What is not requested yet is lost.
     _piped(
@@ -377,7 +378,7 @@ OPERATOR_CASES: Final = (
         "take_last_with_time, all",
         lambda at: ops.take_last_with_time(at.period_s, clock=at.clock),
         "selective",
-        holds=100_000,
+        holds=UNBOUNDED,  # as many as come in a time that stands still here
     ),
     _piped("take_until_other", lambda at: ops.take_until_other(flow.never())),
     _piped(

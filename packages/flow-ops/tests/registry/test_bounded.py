@@ -23,18 +23,20 @@ PUSHED = int(os.environ.get("FLOW_SOAK_ITEMS", "100000"))
 class Item:
     """An item that is counted as long as it lives."""
 
-    __slots__ = ("n",)
+    __slots__ = ("n", "test")
 
-    alive = most = made = 0
+    test_now = alive = most = made = 0
 
     def __init__(self, n: int) -> None:
         self.n = n
+        self.test = Item.test_now
         Item.made += 1
         Item.alive += 1
         Item.most = max(Item.most, Item.alive)
 
     def __del__(self) -> None:
-        Item.alive -= 1
+        if self.test == Item.test_now:  # not one of an earlier test
+            Item.alive -= 1
 
     def __int__(self) -> int:
         return self.n
@@ -45,6 +47,7 @@ class Item:
 @pytest.fixture(autouse=True)
 def _count_anew() -> None:
     Item.alive = Item.most = Item.made = 0
+    Item.test_now += 1
 
 
 def items(count: int) -> Iterator[Item]:

@@ -407,11 +407,11 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
             self._on_item(self, item)
 
     def _upstream_ended(self, error: BaseException | None) -> None:
-        if self._poller is None or self.fused is not Fusion.ASYNC:
+        if self.fused is not Fusion.ASYNC:
             self._terminated(error)
         else:
             self._ended = (error,)
-            self._poll_serially()
+            self._poll_serially()  # nothing, if it was cancelled: items may be left
 
     def _terminated(self, error: BaseException | None) -> None:
         with self._changed:
@@ -435,19 +435,23 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     def _poll_asked(self) -> None:
         ended = self._ended  # read before polling: nothing is added to the queue after it
-        wanted = self.outstanding
-        self._poll(wanted)
+        none_left = self._poll(self.outstanding)
         queue = self._queue
         if ended is None or queue is None or self.terminated or self._cancelled:
             return
-        if self.outstanding or queue.is_empty():
+        none_left = none_left or queue.is_empty()
+        if none_left and not self._cancelled:  # which is noted before the queue is cleared
             self._terminated(*ended)
 
-    def _poll(self, n: int) -> None:
-        """Take up to `n` items out of the fused subscription; SYNC ends with it, too."""
+    def _poll(self, n: int) -> bool:
+        """Take up to `n` items out of the fused subscription; SYNC ends with it, too.
+
+        Returns:
+            Whether it has found that nothing is left.
+        """
         queue = self._queue
         if queue is None or self.terminated:
-            return
+            return False
         polled = 0
         while polled < n and not self._cancelled:
             try:
@@ -460,15 +464,16 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
                     hooks.drop_error(error)
                 else:
                     self._terminated(error)
-                return
+                return False
             if item is EMPTY:
                 if self.fused is Fusion.SYNC and not self._cancelled:
                     self._terminated(None)
-                return
+                return True
             if nothing_left and self.fused is Fusion.SYNC:  # ASYNC, it may have come since
                 self._violated(f"F25: is_empty() was True, then poll() gave {item!r}")
             self._take(item)
             polled += 1
+        return False
 
     @property
     def _queue(self) -> QueueSubscription[T] | None:
