@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Final, Protocol, cast
 
 import pyarrow
@@ -79,9 +79,19 @@ class ArrowField(Protocol):
         """Whether there may be nulls."""
         ...
 
+    @property
+    def metadata(self) -> dict[bytes, bytes] | None:
+        """What is noted about it."""
+        ...
+
     @abstractmethod
     def with_type(self, kind: ArrowType, /) -> ArrowField:
         """The same field of another type."""
+        ...
+
+    @abstractmethod
+    def with_metadata(self, metadata: Mapping[bytes, bytes], /) -> ArrowField:
+        """The same field with other notes."""
         ...
 
 

@@ -23,12 +23,14 @@ from flow_spark.items.arrow import (
     pa,
 )
 from flow_spark.items.kinds import inner_fields, is_binary, is_listed, is_text, is_zoned
+from flow_spark.items.objects import objects_of
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.shapes import (
     Convert,
     class_of,
     has_fields,
     is_mapping,
+    is_object,
     is_row_class,
     is_sequence,
     name_of,
@@ -201,6 +203,8 @@ def _of_class(items: list[Any], cls: type[Any], names: tuple[str, ...]) -> list[
         return columns
     if len(names) == 1 and not dataclasses.is_dataclass(cls) and not is_row_class(cls):
         return [items]
+    if is_object(cls, names):
+        return [items]
     raise ValueError
 
 
@@ -212,7 +216,7 @@ def _row(item: Any, names: tuple[str, ...], index: int) -> Sequence[Any]:
         given = item
     elif is_row_class(cls) and hasattr(item, "__fields__"):
         given = item.asDict() if set(item.__fields__) == set(names) else None
-    elif dataclasses.is_dataclass(cls):
+    elif dataclasses.is_dataclass(cls) and not is_object(cls, names):
         given = {field.name: getattr(item, field.name) for field in dataclasses.fields(cls)}
     elif has_fields(cls, names):
         given = item._asdict()
@@ -262,9 +266,7 @@ class _Maker:
         self._field: Final = field
         self._type: Final = field.type
         self._integers: Final = pa.types.is_integer(field.type)
-        self._writer: Final = _writer(field.type)
-        self._is_foreign: Final = _foreign_to(field.type)
-        self._loses: Final = _loss_of(field.type)
+        self._writer, self._is_foreign, self._loses = _rules(field)
         self._deep: Final = bool(inner_fields(field.type))
 
     def plain(self, values: _Column) -> ArrowArray | None:
@@ -334,21 +336,44 @@ class _Maker:
             raise _misfit(given, self._field, items, first, error) from error
 
 
-@functools.lru_cache(maxsize=64)
 def _makers(schema: ArrowSchema) -> tuple[_Maker, ...]:
+    return _makers_of(schema, bytes(memoryview(schema.serialize())))
+
+
+@functools.lru_cache(maxsize=64)
+def _makers_of(schema: ArrowSchema, _: bytes) -> tuple[_Maker, ...]:
+    # What is noted about fields is in the bytes, and does not count where schemas are compared.
     return tuple(map(_Maker, schema))
 
 
-def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
-    """What has to be done to a value of a nested type before Arrow takes it, if anything."""
+_Rules = tuple[
+    Convert | None, Callable[[type[Any]], bool] | None, Callable[[Any], str | None] | None
+]
+
+
+def _rules(field: ArrowField) -> _Rules:
+    """What is done to values of a column before Arrow takes them, and which ones it must not."""
+    if objects_of(field) is not None:
+        return _writer(field), None, None
+    return _writer(field), _foreign_to(field.type), _loss_of(field.type)
+
+
+def _writer(field: ArrowField, *, nested: bool = False) -> Convert | None:
+    """What has to be done to a value before Arrow takes it, if anything."""
+    objects = objects_of(field)
+    if objects is not None:
+        dump = objects.dump
+        held = None if objects.held is None else _writer(objects.held, nested=True)
+        return dump if held is None else lambda given: held(dump(given))
+    kind = field.type
     if pa.types.is_map(kind):
-        key, value = _writer(kind.key_type, nested=True), _writer(kind.item_type, nested=True)
+        key, value = _writer(kind.key_field, nested=True), _writer(kind.item_field, nested=True)
         if key is None and value is None:
             return _pairs
         to_key, to_value = or_none(key), or_none(value)
         return lambda given: [(to_key(name), to_value(item)) for name, item in _pairs(given)]
     if is_listed(kind):
-        element = _writer(kind.value_type, nested=True)
+        element = _writer(kind.value_field, nested=True)
         if element is None:
             write_all: Convert = _sequence
         else:
@@ -358,7 +383,7 @@ def _writer(kind: ArrowType, *, nested: bool = False) -> Convert | None:
     if pa.types.is_struct(kind):
         fields = [kind.field(index) for index in range(kind.num_fields)]
         names = tuple(str(part.name) for part in fields)
-        inner = [or_none(_writer(part.type, nested=True)) for part in fields]
+        inner = [or_none(_writer(part, nested=True)) for part in fields]
         return lambda given: {
             name: write(item)
             for name, write, item in zip(names, inner, _row(given, names, 0), strict=True)
@@ -489,7 +514,7 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
 def _misfit(
     column: _Column, field: ArrowField, items: list[Any], first: int, error: BaseException
 ) -> SchemaMismatchError:
-    writer, is_foreign, loses = _writer(field.type), _foreign_to(field.type), _loss_of(field.type)
+    writer, is_foreign, loses = _rules(field)
     for index, value in enumerate(column):
         try:
             if is_foreign is not None and is_foreign(class_of(value)):

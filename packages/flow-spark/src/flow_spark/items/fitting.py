@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeVar, Union
 
 from flow_spark.errors import SchemaMismatchError
-from flow_spark.items.arrow import ArrowSchema, ArrowType, pa
+from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowType, pa
 from flow_spark.items.kinds import inner_fields, is_binary, is_listed, is_text
+from flow_spark.items.objects import objects_of
 from flow_spark.items.shapes import (
     Fields,
     TypeHint,
@@ -74,9 +75,9 @@ def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
     for name, hint in fields:
         if name not in names or name in filled_alone(as_):
             continue
-        for where, kind, wanted in _misfits(schema.field(name).type, hint, name):
+        for where, field, wanted in _misfits(schema.field(name), hint, name):
             column = "the column" if where == name else f"what is there in column {name!r}"
-            given = f"{column} is of type {_spark_name(kind)}"
+            given = f"{column} is of type {_spark_name(field)}"
             if isinstance(wanted, str):
                 raise SchemaMismatchError(f"{name_of(as_)}.{where} {wanted}: {given}", field=name)
             raise SchemaMismatchError(
@@ -86,13 +87,13 @@ def check_fit(schema: ArrowSchema, as_: TypeHint) -> None:
             )
 
 
-def chosen(kind: ArrowType, hint: TypeHint) -> TypeHint:
-    """What values of `kind` become, of the types that `hint` leaves open; without Optional."""
+def chosen(field: ArrowField, hint: TypeHint) -> TypeHint:
+    """What values of `field` become, of the types that `hint` leaves open; without Optional."""
     inner, _ = unwrapped(hint)
     if typing.get_origin(inner) in (Union, types.UnionType):
         for part in typing.get_args(inner):
-            if next(_misfits(kind, part, ""), None) is None:
-                return chosen(kind, part)
+            if _fits(field, part):
+                return chosen(field, part)
         return None
     return inner
 
@@ -118,90 +119,96 @@ def has_default(as_: TypeHint, name: str) -> bool:
     return name in getattr(as_, "_field_defaults", {})
 
 
-_Misfit = tuple[str, ArrowType, TypeHint]
+_Misfit = tuple[str, ArrowField, TypeHint]
 """Where it is, what is there, and what should be: a type, or a text that says what is wrong."""
 
 
-def _misfits(kind: ArrowType, hint: TypeHint, where: str) -> Iterator[_Misfit]:
+def _misfits(field: ArrowField, hint: TypeHint, where: str) -> Iterator[_Misfit]:
     inner, _ = unwrapped(hint)
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    if pa.types.is_dictionary(field.type):
+        field = field.with_type(field.type.value_type)
     if inner is Any or inner is object or isinstance(inner, TypeVar):
         return
     origin = typing.get_origin(inner)
     if origin in (Union, types.UnionType):
-        if not any(_fits(kind, part) for part in typing.get_args(inner)):
-            yield where, kind, inner
+        if not any(_fits(field, part) for part in typing.get_args(inner)):
+            yield where, field, inner
+    elif (objects := objects_of(field)) is not None:
+        if not objects.fits(inner):
+            yield where, field, inner
     elif origin is Literal:
-        if not any(_fits(kind, class_of(value)) for value in typing.get_args(inner)):
-            yield where, kind, inner
+        if not any(_fits(field, class_of(value)) for value in typing.get_args(inner)):
+            yield where, field, inner
     elif is_class(inner) and issubclass(inner, enum.Enum):
-        if not any(_fits(kind, class_of(member.value)) for member in inner):
-            yield where, kind, inner
+        if not any(_fits(field, class_of(member.value)) for member in inner):
+            yield where, field, inner
     elif is_class(inner) and inner in _KINDS:
-        if not _KINDS[inner](kind):
-            yield where, kind, inner
+        if not _KINDS[inner](field.type):
+            yield where, field, inner
     elif (fields := record_fields(inner)) is not None:
-        yield from _struct_misfits(kind, inner, fields, where)
+        yield from _struct_misfits(field, inner, fields, where)
     else:
-        yield from _nested_misfits(kind, inner, where)
+        yield from _nested_misfits(field, inner, where)
 
 
 def _struct_misfits(
-    kind: ArrowType, record: TypeHint, fields: Fields, where: str
+    given: ArrowField, record: TypeHint, fields: Fields, where: str
 ) -> Iterator[_Misfit]:
     if checks_itself(record):
         return
-    if not pa.types.is_struct(kind):
-        yield where, kind, record
+    if not pa.types.is_struct(given.type):
+        yield where, given, record
         return
-    parts = {field.name: field.type for field in inner_fields(kind)}
+    parts = {field.name: field for field in inner_fields(given.type)}
     for name, hint in fields:
         if name in filled_alone(record):
             continue
         if name in parts:
             yield from _misfits(parts[name], hint, f"{where}.{name}")
         elif not has_default(record, name):
-            yield where, kind, f"needs a field {name!r}, and there is none"
+            yield where, given, f"needs a field {name!r}, and there is none"
 
 
-def _nested_misfits(kind: ArrowType, hint: TypeHint, where: str) -> Iterator[_Misfit]:
+def _nested_misfits(given: ArrowField, hint: TypeHint, where: str) -> Iterator[_Misfit]:
+    kind = given.type
     base: TypeHint = typing.get_origin(hint) or hint
     arguments = typing.get_args(hint)
     if not is_class(base):
-        yield where, kind, "is of a type that no column has"
+        yield where, given, "is of a type that no column has"
     elif base is tuple and arguments and arguments[-1] is not Ellipsis:
         if not pa.types.is_struct(kind) or kind.num_fields != len(arguments):
-            yield where, kind, hint
+            yield where, given, hint
             return
         for field, part in zip(inner_fields(kind), arguments, strict=True):
-            yield from _misfits(field.type, part, f"{where}.{field.name}")
+            yield from _misfits(field, part, f"{where}.{field.name}")
     elif is_listed(kind) and any(issubclass(one, base) for one in _LISTS):
         if arguments:
-            yield from _misfits(kind.value_type, arguments[0], f"{where}, elements")
+            yield from _misfits(kind.value_field, arguments[0], f"{where}, elements")
     elif pa.types.is_map(kind) and issubclass(dict, base):
         if len(arguments) == 2:
-            yield from _misfits(kind.key_type, arguments[0], f"{where}, keys")
-            yield from _misfits(kind.item_type, arguments[1], f"{where}, values")
+            yield from _misfits(kind.key_field, arguments[0], f"{where}, keys")
+            yield from _misfits(kind.item_field, arguments[1], f"{where}, values")
     elif pa.types.is_struct(kind) and (base is tuple or is_row_class(base)):
         return
     elif pa.types.is_struct(kind) and issubclass(dict, base):
         if len(arguments) == 2:
             for field in inner_fields(kind):
-                yield from _misfits(field.type, arguments[1], f"{where}.{field.name}")
+                yield from _misfits(field, arguments[1], f"{where}.{field.name}")
     elif _can_come(base):
-        yield where, kind, hint
+        yield where, given, hint
     else:
-        yield where, kind, f"is {name_of(hint)}, which no column gives; make it of one in map()"
+        yield where, given, f"is {name_of(hint)}, which no column gives; make it of one in map()"
 
 
-def _fits(kind: ArrowType, hint: TypeHint) -> bool:
-    return next(_misfits(kind, hint, ""), None) is None
+def _fits(field: ArrowField, hint: TypeHint) -> bool:
+    return next(_misfits(field, hint, ""), None) is None
 
 
 def _can_come(base: type[Any]) -> bool:  # Any: see `_KINDS`
     """Whether columns of some type give instances of `base`."""
-    return is_row_class(base) or issubclass(base, (*_LISTS, dict, collections.abc.Iterable))
+    if base.__module__ == "pyspark.sql.types" or hasattr(base, "__UDT__"):
+        return True
+    return issubclass(base, (*_LISTS, dict, collections.abc.Iterable))
 
 
 def checks_itself(record: TypeHint) -> bool:
@@ -209,8 +216,12 @@ def checks_itself(record: TypeHint) -> bool:
     return hasattr(record, "__pydantic_validator__")
 
 
-def _spark_name(kind: ArrowType) -> str:
-    """What Spark calls `kind`, or else what Arrow does."""
+def _spark_name(field: ArrowField) -> str:
+    """What Spark calls the type of `field`, or else what Arrow does."""
+    objects = objects_of(field)
+    if objects is not None and objects.held is not None:
+        return objects.name
+    kind = field.type
     from flow_spark.jobs.frames import spark_schema  # which the executors do not need
 
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flow_spark.items.arrow import ArrowField, ArrowType, pa
 
-__all__ = ["inner_fields", "is_binary", "is_listed", "is_text", "is_zoned"]
+__all__ = ["inner_fields", "is_binary", "is_listed", "is_text", "is_zoned", "with_inner"]
 
 
 def is_text(kind: ArrowType) -> bool:
@@ -47,3 +47,12 @@ def inner_fields(kind: ArrowType) -> list[ArrowField]:
     if pa.types.is_struct(kind):
         return [kind.field(index) for index in range(kind.num_fields)]
     return [kind.value_field] if is_listed(kind) else []
+
+
+def with_inner(kind: ArrowType, inner: list[ArrowField]) -> ArrowType:
+    """`kind` with other fields in it; all kinds of lists become plain ones."""
+    if pa.types.is_map(kind):
+        return pa.map_(inner[0], inner[1])
+    if pa.types.is_struct(kind):
+        return pa.struct(inner)
+    return pa.list_(inner[0]) if inner else kind

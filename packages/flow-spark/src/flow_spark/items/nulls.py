@@ -13,6 +13,7 @@ from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowSchema, pa
 from flow_spark.items.fitting import checks_itself, chosen
 from flow_spark.items.kinds import is_listed
+from flow_spark.items.objects import objects_of
 from flow_spark.items.shapes import TypeHint, is_class, name_of, record_fields, unwrapped
 
 __all__ = ["Nulls"]
@@ -132,10 +133,12 @@ def _defaults(record: TypeHint) -> Iterator[tuple[str, object]]:
 
 def _part(field: ArrowField, hint: TypeHint, place: str) -> _Part | None:
     kind = field.type
-    inner = chosen(kind, hint)
+    inner = chosen(field, hint)
     arguments = (*typing.get_args(inner), None, None)
     found: list[tuple[_Step, _Part | None]] = []
-    if pa.types.is_map(kind):
+    if objects_of(field) is not None:
+        pass  # what is in one is its own affair
+    elif pa.types.is_map(kind):
         found.append((_map_values, _part(kind.item_field, arguments[1], f"{place}, values")))
     elif is_listed(kind):
         found.append((_elements, _part(kind.value_field, arguments[0], f"{place}, elements")))

@@ -12,14 +12,16 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, final
 
 from flow_core.errors import NoneItemError, explanations
 from flow_spark.errors import SchemaMismatchError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowSchema, ArrowType, pa
 from flow_spark.items.fitting import chosen, filled_alone, has_default
-from flow_spark.items.kinds import inner_fields, is_listed, is_zoned
+from flow_spark.items.kinds import inner_fields, is_listed, is_zoned, with_inner
 from flow_spark.items.nulls import Nulls
+from flow_spark.items.objects import Objects, known_in, marked_as, marks_of, objects_of
+from flow_spark.items.objects import know as know_types
 from flow_spark.items.shapes import (
     Convert,
     Fields,
@@ -34,6 +36,9 @@ from flow_spark.items.shapes import (
     shorten,
 )
 from flow_spark.items.zones import zone_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import UserDefinedType
 
 __all__ = ["RowReader"]
 
@@ -99,7 +104,7 @@ class RowReader:
         zone, readers = self._readers
         # The zone is that of the session when it runs.
         if self._timed is not None and zone != _zone_in(batch.column(self._timed).type):
-            _, readers = self._readers = self._columns_of(batch.schema)
+            _, readers = self._readers = self._columns_of(self.schema_of(batch))
         columns = [read(batch.column(name)) for name, read in zip(self.names, readers, strict=True)]
         if self._make is _scalars:
             nulls: int = batch.column(self.names[0]).null_count
@@ -109,6 +114,10 @@ class RowReader:
                     "(§2.13). Drop them: df.dropna(); or read rows: as_=tuple"
                 )
         return self._make(columns)
+
+    def schema_of(self, batch: ArrowBatch) -> ArrowSchema:
+        """The schema of `batch`, with what this knows of the objects in its columns."""
+        return marked_as(batch.schema, self._schema)
 
     def item(self, batch: ArrowBatch, index: int) -> Any:
         """One of the items of `batch` again; raises what making it raises.
@@ -127,21 +136,31 @@ class RowReader:
                     found = zlib.crc32(buffer, found)
         return (found,)
 
+    def is_like(self, other: RowReader) -> bool:
+        """Whether `other` makes the same of the same batches."""
+        marks = [list(marks_of(one._schema)) for one in (self, other)]
+        return self.__reduce__() == other.__reduce__() and marks[0] == marks[1]
+
     def __reduce__(
         self,
     ) -> tuple[
-        Callable[[ArrowSchema, TypeHint, bool, dict[type[Any], Fields]], RowReader],
-        tuple[ArrowSchema, TypeHint, bool, dict[type[Any], Fields]],
+        Callable[[ArrowSchema, TypeHint, bool, _Classes], RowReader],
+        tuple[ArrowSchema, TypeHint, bool, _Classes],
     ]:
         """Pickle by what it was made of."""
         verify = self._nulls is not None
-        return _remade, (self._schema, self._as, verify, all_fields(self._as))
+        classes = all_fields(self._as), known_in(self._schema)
+        return _remade, (self._schema, self._as, verify, classes)
 
 
-def _remade(
-    schema: ArrowSchema, as_: TypeHint, verify: bool, fields: dict[type[Any], Fields]
-) -> RowReader:
+_Classes = tuple[dict[type[Any], Fields], "dict[bytes, UserDefinedType]"]
+"""What this process knows of records, and of user-defined types."""
+
+
+def _remade(schema: ArrowSchema, as_: TypeHint, verify: bool, classes: _Classes) -> RowReader:
+    fields, types = classes
     know(fields)
+    know_types(types)
     return RowReader(schema, as_, verify=verify)
 
 
@@ -271,10 +290,11 @@ def _zone_in(kind: ArrowType) -> str | None:
 
 def _reader(field: ArrowField, hint: TypeHint) -> _Read:
     kind = field.type
-    convert = _converter(kind, hint)
+    convert = _converter(field, hint)
     if convert is None:
         return _plain
-    read = _moments(kind) if is_zoned(kind) else partial(_converted, convert)
+    is_moment = is_zoned(kind) and objects_of(field) is None
+    read = _moments(kind) if is_moment else partial(_converted, convert)
     if _zone_in(kind) is None:
         return read
     counted = _counted(kind)
@@ -307,12 +327,7 @@ def _counted(kind: ArrowType) -> ArrowType:
     """
     if is_zoned(kind):
         return _INT64
-    inner = [pa.field(f.name, _counted(f.type), f.nullable) for f in inner_fields(kind)]
-    if pa.types.is_map(kind):
-        return pa.map_(inner[0], inner[1])
-    if pa.types.is_struct(kind):
-        return pa.struct(inner)
-    return pa.list_(inner[0]) if inner else kind
+    return with_inner(kind, [field.with_type(_counted(field.type)) for field in inner_fields(kind)])
 
 
 def _moments(kind: ArrowType) -> _Read:
@@ -336,28 +351,38 @@ def _moment(kind: ArrowType) -> Callable[[int], datetime.datetime]:
     return lambda number: (epoch + delta(0, 0, number)).astimezone(zone)
 
 
-def _converter(kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False) -> Convert | None:
-    """What remains to be done to a value of a nested type after ``to_pylist``, if anything.
+_Structs = Literal["dicts", "rows", "keys"]
+"""What structs and lists become if the user has not said so: dicts and lists; rows and lists, as
+user-defined types take them; or rows and tuples, as in keys of a dict."""
+
+
+def _converter(
+    field: ArrowField, hint: TypeHint = None, structs: _Structs = "dicts"
+) -> Convert | None:
+    """What remains to be done to a value after ``to_pylist``, if anything.
 
     Args:
-        kind: the type of the column, or of a part of it.
+        field: the column, or a part of it.
         hint: what the value becomes, where the user has said so.
-        hashable: whether it is a key of a dict, or a part of one: a list then becomes a tuple, and
-            a struct becomes a ``Row``.
+        structs: what it becomes otherwise.
     """
-    hint = chosen(kind, hint)
+    objects = objects_of(field)
+    if objects is not None:
+        return _object_converter(objects)
+    kind = field.type
+    hint = chosen(field, hint)
     parts = (*typing.get_args(hint), None, None)
     if pa.types.is_map(kind):
-        key = _converter(kind.key_type, parts[0], hashable=True)
-        value = _converter(kind.item_type, parts[1])
+        key = _converter(kind.key_field, parts[0], "keys")
+        value = _converter(kind.item_field, parts[1], "rows" if structs == "rows" else "dicts")
         if key is None and value is None:
             return dict
         to_key, to_value = or_none(key), or_none(value)
         return lambda pairs: {to_key(k): to_value(v) for k, v in pairs}
     if is_listed(kind):
-        return _list_converter(kind, hint, hashable=hashable)
+        return _list_converter(kind, hint, structs)
     if pa.types.is_struct(kind):
-        return _struct_converter(kind, hint, hashable=hashable)
+        return _struct_converter(kind, hint, structs)
     if is_zoned(kind):
         return _moment(kind)
     if hint is float and pa.types.is_integer(kind):
@@ -367,9 +392,16 @@ def _converter(kind: ArrowType, hint: TypeHint = None, *, hashable: bool = False
     return bytearray if hint is bytearray else None
 
 
-def _list_converter(kind: ArrowType, hint: TypeHint, *, hashable: bool) -> Convert | None:
+def _object_converter(objects: Objects) -> Convert:
+    load = objects.load
+    held = None if objects.held is None else _converter(objects.held, None, "rows")
+    return load if held is None else lambda value: load(held(value))
+
+
+def _list_converter(kind: ArrowType, hint: TypeHint, structs: _Structs) -> Convert | None:
     base: object = typing.get_origin(hint) or hint
-    element = _converter(kind.value_type, (*typing.get_args(hint), None)[0], hashable=hashable)
+    element = _converter(kind.value_field, (*typing.get_args(hint), None)[0], structs)
+    hashable = structs == "keys"
     # Any: sets and tuples of whatever there is.
     make: Callable[..., Any] | None = None
     if base is tuple or hashable:
@@ -399,7 +431,7 @@ def _member(kind: type[enum.Enum], value: object) -> enum.Enum:
         raise SchemaMismatchError(f"{shorten(value)} is no {kind.__qualname__}") from error
 
 
-def _struct_converter(kind: ArrowType, hint: TypeHint, *, hashable: bool) -> Convert | None:
+def _struct_converter(kind: ArrowType, hint: TypeHint, structs: _Structs) -> Convert | None:
     fields = [kind.field(index) for index in range(kind.num_fields)]
     hints = dict(record_fields(hint) or ())
     parts = typing.get_args(hint)
@@ -413,11 +445,11 @@ def _struct_converter(kind: ArrowType, hint: TypeHint, *, hashable: bool) -> Con
         hints = {f.name: part for f, part in zip(fields, parts, strict=True)}
     elif len(parts) == 2:  # a dict of fields, all of one type
         hints = {f.name: parts[1] for f in fields}
-    elif not as_tuple and (hashable or (is_class(hint) and is_row_class(hint))):
+    elif not as_tuple and (structs != "dicts" or (is_class(hint) and is_row_class(hint))):
         make = _row_of
     inner: dict[str, Convert] = {}
     for field in fields:
-        part = _converter(field.type, hints.get(field.name), hashable=hashable)
+        part = _converter(field, hints.get(field.name), structs)
         if part is not None:
             inner[field.name] = or_none(part)
     if make is None and not inner and not as_tuple:

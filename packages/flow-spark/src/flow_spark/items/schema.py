@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
@@ -13,12 +13,13 @@ from typing_extensions import TypeIs
 
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowType, pa
-from flow_spark.items.kinds import inner_fields, is_binary, is_listed, is_text
+from flow_spark.items.kinds import inner_fields, is_binary, is_listed, is_text, with_inner
+from flow_spark.items.objects import know, known_in, marked, spark_type_of, unmarked
 from flow_spark.items.shapes import TypeHint, is_class, name_of, record_fields, unwrapped
 from flow_spark.jobs.frames import arrow_schema, spark_schema, without_lengths
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType, UserDefinedType
 
 __all__ = ["ItemSchema", "schema_of"]
 
@@ -103,8 +104,22 @@ class ItemSchema:
         """The same as Spark says it."""
         return _arrow_to_spark(self.arrow) if self.struct is None else self.struct
 
+    def __reduce__(self) -> tuple[Callable[..., ItemSchema], tuple[object, ...]]:
+        """Pickle with the user-defined types that it knows by their marks."""
+        return _remade, (known_in(self.arrow), self.arrow, self.item_type, self.struct)
+
     def __str__(self) -> str:
         return ", ".join(f"{field.name}: {field.type}" for field in self.arrow)
+
+
+def _remade(
+    types: dict[bytes, UserDefinedType],
+    arrow: ArrowSchema,
+    item_type: TypeHint,
+    struct: StructType | None,
+) -> ItemSchema:
+    know(types)
+    return ItemSchema(arrow, item_type, struct)
 
 
 def schema_of(hint: TypeHint) -> ItemSchema:
@@ -127,7 +142,7 @@ def schema_of(hint: TypeHint) -> ItemSchema:
     Raises:
         UnsupportedTypeError: if a type in it has no counterpart in Spark; the text says where.
     """
-    inner, optional = unwrapped(hint)
+    inner, _ = unwrapped(hint)
     fields = record_fields(inner)
     if fields is not None:
         where = getattr(inner, "__qualname__", str(inner))
@@ -138,7 +153,7 @@ def schema_of(hint: TypeHint) -> ItemSchema:
             for index, part in enumerate(parts, 1)
         ]
     else:
-        columns = [pa.field(SCALAR_COLUMN, _arrow(inner, str(inner)), nullable=optional)]
+        columns = [_field(SCALAR_COLUMN, hint, str(inner))]
     if not columns:
         raise UnsupportedTypeError(f"{hint} has no fields, and Spark no rows without columns")
     return ItemSchema(pa.schema(columns), hint)
@@ -146,6 +161,12 @@ def schema_of(hint: TypeHint) -> ItemSchema:
 
 def _field(name: str, hint: TypeHint, where: str) -> ArrowField:
     inner, optional = unwrapped(hint)
+    own = spark_type_of(inner)
+    if own is not None:
+        from pyspark.sql.types import StructType
+
+        (column,) = _spark_to_arrow(StructType().add(name, own, optional))
+        return column
     return pa.field(name, _arrow(inner, where), nullable=optional)
 
 
@@ -171,9 +192,7 @@ def _arrow(hint: TypeHint, where: str) -> ArrowType:
         )
     elif isinstance(origin, type) and issubclass(origin, Mapping):
         key, value = parts
-        plain, optional = unwrapped(value)
-        item = pa.field("value", _arrow(plain, f"{where}, values"), nullable=optional)
-        return pa.map_(_arrow(key, f"{where}, keys"), item)
+        return pa.map_(_arrow(key, f"{where}, keys"), _field("value", value, f"{where}, values"))
     elif isinstance(origin, type) and issubclass(origin, (Sequence, Iterable)):
         return _list(parts[0], where)
     raise UnsupportedTypeError(
@@ -184,8 +203,7 @@ def _arrow(hint: TypeHint, where: str) -> ArrowType:
 
 
 def _list(hint: TypeHint, where: str) -> ArrowType:
-    inner, optional = unwrapped(hint)
-    return pa.list_(pa.field("element", _arrow(inner, f"{where}, elements"), nullable=optional))
+    return pa.list_(_field("element", hint, f"{where}, elements"))
 
 
 def _fixed_parts(hint: TypeHint) -> tuple[TypeHint, ...] | None:
@@ -196,16 +214,29 @@ def _fixed_parts(hint: TypeHint) -> tuple[TypeHint, ...] | None:
 
 def _spark_to_arrow(struct: StructType) -> ArrowSchema:
     try:
-        return arrow_schema(struct)
+        return marked(arrow_schema(struct), struct)
     except Exception as error:
+        refused = next(field for field in struct if not _has_arrow(field))
         raise UnsupportedTypeError(
-            f"a column of {struct.simpleString()} cannot be sent as Arrow: {error}"
+            f"column {refused.name!r} is of type {refused.dataType.simpleString()}, which PySpark "
+            f"does not hand over as Arrow: {error} Cast it, as "
+            f'df["{refused.name}"].cast("string") does'
         ) from error
+
+
+def _has_arrow(field: StructField) -> bool:
+    from pyspark.sql.types import StructType
+
+    try:
+        arrow_schema(StructType([field]))
+    except Exception:
+        return False
+    return True
 
 
 def _arrow_to_spark(schema: ArrowSchema) -> StructType:
     try:
-        return spark_schema(pa.schema([_spelled(field) for field in schema]))
+        return unmarked(spark_schema(pa.schema([_spelled(field) for field in schema])), schema)
     except Exception as error:
         columns = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise UnsupportedTypeError(f"Spark has no type for a column of {columns}") from error
@@ -227,12 +258,7 @@ def _spelled_type(kind: ArrowType) -> ArrowType:
         return pa.time64("us")
     if pa.types.is_date(kind):
         return pa.date32()
-    inner = [_spelled(field) for field in inner_fields(kind)]
-    if pa.types.is_map(kind):
-        return pa.map_(inner[0], inner[1])
-    if pa.types.is_struct(kind):
-        return pa.struct(inner)
-    return pa.list_(inner[0]) if inner else kind
+    return with_inner(kind, [_spelled(field) for field in inner_fields(kind)])
 
 
 def _is_arrow(given: object) -> TypeIs[ArrowSchema]:

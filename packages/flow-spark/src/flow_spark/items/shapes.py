@@ -23,6 +23,7 @@ __all__ = [
     "is_class",
     "is_mapping",
     "is_namedtuple",
+    "is_object",
     "is_row_class",
     "is_sequence",
     "know",
@@ -119,6 +120,11 @@ def has_fields(cls: type[Any], names: tuple[str, ...]) -> bool:
     if dataclasses.is_dataclass(cls):
         return {field.name for field in dataclasses.fields(cls)} == set(names)
     return is_namedtuple(cls) and set(cls._fields) == set(names)
+
+
+def is_object(cls: type[Any], names: tuple[str, ...]) -> bool:
+    """Whether instances of `cls`, which has a user-defined type, are values of the only column."""
+    return len(names) == 1 and hasattr(cls, "__UDT__") and not has_fields(cls, names)
 
 
 def is_class(hint: TypeHint) -> TypeIs[type[Any]]:

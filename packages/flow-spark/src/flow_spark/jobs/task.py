@@ -381,7 +381,7 @@ def _push_arrow(
         if row is not None:
             batch = read.slice(0, row)
         if not known:
-            push.send_schema(memoryview(batch.schema.serialize()))
+            push.send_schema(memoryview(reader.schema_of(batch).serialize()))
             known = True
         if skipped < push.skip:
             start = min(push.skip - skipped, batch.num_rows)

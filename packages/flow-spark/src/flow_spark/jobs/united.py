@@ -211,8 +211,4 @@ def _together(found: list[Opened]) -> Opened:
 
 
 def _alike(left: Reader, right: Reader) -> bool:
-    return (
-        isinstance(left, RowReader)
-        and isinstance(right, RowReader)
-        and left.__reduce__() == right.__reduce__()
-    )
+    return isinstance(left, RowReader) and isinstance(right, RowReader) and left.is_like(right)

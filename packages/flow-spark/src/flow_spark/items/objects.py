@@ -1,0 +1,260 @@
+"""Values that are objects of a class of their own, and that Spark holds taken apart.
+
+These are Variants, geometries and geographies, of which Arrow's type tells, and user-defined types
+such as vectors of MLlib, of which it does not: those are noted in the metadata of the field.
+"""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
+
+from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowType, pa
+from flow_spark.items.kinds import inner_fields, with_inner
+from flow_spark.items.shapes import Convert, TypeHint, is_class, shorten
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType, UserDefinedType
+
+__all__ = [
+    "Objects",
+    "know",
+    "known_in",
+    "marked",
+    "marked_as",
+    "marks_of",
+    "objects_of",
+    "spark_type_of",
+    "unmarked",
+]
+
+_UDT: Final = b"flow:udt"
+"""The key of a field's metadata with the mark of its user-defined type."""
+
+_known: Final[dict[bytes, UserDefinedType]] = {}
+"""The user-defined types by their marks. They come to other processes with what is marked."""
+
+_CLASSES: Final[Mapping[bytes, str]] = {
+    b"variant": "VariantVal",
+    b"geometry": "Geometry",
+    b"geography": "Geography",
+}
+"""The classes of PySpark, by what it notes in the metadata of a field within the struct."""
+
+_MODULE: Final = "pyspark.sql.types"
+_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "VariantVal": ("VariantType",),
+    "Geometry": ("GeometryType", "ANY"),
+    "Geography": ("GeographyType", "ANY"),
+}
+"""The types of columns for these classes. Of what coordinates they are is part of each value."""
+
+# Any: classes of PySpark, and values of whatever class.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that are the values of a field.
+
+    Attributes:
+        name: what they are, for messages.
+        held: what Spark holds of them, if that has to be converted itself.
+        load: makes an object of what Spark holds.
+        dump: takes an object apart.
+        fits: whether an object is what an annotation says, as far as one knows.
+    """
+
+    name: str
+    held: ArrowField | None
+    load: Convert
+    dump: Convert
+    fits: Callable[[TypeHint], bool]
+
+
+def objects_of(field: ArrowField) -> Objects | None:
+    """What the values of `field` are; None if they are what Arrow makes of them."""
+    udt = _udt_of(field)
+    if udt is not None:
+        return _user_defined(field, udt)
+    if pa.types.is_struct(field.type):
+        for part in inner_fields(field.type):
+            for mark in part.metadata or ():
+                if mark in _CLASSES:
+                    return _of_pyspark(_CLASSES[mark], field.type)
+    return None
+
+
+def _udt_of(field: ArrowField) -> UserDefinedType | None:
+    """The user-defined type of a field that is marked with one."""
+    found = (field.metadata or {}).get(_UDT)
+    return None if found is None else _known[found]
+
+
+def spark_type_of(hint: TypeHint) -> DataType | None:
+    """The type of Spark whose values are instances of a class; None for most classes."""
+    if not is_class(hint):
+        return None
+    own: DataType | None = getattr(hint, "__UDT__", None)
+    if own is not None:
+        return own
+    if hint.__module__ != _MODULE or hint.__name__ not in _TYPES:
+        return None
+    name, *arguments = _TYPES[hint.__name__]
+    found: DataType = getattr(importlib.import_module(_MODULE), name)(*arguments)
+    return found
+
+
+def marked(schema: ArrowSchema, struct: StructType) -> ArrowSchema:
+    """`schema` with marks where `struct`, which is the same as Spark says it, has UDTs."""
+    fields = [_marked(field, given.dataType) for field, given in zip(schema, struct, strict=True)]
+    return pa.schema(fields) if any(map(_is_marked, fields)) else schema
+
+
+def marked_as(schema: ArrowSchema, other: ArrowSchema) -> ArrowSchema:
+    """`schema` with the marks of `other`, whose columns are the same but for zones of times."""
+    if not any(map(_is_marked, other)):
+        return schema
+    return pa.schema([_marked_as(field, other.field(field.name)) for field in schema])
+
+
+def marks_of(fields: Iterable[ArrowField]) -> Iterator[tuple[ArrowField, bytes]]:
+    """Which of `fields`, and of those within them, are marked, and with what."""
+    for field in fields:
+        mark = (field.metadata or {}).get(_UDT)
+        if mark is not None:
+            yield field, mark
+        yield from marks_of(inner_fields(field.type))
+
+
+def known_in(schema: ArrowSchema) -> dict[bytes, UserDefinedType]:
+    """The user-defined types of `schema`, for another process to `know`."""
+    return {mark: _known[mark] for _, mark in marks_of(schema)}
+
+
+def know(found: Mapping[bytes, UserDefinedType]) -> None:
+    """Know user-defined types by their marks, as another process does."""
+    _known.update(found)
+
+
+def unmarked(struct: StructType, schema: ArrowSchema) -> StructType:
+    """`struct` with UDTs where `schema`, which is the same as Arrow says it, has marks."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [
+            StructField(given.name, _unmarked(given.dataType, field), given.nullable)
+            if _is_marked(field)
+            else given
+            for given, field in zip(struct, schema, strict=True)
+        ]
+    )
+
+
+def _is_marked(field: ArrowField) -> bool:
+    return any(True for _ in marks_of([field]))
+
+
+def _noted(udt: UserDefinedType) -> bytes:
+    mark = f"{udt.module()}.{type(udt).__name__} {udt.sqlType().simpleString()}".encode()
+    _known[mark] = udt
+    return mark
+
+
+def _with_mark(field: ArrowField, mark: bytes | None) -> ArrowField:
+    return field if mark is None else field.with_metadata({**(field.metadata or {}), _UDT: mark})
+
+
+def _marked(field: ArrowField, given: DataType) -> ArrowField:
+    from pyspark.sql.types import UserDefinedType
+
+    mark = None
+    if isinstance(given, UserDefinedType):
+        mark, given = _noted(given), given.sqlType()
+    parts = zip(inner_fields(field.type), _inner_types(given), strict=False)
+    inner = [_marked(part, kind) for part, kind in parts]
+    changed = (
+        field.with_type(with_inner(field.type, inner)) if any(map(_is_marked, inner)) else field
+    )
+    return _with_mark(changed, mark)
+
+
+def _marked_as(field: ArrowField, other: ArrowField) -> ArrowField:
+    if not _is_marked(other):
+        return field
+    parts = zip(inner_fields(field.type), inner_fields(other.type), strict=True)
+    inner = [_marked_as(part, marks) for part, marks in parts]
+    changed = field.with_type(with_inner(field.type, inner)) if inner else field
+    return _with_mark(changed, (other.metadata or {}).get(_UDT))
+
+
+def _unmarked(given: DataType, field: ArrowField) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    udt = _udt_of(field)
+    if udt is not None:
+        return udt
+    inner = inner_fields(field.type)
+    if isinstance(given, ArrayType):
+        return ArrayType(_unmarked(given.elementType, inner[0]), given.containsNull)
+    if isinstance(given, MapType):
+        key, value = _unmarked(given.keyType, inner[0]), _unmarked(given.valueType, inner[1])
+        return MapType(key, value, given.valueContainsNull)
+    if isinstance(given, StructType):
+        return StructType(
+            [
+                StructField(part.name, _unmarked(part.dataType, one), part.nullable, part.metadata)
+                for part, one in zip(given, inner, strict=False)
+            ]
+        )
+    return given
+
+
+def _inner_types(given: DataType) -> Iterator[DataType]:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(given, ArrayType):
+        yield given.elementType
+    elif isinstance(given, MapType):
+        yield given.keyType
+        yield given.valueType
+    elif isinstance(given, StructType):
+        for field in given:
+            yield field.dataType
+
+
+def _user_defined(field: ArrowField, udt: UserDefinedType) -> Objects:
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key != _UDT}
+    own: Any = udt
+
+    def fits(hint: TypeHint) -> bool:
+        other = getattr(hint, "__UDT__", None)
+        return is_class(hint) and (hint.__module__ != "builtins" if other is None else other == udt)
+
+    def dump(value: object) -> object:
+        try:
+            return own.serialize(value)
+        except Exception as error:
+            raise TypeError(f"{shorten(value)} is none of {type(udt).__name__}: {error}") from error
+
+    held = field.with_metadata(metadata)
+    return Objects(type(udt).__name__, held, own.deserialize, dump, fits)
+
+
+def _of_pyspark(name: str, kind: ArrowType) -> Objects:
+    cls: type[Any] = getattr(importlib.import_module(_MODULE), name)
+    parts = [part.name for part in inner_fields(kind)]
+    taken_apart = operator.attrgetter(*parts)
+
+    def dump(value: object) -> object:
+        if not isinstance(value, cls):
+            raise TypeError(f"{shorten(value)} is no {name} of {_MODULE}")
+        return dict(zip(parts, taken_apart(value), strict=True))
+
+    def fits(hint: TypeHint) -> bool:
+        return is_class(hint) and issubclass(cls, hint)
+
+    return Objects(name, None, lambda values: cls(**values), dump, fits)
