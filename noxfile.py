@@ -117,6 +117,7 @@ SOAK = {  # in `soak`, and in `faults`; `tests` takes 2, 100000, 4000 and 400
 SPARK = {
     "FLOW_REQUIRE": "1",  # nothing is skipped because something is missing
     "FLOW_SLOTS": "167",  # combinations for each number of slots, and where: 1,002 in all
+    "FLOW_SCHEMAS": "2000",
     "FLOW_SOAK_S": "300",  # `pytest -m cluster` takes 20
 }
 

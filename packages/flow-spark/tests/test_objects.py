@@ -175,6 +175,41 @@ def test_the_same_columns_of_other_objects_are_other_columns() -> None:
     assert [batch.to_pylist() for batch in to_batches([(raw,)], plain)] == [[{"v": raw}]]
 
 
+@pytest.mark.spark
+def test_objects_and_times_are_read_in_the_order_of_partitions(spark: SparkSession) -> None:
+    """The zone is learnt from batches, which have a column more."""
+    schema = StructType().add("stop", StopUDT()).add("n", IntegerType())
+    rows = flow.just((STOP, 1)).to_dataframe(spark, schema=schema)
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        (found,) = from_dataframe(rows, ordered=True).map(_itself)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert content(found) == content((STOP, 1))
+    assert str(found[0].times[0].tzinfo) == "Europe/Berlin"
+
+
+@pytest.mark.spark
+def test_a_missing_struct_has_neither_times_nor_what_is_never_missing(spark: SparkSession) -> None:
+    noon = "TIMESTAMP '2024-07-01 12:00:00Z'"
+    rows = spark.sql(
+        f"SELECT if(n = 0, NULL, named_struct('n', n, 'at', {noon})) AS s, "
+        f"if(n = 0, NULL, struct(map(n, struct(n, {noon})))) AS m FROM range(2) AS t(n)"
+    )
+    found = sorted(from_dataframe(rows), key=str)
+    named = {"n": 1, "at": NOON}
+    assert found == [(None, None), (named, {"col1": {1: {"n": 1, "col2": NOON}}})]
+
+
+@pytest.mark.spark
+def test_void_in_an_array_beside_times_is_refused(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT struct(array(NULL) AS a, now() AS t) AS s, array(NULL) AS a")
+    assert list(from_dataframe(rows.select("a"))) == [[None]]
+    with pytest.raises(UnsupportedTypeError, match="column 's' has times, and void in an array"):
+        from_dataframe(rows)
+
+
 @dataclass
 class RawVariant:
     value: bytes

@@ -115,10 +115,16 @@ def marked(schema: ArrowSchema, struct: StructType) -> ArrowSchema:
 
 
 def marked_as(schema: ArrowSchema, other: ArrowSchema) -> ArrowSchema:
-    """`schema` with the marks of `other`, whose columns are the same but for zones of times."""
+    """`schema` with the marks of `other`, whose columns are in it, perhaps with other zones."""
     if not any(map(_is_marked, other)):
         return schema
-    return pa.schema([_marked_as(field, other.field(field.name)) for field in schema])
+    known = set(other.names)  # there may be more columns, which nobody reads
+    return pa.schema(
+        [
+            _marked_as(field, other.field(field.name)) if field.name in known else field
+            for field in schema
+        ]
+    )
 
 
 def marks_of(fields: Iterable[ArrowField]) -> Iterator[tuple[ArrowField, bytes]]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, final
 
 from flow_core.errors import NoneItemError, explanations
-from flow_spark.errors import SchemaMismatchError
+from flow_spark.errors import SchemaMismatchError, UnsupportedTypeError
 from flow_spark.items.arrow import ArrowArray, ArrowBatch, ArrowField, ArrowSchema, ArrowType, pa
 from flow_spark.items.fitting import chosen, filled_alone, has_default
 from flow_spark.items.kinds import inner_fields, is_listed, is_zoned, with_inner
@@ -297,6 +297,11 @@ def _reader(field: ArrowField, hint: TypeHint) -> _Read:
     read = _moments(kind) if is_moment else partial(_converted, convert)
     if _zone_in(kind) is None:
         return read
+    if _holds_void(kind, False):
+        raise UnsupportedTypeError(
+            f"column {field.name!r} has times, and void in an array or a map: Spark hands over "
+            "another number of those than it says. Cast them to a type that has values"
+        )
     counted = _counted(kind)
 
     def read_times(column: ArrowArray) -> _Column:
@@ -310,6 +315,14 @@ def _reader(field: ArrowField, hint: TypeHint) -> _Read:
             ) from error
 
     return read_times
+
+
+def _holds_void(kind: ArrowType, within: bool) -> bool:
+    """Whether a list or a map in `kind` has void in it; `within` says that it is in one itself."""
+    if pa.types.is_null(kind):
+        return within
+    within = within or not pa.types.is_struct(kind)
+    return any(_holds_void(field.type, within) for field in inner_fields(kind))
 
 
 def _plain(column: ArrowArray) -> _Column:
@@ -327,7 +340,11 @@ def _counted(kind: ArrowType) -> ArrowType:
     """
     if is_zoned(kind):
         return _INT64
-    return with_inner(kind, [field.with_type(_counted(field.type)) for field in inner_fields(kind)])
+    # Behind a null of a struct there are others, whatever its fields say.
+    inner = [pa.field(field.name, _counted(field.type)) for field in inner_fields(kind)]
+    if pa.types.is_map(kind):
+        return pa.map_(inner[0].type, inner[1])
+    return with_inner(kind, inner)
 
 
 def _moments(kind: ArrowType) -> _Read:
