@@ -71,8 +71,8 @@ def _integers(bits: int) -> Values:
 
 
 def _decimals(precision: int, scale: int) -> Values:
-    most = 10**precision - 1
-    return st.integers(-most, most).map(lambda n: decimal.Decimal(n).scaleb(-scale))
+    most, exact = 10**precision - 1, decimal.Context(prec=precision)
+    return st.integers(-most, most).map(lambda n: exact.scaleb(decimal.Decimal(n), -scale))
 
 
 def _values(kind: DataType) -> Values | None:
