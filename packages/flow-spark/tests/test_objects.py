@@ -203,10 +203,10 @@ def test_a_missing_struct_has_neither_times_nor_what_is_never_missing(spark: Spa
 
 
 @pytest.mark.spark
-def test_void_in_an_array_beside_times_is_refused(spark: SparkSession) -> None:
+def test_void_beside_times_is_refused(spark: SparkSession) -> None:
     rows = spark.sql("SELECT struct(array(NULL) AS a, now() AS t) AS s, array(NULL) AS a")
     assert list(from_dataframe(rows.select("a"))) == [[None]]
-    with pytest.raises(UnsupportedTypeError, match="column 's' has times, and void in an array"):
+    with pytest.raises(UnsupportedTypeError, match="column 's' has times, and void beside them"):
         from_dataframe(rows)
 
 
@@ -250,6 +250,27 @@ def test_a_bare_object_is_an_item(spark: SparkSession, kind: Any, value: object)
     assert content(found) == content(value)
     (made,) = from_dataframe(rows).map(_itself)
     assert content(made) == content(value)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("kind", "value"), CASES)
+def test_a_frame_of_pandas_holds_objects(spark: SparkSession, kind: Any, value: object) -> None:
+    # Nothing is missing but in `n`: PySpark's toArrow() makes no table of a missing Variant.
+    row = (value, value, [value], {"k": value}, {"deep": [value]})
+    schema = nested(kind).add("n", IntegerType())
+    here = flow.just((*row, 1), (*row, None))
+    there = from_dataframe(here.to_dataframe(spark, schema=schema))
+    for made in (here.to_pandas(schema=schema), there.to_pandas()):
+        assert list(made.columns) == schema.names
+        assert content(list(made.iloc[1, :4])) == content(row[:4])
+        assert str(made["n"].dtype) == "Int32"
+
+
+@pytest.mark.spark
+def test_a_frame_of_pandas_holds_maps_by_structs(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT map(struct(1 AS a), 2) AS m")
+    made = from_dataframe(rows).to_pandas()
+    assert made["m"].tolist() == [{Row(a=1): 2}]
 
 
 @dataclass

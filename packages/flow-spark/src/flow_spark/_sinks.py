@@ -26,6 +26,8 @@ from flow_spark.errors import (
 )
 from flow_spark.items.arrow import ArrowBatch, ArrowTable, pa
 from flow_spark.items.columns import BATCH_ROWS, Batching, to_batches
+from flow_spark.items.objects import marked
+from flow_spark.items.rows import asks_for_items, items_of
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
 from flow_spark.jobs.frames import divided, frame_of
@@ -242,7 +244,8 @@ def to_pandas(
     3
 
     A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
-    floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts.
+    floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts; Variants,
+    geometries and user-defined types are objects, as items are.
 
     Demand and thread are those of `to_arrow`.
 
@@ -267,15 +270,24 @@ def to_pandas(
 
 
 def _frame_of(table: ArrowTable) -> pandas.DataFrame:
-    """`table` for pandas, with all digits of ints."""
+    """`table` for pandas, with all digits of ints, and with objects where values are such."""
     import pandas
 
     untyped: Any = table  # Any: its types are not complete
-    made: Any = untyped.to_pandas(integer_object_nulls=True, maps_as_pydicts="strict")
-    for index, column in enumerate(untyped.columns):
+    fields = list(table.schema)
+    own = [index for index, field in enumerate(fields) if asks_for_items(field)]
+    plain = untyped.select([index for index in range(len(fields)) if index not in own])
+    made: Any = plain.to_pandas(integer_object_nulls=True, maps_as_pydicts="strict")
+    for index, column in enumerate(plain.columns):
         if column.null_count and pa.types.is_integer(column.type):
             name = str(column.type).replace("int", "Int").replace("uI", "UI")
             made.isetitem(index, pandas.array(made.iloc[:, index], dtype=name))
+    for index in own:
+        values = [
+            item for part in untyped.column(index).chunks for item in items_of(fields[index], part)
+        ]
+        column = pandas.Series(values, index=range(table.num_rows), dtype=object)
+        made.insert(index, fields[index].name, column, allow_duplicates=True)
     frame: pandas.DataFrame = made
     return frame
 
@@ -297,7 +309,10 @@ def _table(flow: Flow[Any], limit: int | None, schema: object, name: str) -> Arr
             # One more shows that there are more; Spark sends no further ones, and counts in an int.
             bounded = df if limit is None or limit >= _MOST else df.limit(limit + 1)
             # Any: its types are not complete.
-            table: ArrowTable = run(df.sparkSession, name, cast("Any", bounded).toArrow)
+            made: Any = run(df.sparkSession, name, cast("Any", bounded).toArrow)
+            given = made.schema
+            told = marked(given, df.schema)
+            table: ArrowTable = made if told is given else made.cast(told)
         _check_fits(table.num_rows, limit, name)
         return table
     columns = _schema(flow, None, schema, name)

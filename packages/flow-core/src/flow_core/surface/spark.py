@@ -145,7 +145,8 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         3
 
         A column of ints with a null among them is of pandas' own nullable type, such as ``Int64``: as
-        floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts.
+        floats, which pandas makes of them otherwise, large ones lose digits. Maps are dicts; Variants,
+        geometries and user-defined types are objects, as items are.
 
         Demand and thread are those of `to_arrow`.
 

@@ -257,6 +257,11 @@ class ArrowTable(Protocol):
     """A ``pyarrow.Table``."""
 
     @property
+    def schema(self) -> ArrowSchema:
+        """Names and types of the columns."""
+        ...
+
+    @property
     def num_rows(self) -> int:
         """How many rows there are."""
         ...

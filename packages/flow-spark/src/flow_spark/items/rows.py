@@ -40,7 +40,7 @@ from flow_spark.items.zones import zone_of
 if TYPE_CHECKING:
     from pyspark.sql.types import UserDefinedType
 
-__all__ = ["RowReader"]
+__all__ = ["RowReader", "asks_for_items", "items_of"]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _INT64: Final = pa.int64()
@@ -297,10 +297,10 @@ def _reader(field: ArrowField, hint: TypeHint) -> _Read:
     read = _moments(kind) if is_moment else partial(_converted, convert)
     if _zone_in(kind) is None:
         return read
-    if _holds_void(kind, False):
+    if _holds_void(kind):
         raise UnsupportedTypeError(
-            f"column {field.name!r} has times, and void in an array or a map: Spark hands over "
-            "another number of those than it says. Cast them to a type that has values"
+            f"column {field.name!r} has times, and void beside them: Spark hands over another "
+            "number of those than it says. Cast them to a type that has values"
         )
     counted = _counted(kind)
 
@@ -317,12 +317,22 @@ def _reader(field: ArrowField, hint: TypeHint) -> _Read:
     return read_times
 
 
-def _holds_void(kind: ArrowType, within: bool) -> bool:
-    """Whether a list or a map in `kind` has void in it; `within` says that it is in one itself."""
-    if pa.types.is_null(kind):
-        return within
-    within = within or not pa.types.is_struct(kind)
-    return any(_holds_void(field.type, within) for field in inner_fields(kind))
+def asks_for_items(field: ArrowField) -> bool:
+    """Whether values of a column are no plain ones of Arrow's: objects, or maps with such keys."""
+    if objects_of(field) is not None:
+        return True
+    inner = inner_fields(field.type)
+    by_nested = pa.types.is_map(field.type) and bool(inner_fields(inner[0].type))
+    return by_nested or any(map(asks_for_items, inner))
+
+
+def items_of(field: ArrowField, column: ArrowArray) -> Sequence[Any]:
+    """The values of a column of the type of `field`, as items have them."""
+    return _reader(field, None)(column)
+
+
+def _holds_void(kind: ArrowType) -> bool:
+    return pa.types.is_null(kind) or any(_holds_void(field.type) for field in inner_fields(kind))
 
 
 def _plain(column: ArrowArray) -> _Column:
