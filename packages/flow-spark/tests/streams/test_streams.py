@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from pyspark.sql.streaming import StreamingQueryManager
 
 import flow_core as flow
 from flow_core.testing import TestSubscriber
@@ -120,6 +121,27 @@ def test_a_flow_whose_checkpoint_another_one_takes_is_told_so(
 
     assert state in str(caught.value)
     assert sorted(found) == [1, 2]
+    assert stopped(spark)
+
+
+def test_a_taken_checkpoint_is_told_of_though_spark_lists_the_new_query_late(
+    spark: SparkSession, drop: Drop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop.put([1])
+    state = str(tmp_path / "state")
+    first = iter(from_stream(drop.stream(spark), checkpoint=state))
+    next(first)
+    listed = StreamingQueryManager.active.fget
+    assert listed is not None
+    looks = iter(range(2))  # at which there is none
+    found = property(lambda manager: listed(manager) if next(looks, None) is None else [])
+    with closing(iter(from_stream(drop.stream(spark), checkpoint=state))) as second:
+        monkeypatch.setattr(StreamingQueryManager, "active", found)
+        next(second)
+        with pytest.raises(CheckpointConflictError, match="another query"):
+            list(first)
+        monkeypatch.undo()
+    assert next(looks, None) is None
     assert stopped(spark)
 
 

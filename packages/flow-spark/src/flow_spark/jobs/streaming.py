@@ -43,6 +43,9 @@ Prepare = Callable[["DataFrame", int], "DataFrame"]
 
 _WHAT: Final = "the streaming query"
 _STOPPED: Final = "the streaming query was stopped by someone else"
+_TAKE_OVER_S: Final = 2.0
+"""How long after the end of a query another one with its checkpoint may still be about to start."""
+_LOOK_S: Final = 0.02
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
 
@@ -365,23 +368,36 @@ class StreamJob:
     def _stopped(self) -> FlowError:
         """What to say of a query that has ended by itself, if it had more to give."""
         query, checkpoint = self._query, self._settings.checkpoint
-        if query is not None and checkpoint is not None:
-            running: list[str] = []
-            with contextlib.suppress(Exception):  # the session may be stopped by now
-                running = [str(other.id) for other in self._df.sparkSession.streams.active]
-            if str(query.id) in running:
-                return CheckpointConflictError(
-                    f"another query was started with the checkpoint {checkpoint!r}, and Spark then "
-                    "stops the older one (spark.sql.streaming.stopActiveRunOnRestart): what was "
-                    "not acknowledged goes to the new one. Give each flow a checkpoint of its own, "
-                    "or let several subscribers read one flow: publish()"
-                )
+        if query is not None and checkpoint is not None and self._is_taken_over(query):
+            return CheckpointConflictError(
+                f"another query was started with the checkpoint {checkpoint!r}, and Spark then "
+                "stops the older one (spark.sql.streaming.stopActiveRunOnRestart): what was "
+                "not acknowledged goes to the new one. Give each flow a checkpoint of its own, "
+                "or let several subscribers read one flow: publish()"
+            )
         if checkpoint is None:
             return SparkJobError(_STOPPED)
         return SparkJobError(
             f"{_STOPPED}: somebody called its stop(), or another query was started with its "
             f"checkpoint {checkpoint!r}"
         )
+
+    def _is_taken_over(self, query: _Query) -> bool:
+        """Whether another query goes on from the checkpoint of `query`, which has ended.
+
+        Spark lists it only when the older one has ended, so that one has to look again.
+        """
+        until = time.monotonic() + _TAKE_OVER_S
+        while True:
+            try:
+                running = [str(other.id) for other in self._df.sparkSession.streams.active]
+            except Exception:  # the session may be stopped by now
+                return False
+            if str(query.id) in running:
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(_LOOK_S)
 
     def _started(self, listener: BatchListener) -> _Query | None:
         settings = self._settings
