@@ -52,7 +52,28 @@ def test_a_micro_batch_is_handed_over_reported_and_acknowledged(
 
     assert running.result(TIMEOUT_S) == 1234
     assert (line.batch_id, results) == (7, [PartitionResult(0, 1, 2, 3)])
+    assert (line.acknowledged, line.wait(0)) == (True, True)
     line.close()
+
+
+def test_a_micro_batch_that_is_closed_is_not_acknowledged_any_more(
+    pool: ThreadPoolExecutor, listener: BatchListener
+) -> None:
+    query: Future[Handover] = pool.submit(Handover, listener.target, 7)
+    line = listener.next_line()
+    assert line is not None
+    line.start(1234)
+    finishing = pool.submit(query.result(TIMEOUT_S).finish, [])
+    line.outcome()
+    assert not line.wait(0)
+
+    line.close()
+    line.acknowledge()
+
+    with pytest.raises(ChannelError, match="nobody consumes micro-batch 7"):
+        finishing.result(TIMEOUT_S)
+    assert (line.acknowledged, line.wait(0)) == (False, True)
+    query.result().close()
 
 
 def test_both_ends_work_out_the_same_secrets_and_each_micro_batch_has_its_own(

@@ -30,6 +30,7 @@ from flow_spark import (
     from_stream,
     to_dataframe,
 )
+from flow_spark.jobs import streaming
 from flow_spark.jobs.checkpoint import Fingerprints
 
 if TYPE_CHECKING:
@@ -143,6 +144,55 @@ def test_a_taken_checkpoint_is_told_of_though_spark_lists_the_new_query_late(
         monkeypatch.undo()
     assert next(looks, None) is None
     assert stopped(spark)
+
+
+@pytest.mark.parametrize("trigger", ["available-now", None])
+def test_a_new_query_does_not_wait_for_a_reader_that_asks_for_no_more(
+    spark: SparkSession, drop: Drop, tmp_path: Path, committed: Committed, trigger: str | None
+) -> None:
+    drop.put([1, 2])
+
+    def batches() -> Iterator[MicroBatch]:
+        rows = from_stream(drop.stream(spark), checkpoint=tmp_path / "state", trigger=trigger)
+        return iter(rows.pipe(for_each_batch(lambda _, items: list(items))))
+
+    first = batches()
+    next(first)  # Spark's job has ended, and nothing is acknowledged
+    with closing(batches()) as second:
+        assert next(second).items == 2
+        assert committed() == set()
+        with pytest.raises(CheckpointConflictError, match="another query"):
+            next(first)
+    assert stopped(spark)
+
+
+def test_a_query_that_is_stopped_waits_for_the_action_at_work(
+    spark: SparkSession, drop: Drop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "_ACTIVE_S", 0.02)
+    drop.put([1, 2])
+    at_work, leave = threading.Event(), threading.Event()
+
+    def work(_: int, items: Iterator[int]) -> None:
+        list(items)
+        at_work.set()
+        leave.wait(TIMEOUT_S)
+
+    rows = from_stream(drop.stream(spark), checkpoint=tmp_path / "state")
+    subscriber = TestSubscriber[MicroBatch](request=1)
+    rows.pipe(for_each_batch(work)).subscribe(subscriber)
+    assert at_work.wait(TIMEOUT_S)
+    (query,) = spark.streams.active
+
+    with ThreadPoolExecutor() as pool:
+        stopping = pool.submit(query.stop)
+        with pytest.raises(TimeoutError):
+            stopping.result(1.0)
+        leave.set()
+        stopping.result(TIMEOUT_S)
+
+    subscriber.await_terminal(TIMEOUT_S)
+    assert [batch.items for batch in subscriber.items] == [2]
 
 
 def test_a_flow_whose_query_is_stopped_is_told_so(

@@ -14,6 +14,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterable
+from queue import Empty, SimpleQueue
 from typing import Final, Never, final
 
 from flow_spark.channel.receiver import PartitionResult
@@ -107,12 +108,17 @@ class BatchLine:
 
     Attributes:
         batch_id: which micro-batch it is.
+        acknowledged: whether all items were consumed before the query was gone.
     """
 
-    __slots__ = ("_socket", "batch_id")
+    __slots__ = ("_over", "_socket", "_undecided", "acknowledged", "batch_id")
 
     def __init__(self, connection: socket.socket, batch_id: int) -> None:
         self._socket: Final = connection
+        self._undecided: Final = [True]
+        """Whoever takes it out says how this ends."""
+        self._over: Final[SimpleQueue[None]] = SimpleQueue()
+        self.acknowledged = False
         self.batch_id: Final = batch_id
 
     def start(self, port: int) -> None:
@@ -136,18 +142,41 @@ class BatchLine:
         return [PartitionResult(*result) for result in _RESULT.iter_unpack(payload)]
 
     def acknowledge(self) -> None:
-        """Say that all items are consumed: the query may commit the micro-batch.
+        """Say that all items are consumed, and end it: the query may commit the micro-batch.
 
-        Raises:
-            OSError: if the query is gone, which has not committed it then.
+        A query that is gone has not committed it.
         """
-        self._socket.sendall(_ACKNOWLEDGED)
+        if self._is_first():
+            self.acknowledged = True
+            try:
+                self._socket.sendall(_ACKNOWLEDGED)
+            except OSError:
+                self.acknowledged = False
+            finally:
+                self._end()
 
     def close(self) -> None:
         """End it; an unacknowledged micro-batch is not committed. Wakes whoever waits."""
+        if self._is_first():
+            self._end()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until it has ended, or for `timeout_s` seconds; give whether it has. One thread."""
+        with contextlib.suppress(Empty):
+            self._over.get(timeout=timeout_s)
+            return True
+        return False
+
+    def _is_first(self) -> bool:
+        with contextlib.suppress(IndexError):
+            return self._undecided.pop()
+        return False
+
+    def _end(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        self._over.put(None)
 
 
 @final

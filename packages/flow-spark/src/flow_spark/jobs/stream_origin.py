@@ -208,6 +208,7 @@ class _EachBatchJob:
     def _dealt(self, delivery: Delivery) -> Iterator[MicroBatch]:
         """Deals with it when it is asked for the only item."""
         items = BatchItems(delivery)
+        delivery.in_use = True
         try:
             done = self._deal(self._job, delivery.batch_id, items)
         except _CutError:
@@ -217,6 +218,7 @@ class _EachBatchJob:
             error.add_note(f"in {self._name}(), micro-batch {delivery.batch_id}, {taken}")
             raise
         items.drain()
+        delivery.in_use = False
         yield MicroBatch(delivery.batch_id, items.count, not done)
 
     def cancel(self) -> None:

@@ -46,6 +46,8 @@ _STOPPED: Final = "the streaming query was stopped by someone else"
 _TAKE_OVER_S: Final = 2.0
 """How long after the end of a query another one with its checkpoint may still be about to start."""
 _LOOK_S: Final = 0.02
+_ACTIVE_S: Final = 0.5
+"""How often to look whether the query of a micro-batch that nobody acknowledges is active."""
 _STOPS_WITHIN_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.02
 
@@ -135,15 +137,17 @@ class Delivery:
     Attributes:
         batch_id: its number; a replayed one has the same.
         cut: tells whether the flow was cancelled, so that the items may end too early.
+        in_use: whether an action deals with it: a query that is stopped waits for its end.
     """
 
-    __slots__ = ("_decode", "_line", "_receiver", "batch_id", "cut")
+    __slots__ = ("_decode", "_line", "_receiver", "batch_id", "cut", "in_use")
 
     def __init__(
         self, line: BatchLine, receiver: BatchReceiver, decode: Decoder, cut: Callable[[], bool]
     ) -> None:
         self.cut: Final = cut
         self.batch_id: Final = line.batch_id
+        self.in_use = False
         self._line: Final = line
         self._receiver: Final = receiver
         self._decode: Final = decode
@@ -156,9 +160,7 @@ class Delivery:
 
     def acknowledge(self) -> None:
         """Let Spark commit it. What then happens to the query, its end will tell."""
-        with contextlib.suppress(OSError):
-            self._line.acknowledge()
-        self._line.close()
+        self._line.acknowledge()
 
 
 class _Query(Protocol):
@@ -354,7 +356,7 @@ class StreamJob:
         self._begun.set()
         self._terminated.set()
         with self._lock:
-            receiver = self._receiver
+            line, receiver = self._line, self._receiver
         if receiver is not None:
             error = cause_of(receiver) or error
         stopped = None if error is not None or self._stop() else self._stopped()
@@ -362,7 +364,8 @@ class StreamJob:
             # Whoever reads the micro-batch at hand hears of it; one that is complete ignores it.
             receiver.fail(error or stopped or SparkJobError(_STOPPED))
         taken_over = self.endless and isinstance(stopped, CheckpointConflictError)
-        self._handed.put(_Ended(stopped if taken_over else error))
+        early = taken_over or (line is not None and not line.acknowledged)
+        self._handed.put(_Ended(error or (stopped if early else None)))
         self._close()
 
     def _stopped(self) -> FlowError:
@@ -443,7 +446,8 @@ class StreamJob:
                 receiver.cancel()
                 line.close()
                 continue
-            self._handed.put(Delivery(line, receiver, Decoder(self._as), self._stop))
+            delivery = Delivery(line, receiver, Decoder(self._as), self._stop)
+            self._handed.put(delivery)
             look_after_slots(self._cluster, receiver, backlog, what=_WHAT, own=self._run_id)
             try:
                 results = line.outcome()
@@ -451,6 +455,24 @@ class StreamJob:
                 continue  # the query is gone, and says why
             if results is not None:
                 receiver.finish(results)
+                self._look_after(line, delivery)
+
+    def _look_after(self, line: BatchLine, delivery: Delivery) -> None:
+        """Wait until a micro-batch has ended whose job has: by now Spark cannot end it any more.
+
+        `stop` and the start of another query with the checkpoint wait for it, though nobody may
+        ask for more.
+        """
+        while not line.wait(_ACTIVE_S):
+            if not (delivery.in_use or self._is_active()):
+                line.close()
+                return
+
+    def _is_active(self) -> bool:
+        query = self._query
+        with contextlib.suppress(Exception):  # the query has ended, which `_run` hears of
+            return query is None or query.isActive
+        return True
 
     def _run_id(self) -> str:
         """The group of the jobs of the query."""
