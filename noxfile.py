@@ -59,9 +59,20 @@ ELSEWHERE = ("cli", "interleave", "plugins", "testing")
 """Tests of a package that the quick tier runs on the newest Python only: commands and the like."""
 
 REGISTRY = "packages/flow-ops/tests/registry"
-EXPLORED = [nox.param(f"packages/{package}/tests", id=package) for package in PACKAGES]
-EXPLORED += [nox.param(REGISTRY, id="registry")]
-"""Folders whose schedules are explored, in sessions of at most half an hour."""
+IN_PARTS = {
+    "demand": "test_what_is_requested",
+    "errors": "test_an_error or test_a_bad_request",
+    "cancels": "test_who_cancels",
+}
+EXPLORED = [
+    nox.param((f"packages/{package}/tests", f"--ignore={REGISTRY}"), id=package)
+    for package in PACKAGES
+]
+EXPLORED += [
+    nox.param((REGISTRY, "-k", words), id=f"registry-{part}")
+    for part, words in {**IN_PARTS, "others": f"not ({' or '.join(IN_PARTS.values())})"}.items()
+]
+"""Tests whose schedules are explored, in sessions of at most half an hour."""
 
 FAULTS = [  # how often faults are tried, and in which tiers
     nox.param(turn, id=str(turn), tags=["nightly", "release"] if turn <= 3 else ["release"])
@@ -432,15 +443,13 @@ def oracle(session: nox.Session) -> None:
 
 
 @nox.session(tags=["nightly"], **COMMON)
-@nox.parametrize("folder", EXPLORED)
-def interleave(session: nox.Session, folder: str) -> None:
+@nox.parametrize("explored", EXPLORED)
+def interleave(session: nox.Session, explored: tuple[str, ...]) -> None:
     """Explore the schedules of threads with up to three preemptions; `full` does two."""
     env = {"FLOW_INTERLEAVE_BOUND": os.environ.get("FLOW_INTERLEAVE_BOUND", "3")}
     options = ("-m", "interleave", "--numprocesses=auto", "--timeout=900", *session.posargs)
-    if folder != REGISTRY:
-        options += (f"--ignore={REGISTRY}",)
     codes = (0, 5)  # 5: it explores nothing
-    in_common(session, "pytest", folder, *options, env=env, success_codes=codes)
+    in_common(session, "pytest", *explored, *options, env=env, success_codes=codes)
 
 
 @nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
