@@ -255,8 +255,7 @@ def test_a_bare_object_is_an_item(spark: SparkSession, kind: Any, value: object)
 @pytest.mark.spark
 @pytest.mark.parametrize(("kind", "value"), CASES)
 def test_a_frame_of_pandas_holds_objects(spark: SparkSession, kind: Any, value: object) -> None:
-    # Nothing is missing but in `n`: PySpark's toArrow() makes no table of a missing Variant.
-    row = (value, value, [value], {"k": value}, {"deep": [value]})
+    row = row_of(value)
     schema = nested(kind).add("n", IntegerType())
     here = flow.just((*row, 1), (*row, None))
     there = from_dataframe(here.to_dataframe(spark, schema=schema))
@@ -264,6 +263,31 @@ def test_a_frame_of_pandas_holds_objects(spark: SparkSession, kind: Any, value: 
         assert list(made.columns) == schema.names
         assert content(list(made.iloc[1, :4])) == content(row[:4])
         assert str(made["n"].dtype) == "Int32"
+
+
+@pytest.mark.spark
+def test_a_table_holds_structs_that_are_missing(spark: SparkSession) -> None:
+    rows = spark.sql(
+        """SELECT id, if(id > 0, struct(1 AS a, timestamp_seconds(id) AS t), NULL) AS `s.x`,
+        if(id > 1, array(struct(1 AS a), NULL), NULL) AS l, map('k', parse_json(NULL)) AS m
+        FROM range(3) ORDER BY id DESC"""
+    )
+    found = from_dataframe(rows).to_arrow()
+    assert found.column("id").to_pylist() == [2, 1, 0]
+    one = {"a": 1, "t": datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)}
+    assert found.column("s.x").to_pylist()[1:] == [one, None]
+    assert found.column("l").to_pylist() == [[{"a": 1}, None], None, None]
+    assert found.column("m").to_pylist() == [[("k", None)]] * 3
+    assert found.schema == from_dataframe(rows.where("id > 7")).to_arrow().schema
+
+
+@pytest.mark.spark
+def test_a_table_says_nothing_that_only_flow_understands(spark: SparkSession) -> None:
+    schema = nested(VectorUDT())
+    here = flow.just(row_of(Vectors.dense(1)))
+    for made in (here, from_dataframe(here.to_dataframe(spark, schema=schema))):
+        assert "flow:" not in made.to_arrow(schema=schema).schema.to_string()
+        assert "flow:" in ItemSchema.of(schema).arrow.to_string()
 
 
 @pytest.mark.spark

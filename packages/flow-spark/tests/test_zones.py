@@ -6,6 +6,7 @@ import copy
 import datetime
 import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -165,6 +166,27 @@ def test_a_year_that_python_has_not_is_told_with_its_column(zone: str, listed: b
         list(RowReader(pa.schema([("v", kind)]))(batch_of(kind, [value])))
 
     assert caught.value.field == "v"
+
+
+@dataclass
+class Refusing:
+    at: datetime.datetime
+
+    def __post_init__(self) -> None:
+        raise OverflowError("its own")
+
+
+@dataclass
+class Holder:
+    inner: Refusing
+
+
+def test_what_a_record_beside_times_raises_is_not_taken_for_a_time() -> None:
+    kind = pa.struct([("at", pa.timestamp("us", tz="UTC"))])
+    batch = pa.record_batch([pa.array([{"at": 0}], kind)], ["inner"])
+
+    with pytest.raises(OverflowError, match="its own"):
+        list(RowReader(batch.schema, Holder)(batch))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from flow_core.demand import check_prefetch, replenish_limit
 from flow_core.errors import is_fatal, none_given
@@ -26,11 +26,11 @@ from flow_spark.errors import (
 )
 from flow_spark.items.arrow import ArrowBatch, ArrowTable, pa
 from flow_spark.items.columns import BATCH_ROWS, Batching, to_batches
-from flow_spark.items.objects import marked
+from flow_spark.items.objects import marked, without_marks
 from flow_spark.items.rows import asks_for_items, items_of
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
-from flow_spark.jobs.frames import divided, frame_of
+from flow_spark.jobs.frames import divided, frame_of, table_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end
@@ -231,7 +231,11 @@ def to_arrow(*, limit: int | None = LIMIT, schema: object = None) -> Operator[An
         SparkJobError: when applied, as `write`.
     """
     _check_limit(limit)
-    return Operator("to_arrow", lambda flow: _table(flow, limit, schema, "to_arrow"))
+
+    def apply(flow: Flow[Any]) -> ArrowTable:
+        return without_marks(_table(flow, limit, schema, "to_arrow"))
+
+    return Operator("to_arrow", apply)
 
 
 def to_pandas(
@@ -308,11 +312,10 @@ def _table(flow: Flow[Any], limit: int | None, schema: object, name: str) -> Arr
                 )
             # One more shows that there are more; Spark sends no further ones, and counts in an int.
             bounded = df if limit is None or limit >= _MOST else df.limit(limit + 1)
-            # Any: its types are not complete.
-            made: Any = run(df.sparkSession, name, cast("Any", bounded).toArrow)
+            made = run(df.sparkSession, name, lambda: table_of(bounded))
             given = made.schema
             told = marked(given, df.schema)
-            table: ArrowTable = made if told is given else made.cast(told)
+            table = made if told is given else made.cast(told)
         _check_fits(table.num_rows, limit, name)
         return table
     columns = _schema(flow, None, schema, name)

@@ -28,3 +28,5 @@ def test_objects_are_read_written_and_in_stages_what_they_are(
         assert made.schema == nested(kind)
         (again,) = from_dataframe(made)
         assert content(again) == content(row_of(value))
+    (frame,) = from_dataframe(rows).to_pandas().itertuples(index=False, name=None)
+    assert content(list(frame)) == content(list(row_of(value)))

@@ -90,6 +90,11 @@ class ArrowField(Protocol):
         ...
 
     @abstractmethod
+    def with_nullable(self, nullable: bool, /) -> ArrowField:
+        """The same field, in which there may be nulls or not."""
+        ...
+
+    @abstractmethod
     def with_metadata(self, metadata: Mapping[bytes, bytes], /) -> ArrowField:
         """The same field with other notes."""
         ...
@@ -264,6 +269,10 @@ class ArrowTable(Protocol):
     @property
     def num_rows(self) -> int:
         """How many rows there are."""
+        ...
+
+    def cast(self, target_schema: ArrowSchema, /) -> ArrowTable:
+        """The same values with other types, or other metadata of the fields."""
         ...
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from flow_spark.items.arrow import ArrowField, ArrowType, pa
 
-__all__ = ["inner_fields", "is_binary", "is_listed", "is_text", "is_zoned", "with_inner"]
+__all__ = [
+    "inner_fields",
+    "is_binary",
+    "is_listed",
+    "is_text",
+    "is_zoned",
+    "loosened",
+    "with_inner",
+]
 
 
 def is_text(kind: ArrowType) -> bool:
@@ -56,3 +64,19 @@ def with_inner(kind: ArrowType, inner: list[ArrowField]) -> ArrowType:
     if pa.types.is_struct(kind):
         return pa.struct(inner)
     return pa.list_(inner[0]) if inner else kind
+
+
+def loosened(field: ArrowField, *, missing: bool = False) -> ArrowField:
+    """`field` with nulls allowed where Spark has some: in each field of a struct that is missing.
+
+    Args:
+        field: as Spark says it.
+        missing: whether the struct around it may be missing.
+    """
+    nullable, kind = field.nullable or missing, field.type
+    inner = inner_fields(kind)
+    if pa.types.is_map(kind):
+        inner = [inner[0], loosened(inner[1])]
+    else:
+        inner = [loosened(part, missing=nullable and pa.types.is_struct(kind)) for part in inner]
+    return (field.with_type(with_inner(kind, inner)) if inner else field).with_nullable(nullable)

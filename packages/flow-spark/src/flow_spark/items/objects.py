@@ -10,9 +10,9 @@ import importlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
-from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowType, pa
+from flow_spark.items.arrow import ArrowField, ArrowSchema, ArrowTable, ArrowType, pa
 from flow_spark.items.kinds import inner_fields, with_inner
 from flow_spark.items.shapes import Convert, TypeHint, is_class, shorten
 
@@ -29,6 +29,7 @@ __all__ = [
     "objects_of",
     "spark_type_of",
     "unmarked",
+    "without_marks",
 ]
 
 _UDT: Final = b"flow:udt"
@@ -76,7 +77,7 @@ class Objects:
 
 
 def objects_of(field: ArrowField) -> Objects | None:
-    """What the values of `field` are; None if they are what Arrow makes of them."""
+    """The objects that values of `field` are; None if they are what Arrow makes of them."""
     udt = _udt_of(field)
     if udt is not None:
         return _user_defined(field, udt)
@@ -128,7 +129,7 @@ def marked_as(schema: ArrowSchema, other: ArrowSchema) -> ArrowSchema:
 
 
 def marks_of(fields: Iterable[ArrowField]) -> Iterator[tuple[ArrowField, bytes]]:
-    """Which of `fields`, and of those within them, are marked, and with what."""
+    """Those of `fields`, and of the fields within them, that are marked, each with its mark."""
     for field in fields:
         mark = (field.metadata or {}).get(_UDT)
         if mark is not None:
@@ -148,16 +149,13 @@ def know(found: Mapping[bytes, UserDefinedType]) -> None:
 
 def unmarked(struct: StructType, schema: ArrowSchema) -> StructType:
     """`struct` with UDTs where `schema`, which is the same as Arrow says it, has marks."""
-    from pyspark.sql.types import StructField, StructType
+    return cast("StructType", _unmarked(struct, pa.field("", pa.struct(list(schema)))))
 
-    return StructType(
-        [
-            StructField(given.name, _unmarked(given.dataType, field), given.nullable)
-            if _is_marked(field)
-            else given
-            for given, field in zip(struct, schema, strict=True)
-        ]
-    )
+
+def without_marks(table: ArrowTable) -> ArrowTable:
+    """`table` for a user, whose schema says nothing that only this package understands."""
+    plain = [_without_marks(field) for field in table.schema]
+    return table.cast(pa.schema(plain)) if any(map(_is_marked, table.schema)) else table
 
 
 def _is_marked(field: ArrowField) -> bool:
@@ -172,6 +170,16 @@ def _noted(udt: UserDefinedType) -> bytes:
 
 def _with_mark(field: ArrowField, mark: bytes | None) -> ArrowField:
     return field if mark is None else field.with_metadata({**(field.metadata or {}), _UDT: mark})
+
+
+def _without_marks(field: ArrowField) -> ArrowField:
+    inner = [_without_marks(part) for part in inner_fields(field.type)]
+    changed = field.with_type(with_inner(field.type, inner)) if inner else field
+    return changed.with_metadata(_without_mark(field))
+
+
+def _without_mark(field: ArrowField) -> dict[bytes, bytes]:
+    return {key: value for key, value in (field.metadata or {}).items() if key != _UDT}
 
 
 def _marked(field: ArrowField, given: DataType) -> ArrowField:
@@ -233,7 +241,6 @@ def _inner_types(given: DataType) -> Iterator[DataType]:
 
 
 def _user_defined(field: ArrowField, udt: UserDefinedType) -> Objects:
-    metadata = {key: value for key, value in (field.metadata or {}).items() if key != _UDT}
     own: Any = udt
 
     def fits(hint: TypeHint) -> bool:
@@ -246,7 +253,7 @@ def _user_defined(field: ArrowField, udt: UserDefinedType) -> Objects:
         except Exception as error:
             raise TypeError(f"{shorten(value)} is none of {type(udt).__name__}: {error}") from error
 
-    held = field.with_metadata(metadata)
+    held = field.with_metadata(_without_mark(field))
     return Objects(type(udt).__name__, held, own.deserialize, dump, fits)
 
 

@@ -307,7 +307,7 @@ def _reader(field: ArrowField, hint: TypeHint) -> _Read:
     def read_times(column: ArrowArray) -> _Column:
         try:
             return read(column.cast(counted))
-        except OverflowError as error:
+        except _NoDatetimeError as error:
             raise SchemaMismatchError(
                 f"column {field.name!r} holds a time outside of the years 1 to 9999, which "
                 "datetime does not have; leave such rows out, or cast the column to string",
@@ -359,23 +359,37 @@ def _counted(kind: ArrowType) -> ArrowType:
 
 def _moments(kind: ArrowType) -> _Read:
     zone = zone_of(kind.tz or "UTC")
-    delta = datetime.timedelta
     if not isinstance(zone, datetime.timezone):
         return partial(_converted, _moment(kind))
-    epoch = _EPOCH.astimezone(zone)
+    epoch, delta = _EPOCH.astimezone(zone), datetime.timedelta
 
     def read(column: ArrowArray) -> _Column:
-        if column.null_count:
-            return [None if n is None else epoch + delta(0, 0, n) for n in column.to_pylist()]
-        return [epoch + delta(0, 0, number) for number in column.to_pylist()]
+        numbers = column.to_pylist()
+        try:
+            if column.null_count:
+                return [None if n is None else epoch + delta(0, 0, n) for n in numbers]
+            return [epoch + delta(0, 0, number) for number in numbers]
+        except OverflowError as error:
+            raise _NoDatetimeError from error
 
     return read
+
+
+class _NoDatetimeError(Exception):
+    """A time has no datetime."""
 
 
 def _moment(kind: ArrowType) -> Callable[[int], datetime.datetime]:
     """Makes a time of microseconds since 1970."""
     zone, epoch, delta = zone_of(kind.tz or "UTC"), _EPOCH, datetime.timedelta
-    return lambda number: (epoch + delta(0, 0, number)).astimezone(zone)
+
+    def moment(number: int) -> datetime.datetime:
+        try:
+            return (epoch + delta(0, 0, number)).astimezone(zone)
+        except OverflowError as error:
+            raise _NoDatetimeError from error
+
+    return moment
 
 
 _Structs = Literal["dicts", "rows", "keys"]

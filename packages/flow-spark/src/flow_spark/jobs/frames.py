@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
-from flow_spark.items.arrow import ArrowBatch, ArrowSchema, ArrowTable
+from flow_spark.items.arrow import ArrowBatch, ArrowSchema, ArrowTable, pa
+from flow_spark.items.kinds import loosened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,10 +22,12 @@ __all__ = [
     "map_in_arrow",
     "plan_of",
     "spark_schema",
+    "table_of",
     "without_lengths",
 ]
 
 _NUMBER: Final = "__flow_number"
+_PACKED: Final = "__flow_batch"
 _LENGTHS: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 # Any: PySpark's annotations name classes of pyarrow, which has no types.
@@ -153,6 +157,31 @@ def divided(df: DataFrame, by: int | str) -> DataFrame:
     numbered = df.withColumn(_NUMBER, sql.monotonically_increasing_id())
     order = [by, _NUMBER] if isinstance(by, str) else [_NUMBER]
     return numbered.repartition(by).sortWithinPartitions(*order).drop(_NUMBER)
+
+
+def table_of(df: DataFrame) -> ArrowTable:
+    """All rows of `df` in their order, here, with timestamps in UTC; runs a job."""
+    frame, given = cast("Any", df), arrow_schema(df.schema)
+    schema = pa.schema([loosened(field) for field in given])
+    if schema == given:
+        table: ArrowTable = frame.toArrow()
+        return table
+    # PySpark refuses a struct that is missing, such as a Variant, if a field of it never is.
+    packed: Any = cast("Any", map_in_arrow(df, _packed, f"{_PACKED} binary")).toArrow()
+    streams = (io.BytesIO(part.as_py()) for part in packed.column(0))
+    batches = [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
+    found = batches[0].schema if batches else schema
+    return pa.Table.from_batches(batches, found).cast(schema)
+
+
+def _packed(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+    for batch in batches:
+        stream = io.BytesIO()
+        writer = pa.ipc.new_stream(stream, batch.schema)
+        writer.write_batch(batch)
+        writer.close()
+        schema = pa.schema([(_PACKED, pa.binary())])
+        yield pa.record_batch([[stream.getvalue()]], schema=schema)
 
 
 def frame_of(
