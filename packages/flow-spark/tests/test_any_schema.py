@@ -1,4 +1,4 @@
-"""Whatever schema rows have, items are what ``collect()`` gives, and can be written back."""
+"""Whatever schema rows have, items and tables hold what ``collect()`` gives, and go back."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from flow_spark import from_dataframe
+from flow_spark.items.objects import marked
+from flow_spark.items.rows import RowReader
 
 from .infrastructure.any_schema import AT_ONCE, SCHEMAS, ZONES, normal, schemas_with_rows
 
@@ -58,6 +60,9 @@ def check_all(spark: SparkSession, schema: StructType, rows: list[tuple[Any, ...
                 assert got == right, f"{what}: {schema[name].dataType.simpleString()}"
 
     same(frame.collect(), "collect()")
+    table = from_dataframe(frame).to_arrow()
+    reader = RowReader(marked(table.schema, schema))
+    same([row for batch in table.to_batches() for row in reader(batch)], "table")
     for what, items in (
         ("read", from_dataframe(frame, ordered=True)),
         ("stage", from_dataframe(frame, ordered=True).map(itself)),
