@@ -39,8 +39,17 @@ EXTRAS = {
     "flow-spark": "[connect,jvm]",  # the tests need no Java on the machine
 }
 REACTIVEX = ("4.0.4", "5.1.0", "6.1.0")
+BOUNDS = {
+    "lowest": ("--resolution=lowest-direct",),
+    "pyspark-4.1": ("pyspark[connect]==4.1.*",),
+    "pyspark-4.2": ("pyspark[connect]==4.2.*",),
+}
 
 SOAKED = "packages/flow-ops/tests/registry/test_soak.py"
+ON_CONNECT = [
+    f"packages/flow-spark/tests/cluster/test_{name}.py"
+    for name in ("everywhere", "objects", "streams")
+]
 BROKEN = (  # what Spark stands on
     "packages/flow-spark/tests/cluster/test_faults.py",
     "packages/flow-spark/tests/cluster/test_faults_while_others_wait.py",
@@ -461,6 +470,19 @@ def reactivex(session: nox.Session, version: str) -> None:
     folder = Path("packages", "flow-rxcompat", "tests")
     files = (str(folder / "rx"), str(folder / "test_without_reactivex.py"))
     session.run("pytest", *files, "--numprocesses=auto", *session.posargs)
+
+
+@nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
+@nox.parametrize("bounds", [nox.param(words, id=name) for name, words in BOUNDS.items()])
+def bounds(session: nox.Session, bounds: tuple[str, ...]) -> None:
+    """Test with the oldest versions that packages declare to work with, or of PySpark."""
+    editable = (f"--editable=packages/{package}{EXTRAS.get(package, '')}" for package in PACKAGES)
+    session.install(*editable, *dependencies("test"), *bounds)
+    tested = PACKAGES if bounds == BOUNDS["lowest"] else ["flow-spark"]
+    folders = [f"packages/{package}/tests" for package in tested]
+    session.run("pytest", *folders, "--quick", "--numprocesses=auto", *session.posargs)
+    on_connect = ("-m", "cluster", "-k", "connect and not standalone")
+    session.run("pytest", *ON_CONNECT, *on_connect, *session.posargs)
 
 
 @nox.session(tags=["nightly"], **COMMON)

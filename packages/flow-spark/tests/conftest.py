@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 CLUSTER = Path(__file__).parent / "cluster"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let PySpark 4.1 leave the sockets to the collector by which it gets rows."""
+    import pyspark
+
+    if pyspark.__version__.startswith("4.1."):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+        ignored = "ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning"
+        config.addinivalue_line("filterwarnings", ignored)
+
+
 @pytest.fixture
 def collections() -> Iterator[Callable[[], int]]:
     """How often Python's collector has run since the test began, with its usual threshold.

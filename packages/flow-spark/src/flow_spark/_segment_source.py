@@ -8,6 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
 
 from flow_spark._segments import Lock, Segments, read_segment
 from flow_spark.errors import SparkJobError, SpoolError
@@ -24,20 +30,6 @@ FORMAT: Final = "flow-spool"
 _PATIENCE_S: Final = 5.0
 _IDLE_S: Final = 10.0
 _LOOK_EVERY_S: Final = 0.02
-
-if TYPE_CHECKING:
-
-    class _AvailableNow:
-        """What a source says that has something of its own to do for this trigger."""
-
-else:
-    try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
-    except ImportError:  # before Spark 4.2
-
-        class _AvailableNow:
-            """As it is there from Spark 4.2 on."""
-
 
 # Any: PySpark's annotations say dict, and nothing of what is in it.
 _Offset = dict[str, Any]
@@ -87,7 +79,7 @@ class _Files(InputPartition):
 
 
 @final
-class _SegmentReader(DataSourceStreamReader, _AvailableNow):
+class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is the number of a segment, with the id of the spool."""
 
     def __init__(
@@ -97,7 +89,6 @@ class _SegmentReader(DataSourceStreamReader, _AvailableNow):
         self._batch: Final = batch_segments
         self._tasks: Final = tasks
         self._schema: Final = arrow_schema(schema)
-        self._last = -1
         self._to_the_end = False
         self._lock: Lock | None = None
 
@@ -110,14 +101,10 @@ class _SegmentReader(DataSourceStreamReader, _AvailableNow):
         self._own()
         return self._offset(self._segments.begin().segment)
 
-    def latestOffset(  # noqa: N802 - Spark's
-        self, start: _Offset | None = None, limit: object = None
-    ) -> _Offset:
-        """See ``DataSourceStreamReader.latestOffset``; before Spark 4.2 there are no arguments."""
+    def latestOffset(self, start: _Offset, limit: ReadLimit) -> _Offset:  # noqa: N802 - Spark's
+        """See ``DataSourceStreamReader.latestOffset``."""
         self._own()
-        begin = self._last if start is None else self._number(start)
-        if begin < 0:
-            begin = self._segments.begin().segment
+        begin = self._number(start)
         end = self._segments.end().segment
         if begin > end:
             raise SpoolError(
@@ -126,16 +113,13 @@ class _SegmentReader(DataSourceStreamReader, _AvailableNow):
             )
         if end == begin:
             end = self._more(begin)
-        if type(limit).__name__ != "ReadAllAvailable":
+        if not isinstance(limit, ReadAllAvailable):
             end = min(end, begin + self._batch)
-        self._last = end
         self._segments.plan(end)
         return self._offset(end)
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's; Any: it came with Spark 4.2
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
         """See ``DataSourceStreamReader.getDefaultReadLimit``."""
-        from pyspark.sql.streaming.datasource import ReadMaxFiles
-
         return ReadMaxFiles(self._batch)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
@@ -146,7 +130,6 @@ class _SegmentReader(DataSourceStreamReader, _AvailableNow):
         """See ``DataSourceStreamReader.partitions``."""
         self._own()
         first, last = self._number(start), self._number(end)
-        self._last = max(self._last, last)
         folder = self._segments.folder
         files = [str(folder / segment.name) for segment in self._segments.between(first, last)]
         size = -(-len(files) // self._tasks) or 1

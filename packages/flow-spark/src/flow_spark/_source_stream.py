@@ -20,11 +20,11 @@ from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.structure import stages_of
 from flow_spark._segments import Lock, Outcome, Position, Segments
 from flow_spark._spool import local_folder
-from flow_spark.errors import SpoolError, UnsupportedTypeError
+from flow_spark.errors import SessionConflictError, SpoolError, UnsupportedTypeError
 from flow_spark.items.columns import BATCH_ROWS, to_batches
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
-from flow_spark.jobs.frames import arrow_schema, is_connect
+from flow_spark.jobs.frames import arrow_schema, is_connect, release_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _LOOK_EVERY_S: Final = 0.02
 _HANDOVER_S: Final = 5.0
+_SINCE: Final = (4, 2)
 _OPENING_S: Final = 1.0
 """How long another process may take that only opens the spool."""
 
@@ -92,10 +93,18 @@ def stream_source(
         flow again.
 
     Raises:
+        SessionConflictError: if Spark is older than 4.2.
         SpoolError: if the spool is in use, or holds other columns.
         UnsupportedTypeError: if the columns are not known.
         ValueError: if a number is too small, or `spool` is no path of this machine.
     """
+    if release_of(session.version) < _SINCE:
+        raise SessionConflictError(
+            f"stream_source() needs Spark 4.2, and the session runs {session.version}, which asks "
+            "a source of Python for all that there is at the moment and takes that for its end. "
+            "Write the flow to files, .spark.write('parquet', path, mode='append'), and read these "
+            "as a stream; or upgrade Spark"
+        )
     window = 2 * batch_segments if window is None else window
     if min(segment_rows, batch_segments) < 1 or (tasks is not None and tasks < 1):
         raise ValueError("segment_rows, batch_segments and tasks are at least 1")

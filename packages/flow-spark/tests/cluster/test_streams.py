@@ -32,6 +32,7 @@ from ..infrastructure.drop import Drop
 from ..infrastructure.fixtures import each_place
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until
+from ..infrastructure.versions import WITH_LIMITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -264,6 +265,7 @@ def test_sinks_on_the_cluster_take_each_micro_batch(
         assert sorted((row[0], row[1]) for row in written) == [(0, 10), (0, 20), (1, 30)]
 
 
+@WITH_LIMITS
 @pytest.mark.cluster
 def test_a_flow_of_this_process_is_a_stream_there(place: Place, tmp_path: Path) -> None:
     sent = stream_source(

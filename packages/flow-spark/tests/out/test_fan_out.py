@@ -23,6 +23,8 @@ from flow_spark import (
     write_each,
 )
 
+from ..infrastructure.versions import WITH_LIMITS
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -62,6 +64,7 @@ def numbers(folder: Path, spark: SparkSession) -> list[tuple[int, int]]:
     return sorted((row[0], row[1]) for row in rows)
 
 
+@WITH_LIMITS
 def test_each_sink_gets_each_micro_batch_and_the_stages_run_once(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
 ) -> None:
@@ -91,6 +94,7 @@ def test_each_sink_gets_each_micro_batch_and_the_stages_run_once(
     assert ended(spark)
 
 
+@WITH_LIMITS
 @pytest.mark.cluster
 def test_a_slow_subscriber_holds_the_sinks_back_and_disposing_stops_the_query(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
@@ -117,6 +121,7 @@ def test_a_slow_subscriber_holds_the_sinks_back_and_disposing_stops_the_query(
     assert subscriber.items == [MicroBatch(0, 10), MicroBatch(1, 10)]
 
 
+@WITH_LIMITS
 @pytest.mark.cluster
 def test_a_micro_batch_whose_sink_failed_comes_again_and_is_written_once(
     spark: SparkSession, stream: DataFrame, tmp_path: Path
@@ -141,6 +146,7 @@ def test_a_micro_batch_whose_sink_failed_comes_again_and_is_written_once(
     assert numbers(tmp_path / "files", spark) == [(number // 10, number) for number in range(30)]
 
 
+@WITH_LIMITS
 def test_what_is_no_stream_and_what_is_no_sink_is_refused(
     spark: SparkSession, stream: DataFrame
 ) -> None:

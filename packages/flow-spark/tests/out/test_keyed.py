@@ -24,6 +24,8 @@ from flow_spark import (
 )
 from flow_spark._keyed import KeyStates
 
+from ..infrastructure.versions import WITH_LIMITS
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -165,6 +167,7 @@ def ended(spark: SparkSession) -> bool:
     return not spark.streams.active
 
 
+@WITH_LIMITS
 @pytest.mark.spark
 def test_states_go_on_through_micro_batches_and_restarts(
     spark: SparkSession, facts: DataFrame, tmp_path: Path
@@ -206,6 +209,7 @@ def test_states_go_on_through_micro_batches_and_restarts(
     ]
 
 
+@WITH_LIMITS
 @pytest.mark.spark
 @pytest.mark.cluster
 def test_a_key_without_items_is_given_up_in_time(
@@ -244,6 +248,7 @@ def until(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
+@WITH_LIMITS
 @pytest.mark.spark
 @pytest.mark.cluster
 def test_what_a_function_raises_is_named_by_the_error_of_the_query(
@@ -259,6 +264,7 @@ def test_what_a_function_raises_is_named_by_the_error_of_the_query(
     assert ended(spark)
 
 
+@WITH_LIMITS
 @pytest.mark.spark
 def test_what_cannot_have_states_is_refused(spark: SparkSession, facts: DataFrame) -> None:
     import threading

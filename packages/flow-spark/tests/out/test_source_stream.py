@@ -13,20 +13,29 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
 import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.testing import TestPublisher
-from flow_spark import SpoolError, UnsupportedTypeError, from_stream, stream_source
+from flow_spark import (
+    SessionConflictError,
+    SpoolError,
+    UnsupportedTypeError,
+    from_stream,
+    stream_source,
+)
 from flow_spark._segments import Lock, Outcome, Position, Segments
 from flow_spark.items.schema import schema_of
+
+from ..infrastructure.versions import WITH_LIMITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = WITH_LIMITS
 spark_test = pytest.mark.spark
 
 TIMEOUT_S = 60.0
@@ -327,6 +336,14 @@ def test_a_checkpoint_of_another_spool_is_refused(spark: SparkSession, tmp_path:
 
     with pytest.raises(Exception, match="another spool"):
         all_of(second, tmp_path)
+
+
+def test_an_older_spark_is_refused() -> None:
+    class Session:
+        version = "4.1.2"
+
+    with pytest.raises(SessionConflictError, match=r"needs Spark 4\.2.*4\.1\.2.*append"):
+        stream_source(flow.range(3), cast("SparkSession", Session()), spool="spool")
 
 
 @spark_test

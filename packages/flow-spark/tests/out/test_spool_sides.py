@@ -18,10 +18,11 @@ import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.testing import TestPublisher
 from flow_spark import SpoolError, _source_stream
-from flow_spark._segment_source import SegmentSource, options
 from flow_spark._segments import Outcome, Segments
 from flow_spark._source_stream import _Feeder, _Settings
 from flow_spark.items.schema import schema_of
+
+from ..infrastructure.versions import WITH_LIMITS
 
 TIMEOUT_S = 20.0
 INTS = schema_of(int)
@@ -68,6 +69,8 @@ def feeder(
 
 
 def reader(spool: Segments, batch_segments: int = 2, tasks: int = 2) -> Any:
+    from flow_spark._segment_source import SegmentSource, options
+
     source = SegmentSource(options(spool.folder, batch_segments, tasks))
     return source.streamReader(SCHEMA)
 
@@ -222,6 +225,7 @@ class TestFeeder:
         assert not spool.folder.exists()
 
 
+@WITH_LIMITS
 class TestReader:
     def put(self, spool: Segments, *segments: list[int]) -> None:
         import pyarrow
@@ -258,20 +262,6 @@ class TestReader:
         assert spool.planned() == 3
         made.stop()
 
-    def test_older_versions_of_spark_say_nothing_of_the_start(self, spool: Segments) -> None:
-        self.put(spool, [1], [2], [3])
-        made = reader(spool)
-
-        start = made.initialOffset()
-        first, second, third = (made.latestOffset() for _ in range(3))
-
-        assert [offset["segment"] for offset in (start, first, second, third)] == [0, 2, 3, 3]
-        made.stop()
-        again = reader(spool)  # restarted: the checkpoint names a micro-batch to repeat
-        assert values(again, first, second) == [3]
-        assert again.latestOffset() == second
-        again.stop()
-
     def test_there_is_one_reader(self, spool: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("flow_spark._segment_source._PATIENCE_S", 0.05)
         first, second = reader(spool), reader(spool)
@@ -297,9 +287,8 @@ class TestReader:
     def test_a_file_that_an_executor_does_not_see_is_said_so(self, spool: Segments) -> None:
         self.put(spool, [1])
         made = reader(spool)
-        (partition,) = made.partitions(
-            made.initialOffset(), made.latestOffset(made.initialOffset())
-        )
+        start = made.initialOffset()
+        (partition,) = made.partitions(start, made.latestOffset(start, made.getDefaultReadLimit()))
         spool.commit(1)
 
         with pytest.raises(SpoolError, match="file system that they share"):

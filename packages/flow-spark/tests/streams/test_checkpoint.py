@@ -22,6 +22,7 @@ from flow_spark import (
 from flow_spark.jobs.reads import described, reads
 
 from ..infrastructure.drop import Drop
+from ..infrastructure.versions import WITH_LIMITS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,7 @@ class TestWhatIsRead:
         given = {"Feed": "a", "apiKey": "hush", "url": "db://me:hush@there/x", "password": "hush"}
         assert described("mine", given) == "mine feed=a url=db://there/x"
 
+    @WITH_LIMITS
     @pytest.mark.spark
     def test_it_is_found_below_whatever_is_done_with_the_rows(
         self, spark: SparkSession, drop: Drop, tmp_path: Path

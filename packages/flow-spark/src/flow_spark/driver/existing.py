@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flow_spark.errors import SessionConflictError
 from flow_spark.items.arrow import ArrowBatch
 from flow_spark.jobs.advice import short
-from flow_spark.jobs.frames import is_connect, map_in_arrow
+from flow_spark.jobs.frames import is_connect, map_in_arrow, release_of
 from flow_spark.pickling.modules import SHIPPED
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def check_existing(spark: SparkSession) -> None:
     import pyspark
 
     mine = pyspark.__version__
-    client, server = _release(mine), _release(spark.version)
+    client, server = release_of(mine), release_of(spark.version)
     if server < client or (server != client and not is_connect(spark)):
         raise SessionConflictError(
             f"the session given runs Spark {spark.version}, and this process has PySpark {mine}. "
@@ -95,7 +94,3 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)[:2]))

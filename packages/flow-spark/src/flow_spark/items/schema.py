@@ -215,7 +215,7 @@ def _fixed_parts(hint: TypeHint) -> tuple[TypeHint, ...] | None:
 def _spark_to_arrow(struct: StructType) -> ArrowSchema:
     try:
         return marked(arrow_schema(struct), struct)
-    except Exception as error:
+    except _refusals() as error:
         refused = next(field for field in struct if not _has_arrow(field))
         raise UnsupportedTypeError(
             f"column {refused.name!r} is of type {refused.dataType.simpleString()}, which PySpark "
@@ -224,12 +224,19 @@ def _spark_to_arrow(struct: StructType) -> ArrowSchema:
         ) from error
 
 
+def _refusals() -> tuple[type[Exception], ...]:
+    """What PySpark raises for a type without a counterpart."""
+    from pyspark.errors import PySparkException
+
+    return PySparkException, ValueError  # of a decimal with too many digits
+
+
 def _has_arrow(field: StructField) -> bool:
     from pyspark.sql.types import StructType
 
     try:
         arrow_schema(StructType([field]))
-    except Exception:
+    except _refusals():
         return False
     return True
 
@@ -237,7 +244,7 @@ def _has_arrow(field: StructField) -> bool:
 def _arrow_to_spark(schema: ArrowSchema) -> StructType:
     try:
         return unmarked(spark_schema(pa.schema([_spelled(field) for field in schema])), schema)
-    except Exception as error:
+    except _refusals() as error:
         columns = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise UnsupportedTypeError(f"Spark has no type for a column of {columns}") from error
 

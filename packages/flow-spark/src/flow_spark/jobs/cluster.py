@@ -9,7 +9,7 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from flow_core.errors import FlowError
@@ -333,8 +333,9 @@ class _Parts(Parts):
         numbers = java.ArrayList(stream.collect(java.stream.Collectors.toList()))
         served = context._jvm.PythonRDD.runJob(context._jsc.sc(), self._rdd, numbers)
         reader = serializers.BatchedSerializer(serializers.CPickleSerializer())
-        with util._load_from_socket(served, reader) as rows:
-            return list(rows)
+        rows: Any = util._load_from_socket(served, reader)
+        with rows if hasattr(rows, "__exit__") else nullcontext(rows) as found:  # since 4.2
+            return list(found)
 
 
 @final

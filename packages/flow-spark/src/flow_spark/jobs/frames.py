@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import io
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
@@ -21,6 +24,7 @@ __all__ = [
     "is_connect",
     "map_in_arrow",
     "plan_of",
+    "release_of",
     "spark_schema",
     "table_of",
     "without_lengths",
@@ -38,6 +42,11 @@ def is_connect(session: SparkSession) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
+def release_of(version: str) -> tuple[int, ...]:
+    """The minor release of a version, such as (4, 3) of 4.3.0."""
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
+
+
 def spark_schema(schema: ArrowSchema) -> StructType:
     """`schema` as Spark says it."""
     from pyspark.sql.pandas import types
@@ -50,8 +59,15 @@ def arrow_schema(schema: StructType) -> ArrowSchema:
     """`schema` as Arrow says it, with timestamps in UTC."""
     from pyspark.sql.pandas import types
 
-    made: ArrowSchema = cast("Any", types).to_arrow_schema(schema, timezone="UTC")
+    make = cast("Any", types).to_arrow_schema
+    made: ArrowSchema = make(schema, **_of_utc(make))
     return made
+
+
+@functools.cache
+def _of_utc(make: Callable[..., object]) -> Mapping[str, str]:
+    """How `make` is told that times are in UTC; before PySpark 4.2 they always were."""
+    return {"timezone": "UTC"} if "timezone" in inspect.signature(make).parameters else {}
 
 
 def without_lengths(schema: StructType) -> StructType:
