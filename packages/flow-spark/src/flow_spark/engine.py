@@ -10,6 +10,7 @@ from flow_core.engine import Engine, EngineOptions
 from flow_core.flow import Flow
 from flow_core.structure import moved
 from flow_spark.driver.session import session
+from flow_spark.jobs.redaction import without_secrets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,4 +71,5 @@ def spark_engine(options: EngineOptions) -> Generator[Engine, None, None]:
         progress=True,
         fast_start=options.brief,
     ) as spark:
-        yield SparkEngine(spark, options.remote or str(spark.sparkContext.master), options.spool)
+        remote = options.remote and without_secrets_of(options.remote, options.remote)
+        yield SparkEngine(spark, remote or str(spark.sparkContext.master), options.spool)

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast, final
 from flow_spark.driver.java import Java, usable_home
 from flow_spark.driver.workspace import Workspace, sweep
 from flow_spark.errors import SessionStartError, SparkJobError
+from flow_spark.jobs.redaction import redacted
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -204,8 +205,8 @@ class DriverJvm:
             logging.getLogger(name).addFilter(_is_news)  # for good: threads outlive the JVM
 
     def printed(self) -> str:
-        """The last lines that the JVM and what it starts have printed."""
-        return "".join(self._kept).strip() or "(nothing)"
+        """The last lines that the JVM and what it starts have printed, without secrets."""
+        return redacted("".join(self._kept).strip()) or "(nothing)"
 
     def _forward(self, output: IO[str]) -> None:
         """Pass on what workers and the log print; keep the last lines for error messages."""

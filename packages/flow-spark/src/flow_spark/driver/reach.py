@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from flow_spark.errors import SessionStartError
+from flow_spark.jobs.redaction import without_secrets_of
 
 __all__ = ["check_master", "check_remote"]
 
@@ -41,8 +42,9 @@ def check_remote(remote: str) -> None:
         return
     error = _try(host, port)
     if error is not None:
+        shown = without_secrets_of(remote, remote)
         raise SessionStartError(
-            f"no session at {remote}: nothing answers at {host}, port {port} ({error}). Check the "
+            f"no session at {shown}: nothing answers at {host}, port {port} ({error}). Check the "
             "address, and that a Spark Connect server runs there: it is started by "
             "sbin/start-connect-server.sh of Spark, and listens on port "
             f"{_CONNECT_PORT} unless spark.connect.grpc.binding.port says otherwise."

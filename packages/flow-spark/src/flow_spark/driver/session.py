@@ -24,6 +24,12 @@ from flow_spark.driver.reach import check_master, check_remote
 from flow_spark.driver.shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
 from flow_spark.fast_start import options_for
+from flow_spark.jobs.redaction import (
+    is_redacted,
+    redacted,
+    redacted_setting,
+    without_secrets_of,
+)
 from flow_spark.pickling.modules import own_paths
 
 if TYPE_CHECKING:
@@ -182,7 +188,9 @@ def _connect(
                 f"{_first_line(error)}. Install them: pip install 'flow-spark[connect]'"
             ) from error
         except Exception as error:
-            raise SessionStartError(f"no session at {remote}: {_first_line(error)}") from error
+            said = without_secrets_of(remote, f"no session at {remote}: {_first_line(error)}")
+            shown = without_secrets_of(remote, str(error)) == str(error)
+            raise SessionStartError(said) from (error if shown else None)
         try:
             if not _is_loopback(remote):
                 spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
@@ -267,7 +275,9 @@ def _acquire(
 
 
 def _check_compatible(shared: _Shared, master: str | None, conf: Mapping[str, Setting]) -> None:
-    different = [f"{key}={value}" for key, value in conf.items() if shared.conf.get(key) != value]
+    different = [
+        redacted_setting(key, value) for key, value in conf.items() if shared.conf.get(key) != value
+    ]
     if master is not None and master != shared.master:
         different.insert(0, f"master={master}")
     if different:
@@ -370,9 +380,8 @@ def _open(
         restore()
         _keep_texts(error)  # while the JVM, which knows them, is there
         printed = "" if jvm is None else jvm.printed()
-        raise SessionStartError(
-            f"Spark did not start on {master}: {_reason(error, printed)}"
-        ) from error
+        said = redacted(f"Spark did not start on {master}: {_reason(error, printed)}")
+        raise SessionStartError(said) from (None if is_redacted(str(error)) else error)
     except BaseException:
         restore()
         raise

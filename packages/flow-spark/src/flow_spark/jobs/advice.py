@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from flow_spark.errors import SparkJobError
+from flow_spark.jobs.redaction import redacted
 from flow_spark.pickling.failures import text_of
 from flow_spark.pickling.modules import SHIPPED, importable
 
@@ -31,7 +32,7 @@ _OURS: Final = f"{SparkJobError.__module__}.{SparkJobError.__qualname__}: "
 
 
 def short(error: BaseException) -> str:
-    """What `error` says, without stacks.
+    """What `error` says, without stacks and secrets.
 
     First comes what was raised in Python, in a task, with the notes on where that was; then what to
     do, if it shows; then what Spark itself says.
@@ -44,7 +45,7 @@ def short(error: BaseException) -> str:
     advice = way_out(text)
     if advice is not None:
         told.insert(1, f"The way out: {advice}")
-    return "\n".join(told)
+    return redacted("\n".join(told))
 
 
 def _divided(lines: list[str]) -> tuple[list[str], list[str]]:

@@ -16,7 +16,9 @@ from flow_spark.errors import SparkJobError
 from flow_spark.jobs.advice import short
 from flow_spark.jobs.cluster import Cluster, cluster_of
 from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.redaction import is_redacted
 from flow_spark.jobs.slots import is_starved
+from flow_spark.pickling.failures import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +73,7 @@ def run(
         told = explained(error, what)
         if told is error:
             raise
-        raise told from error
+        raise told from told.__cause__
 
 
 def _ran(
@@ -144,7 +146,8 @@ def explained(error: BaseException, what: str) -> BaseException:
     if not _is_of_spark(error):
         return error
     told = SparkJobError(f"{what} failed: {short(error)}")
-    told.__cause__ = error
+    told.__cause__ = None if is_redacted(text_of(error)) else error
+    told.__suppress_context__ = True
     return told
 
 
