@@ -16,7 +16,7 @@ from flow_spark.pickling.modules import SHIPPED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_existing"]
+__all__ = ["check_existing", "check_release"]
 
 _PACKAGES: Final = tuple(name for name in SHIPPED if name.startswith("flow_"))
 _NEEDED: Final = ("flow_core", "flow_spark")
@@ -31,15 +31,7 @@ def check_existing(spark: SparkSession) -> None:
     Raises:
         SessionConflictError: if a flow could not run there, with the way out.
     """
-    import pyspark
-
-    mine = pyspark.__version__
-    client, server = release_of(mine), release_of(spark.version)
-    if server < client or (server != client and not is_connect(spark)):
-        raise SessionConflictError(
-            f"the session given runs Spark {spark.version}, and this process has PySpark {mine}. "
-            f"Install the same here: pip install 'pyspark=={spark.version}'"
-        )
+    check_release("the session given", spark.version, remote=is_connect(spark))
     looking = map_in_arrow(spark.range(1), _look(_PACKAGES), "told string")
     try:
         rows = looking.collect()
@@ -59,6 +51,28 @@ def check_existing(spark: SparkSession) -> None:
             f"{'; '.join(wrong)}. Install the same in the Python of the executors, which the "
             "environment variable PYSPARK_PYTHON names when the session is made; or let "
             "flow_spark.session(master) make the session, which brings them along."
+        )
+
+
+def check_release(what: str, version: str, *, remote: bool) -> None:
+    """Compare the version of Spark that `what` runs with the one of PySpark here.
+
+    Args:
+        what: for the message.
+        version: of Spark.
+        remote: whether PySpark here is a client of Spark Connect, which may be older.
+
+    Raises:
+        SessionConflictError: if they do not fit, with the way out.
+    """
+    import pyspark
+
+    mine = pyspark.__version__
+    client, server = release_of(mine), release_of(version)
+    if server < client or (server != client and not remote):
+        raise SessionConflictError(
+            f"{what} runs Spark {version}, and this process has PySpark {mine}. "
+            f"Install the same here: pip install 'pyspark=={version}'"
         )
 
 

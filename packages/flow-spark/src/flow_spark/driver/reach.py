@@ -6,9 +6,12 @@ for one.
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
-from typing import Final
+import time
+import uuid
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from flow_spark.errors import SessionStartError
@@ -17,38 +20,116 @@ from flow_spark.jobs.redaction import without_secrets_of
 __all__ = ["check_master", "check_remote"]
 
 _TIMEOUT_S: Final = 10.0
+_ANSWERS_WITHIN_S: Final = 9.0
 _CONNECT_PORT: Final = 15002
 _MASTER_PORT: Final = 7077
+
+_UNREACHED: Final = "failed to connect to all addresses"
+"""What gRPC says when there was no connection over which a server could have answered."""
 
 _PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy", "HTTPS_PROXY", "HTTP_PROXY")
 """Where one of these is set, gRPC reaches servers that this process does not."""
 
 
-def check_remote(remote: str) -> None:
+def check_remote(remote: str) -> str | None:
     """Try to reach a Spark Connect server.
 
     Args:
         remote: its address, ``sc://host:port/;options``.
 
+    Returns:
+        The version of Spark that it runs; None if it does not say so at once, as one that is just
+        being started may, or if PySpark has to say what is wrong with the address.
+
     Raises:
-        SessionStartError: if nothing answers there within ten seconds.
+        SessionStartError: if no such server answers there within ten seconds.
     """
     try:
         server = urlsplit(remote)
         host, port = server.hostname, server.port or _CONNECT_PORT
     except ValueError:
-        return  # PySpark says what is wrong with it
-    if server.scheme != "sc" or host is None or any(map(os.environ.get, _PROXIES)):
-        return
-    error = _try(host, port)
+        return None
+    if server.scheme != "sc" or host is None:
+        return None
+    began, shown = time.monotonic(), without_secrets_of(remote, remote)
+    error = None
+    if not any(map(os.environ.get, _PROXIES)):
+        error = _try(host, port, _ANSWERS_WITHIN_S)
     if error is not None:
-        shown = without_secrets_of(remote, remote)
         raise SessionStartError(
             f"no session at {shown}: nothing answers at {host}, port {port} ({error}). Check the "
             "address, and that a Spark Connect server runs there: it is started by "
             "sbin/start-connect-server.sh of Spark, and listens on port "
             f"{_CONNECT_PORT} unless spark.connect.grpc.binding.port says otherwise."
         ) from error
+    try:
+        return _asked(remote, _ANSWERS_WITHIN_S - (time.monotonic() - began))
+    except _SilentError as silent:
+        way_out = _WAYS_OUT[silent.secure].format(port=port)
+        said = f"no session at {shown}: {host} answers at port {port}, but not as a Spark Connect "
+        said += f"server{' with TLS' if silent.secure else ''} ({silent}). {way_out}"
+        raise SessionStartError(without_secrets_of(remote, said)) from None
+
+
+_WAYS_OUT: Final = {
+    True: "With use_ssl=true or a token in the address, a client speaks TLS, and Spark's own "
+    "server does not: leave both out, or use the port of the proxy that speaks it.",
+    False: "Check the port: a server listens on 15002 unless spark.connect.grpc.binding.port says "
+    "otherwise, and {port} may be another service's. If a proxy that speaks TLS stands before it, "
+    "say so: ;use_ssl=true.",
+}
+
+
+class _SilentError(Exception):
+    """Whoever listens there does not speak the protocol of a Spark Connect server.
+
+    Args:
+        reason: what gRPC says.
+        secure: whether it was spoken to with TLS.
+    """
+
+    def __init__(self, reason: str, secure: bool) -> None:
+        super().__init__(reason)
+        self.secure: Final = secure
+
+
+def _asked(remote: str, timeout_s: float) -> str | None:
+    """The version that a Spark Connect server says.
+
+    Raises:
+        _SilentError: if no connection of gRPC came about, or nothing came over it in time.
+    """
+    try:
+        grpc: Any = importlib.import_module("grpc")  # it has no types
+        from pyspark.sql.connect import proto
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+        from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+    except ImportError:
+        return None  # opening the session tells it
+    try:
+        builder: Any = DefaultChannelBuilder(remote)
+    except Exception:
+        return None  # so does this
+    session: dict[str, Any] = {
+        "session_id": str(uuid.uuid4()),
+        "user_context": proto.UserContext(user_id=builder.userId or "flow"),
+    }
+    asked: Any = proto.AnalyzePlanRequest(**session)
+    asked.spark_version.SetInParent()
+    channel: Any = builder.toChannel()
+    try:
+        stub: Any = cast("Any", SparkConnectServiceStub)(channel)  # it has no types
+        options = {"timeout": max(timeout_s, 1.0), "metadata": builder.metadata()}
+        answer = stub.AnalyzePlan(asked, **options)
+        stub.ReleaseSession(proto.ReleaseSessionRequest(**session), **options)
+    except grpc.RpcError as error:
+        said = str(error.details()).strip()
+        if error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED and _UNREACHED not in said:
+            return None  # it may be busy, or may not know this user: opening the session tells it
+        raise _SilentError(said, builder.secure) from None
+    finally:
+        channel.close()
+    return str(answer.spark_version.version)
 
 
 def check_master(master: str) -> None:
@@ -81,9 +162,9 @@ def check_master(master: str) -> None:
     ) from failures[-1]
 
 
-def _try(host: str, port: int) -> OSError | None:
+def _try(host: str, port: int, timeout_s: float = _TIMEOUT_S) -> OSError | None:
     try:
-        socket.create_connection((host, port), _TIMEOUT_S).close()
+        socket.create_connection((host, port), timeout_s).close()
     except OSError as error:
         return error
     return None

@@ -67,6 +67,9 @@ _PORT_SETTINGS: Final = {
     "org.apache.spark.network.netty.NettyBlockTransferService": "spark.driver.blockManager.port",
 }
 
+_RETRIES: Final = 6
+"""Of calls to a server of Spark Connect that does not answer: about ten seconds, with the waits."""
+
 _log: Final = logging.getLogger("flow.spark")
 _lock: Final = threading.RLock()
 
@@ -107,6 +110,9 @@ def session(
     A session that was made elsewhere is asked, by a small job, whether its executors have the
     Python, the packages and the versions of this process.
 
+    A call to a Spark Connect server that does not answer is tried again for about ten seconds, and
+    fails then.
+
     Args:
         master: where to run: ``local[N]``, ``local[*]``, ``spark://host:port`` … None: as
             ``spark-submit`` says, or else ``local[*]``.
@@ -125,9 +131,10 @@ def session(
 
     Raises:
         NoJavaError: if there is no Java runtime for a local driver.
-        SessionStartError: if the JVM or Spark does not start; the text has what they printed.
-        SessionConflictError: if another session, with other settings, runs in this process, or if
-            `existing` has not what a flow needs.
+        SessionStartError: if the JVM or Spark does not start, where the text has what they printed;
+            or if no Spark Connect server answers at `remote`.
+        SessionConflictError: if another session, with other settings, runs in this process; if
+            `existing` has not what a flow needs; or if the server at `remote` is of an older Spark.
     """
     with contextlib.ExitStack() as stack:
         if existing is not None:
@@ -173,7 +180,11 @@ def _connect(
     """A client of a Spark Connect server; its session ends with the block, the server does not."""
     from pyspark.sql import SparkSession
 
-    check_remote(remote)
+    version = check_remote(remote)
+    if version is not None:
+        from flow_spark.driver.existing import check_release
+
+        check_release(f"the server at {without_secrets_of(remote, remote)}", version, remote=True)
     builder = SparkSession.builder.remote(remote).appName(app_name)
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     for key, value in conf.items():
@@ -192,11 +203,20 @@ def _connect(
             shown = without_secrets_of(remote, str(error)) == str(error)
             raise SessionStartError(said) from (error if shown else None)
         try:
+            _lose_patience(spark)
             if not _is_loopback(remote):
                 spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
             yield spark
         finally:
             spark.stop()
+
+
+def _lose_patience(spark: SparkSession) -> None:
+    """Let calls to a server that is away fail after ten seconds; they do so after ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    policy = DefaultPolicy(max_retries=_RETRIES, initial_backoff=50, max_backoff=2_000)
+    cast("Any", spark).client.set_retry_policies([policy])
 
 
 def _is_loopback(remote: str) -> bool:

@@ -27,6 +27,10 @@ SAYS: Final = "Spark says: "
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _STACK: Final = re.compile(r"\s+at |\s*\.\.\.|  ")
 """How the lines of stacks begin; those of what was raised, and of its notes, do not."""
+_OF_GRPC: Final = re.compile(
+    r'<_\w+ of RPC that terminated with:.*?details = "(.*?)"\n.*?>', re.DOTALL
+)
+"""How gRPC tells of a call that has failed, and why it has."""
 _BEHIND: Final = ("Driver stacktrace:", "Caused by: ", " SQLSTATE: ", "=== ", SAYS)
 _OURS: Final = f"{SparkJobError.__module__}.{SparkJobError.__qualname__}: "
 
@@ -37,12 +41,13 @@ def short(error: BaseException) -> str:
     First comes what was raised in Python, in a task, with the notes on where that was; then what to
     do, if it shows; then what Spark itself says.
     """
-    text = text_of(error)  # one of Java is asked in the JVM, which may have ended
+    # One of Java is asked in the JVM, which may have ended.
+    text = _OF_GRPC.sub(r"\1", text_of(error))
     raised, said = _divided([line for line in text.splitlines() if not _STACK.match(line)])
     told = ["\n".join(raised[:12]).strip()] if raised else []
     own = "\n".join(said[:12]).strip()
     told += [f"{SAYS}{own}"] if raised and own else [own or type(error).__name__]
-    advice = way_out(text)
+    advice = way_out(text_of(error))
     if advice is not None:
         told.insert(1, f"The way out: {advice}")
     return redacted("\n".join(told))
@@ -120,10 +125,16 @@ def _no_program(found: re.Match[str]) -> str:
     )
 
 
+_AWAY: Final = (
+    "the Spark Connect server has ended, or cannot be reached any more. When it runs again, open "
+    "a new session: the one that was open ended with it. A stream goes on from its checkpoint."
+)
+
 _KNOWN: Final[tuple[tuple[str, Callable[[re.Match[str]], str]], ...]] = (
     (r"Python in worker has different version: (\d+\.\d+)", lambda found: other_version(found[1])),
     (rf"No module named '({'|'.join(SHIPPED)})\b", _no_package_of_ours),
     (r"No module named '(\w+)", _no_package),
     (r"PACKAGE_NOT_INSTALLED\] (\w+)", _no_package),
     (r'Cannot run program "([^"]+)"', _no_program),
+    (r"StatusCode\.UNAVAILABLE", lambda _: _AWAY),
 )

@@ -18,7 +18,7 @@ _SECRET: Final = (
 
 _NAMED: Final = re.compile(
     rf"""((?:[\w.%-]*{_SECRET}[\w.-]*|\bsig)(?:\s*=\s*|["']\s*:\s*))  # name= or "name":
-    (?:"[^"]*"|'[^']*'|[^\s;&,'")\]}}]+)""",
+    (?!\*\*\*)(?:"[^"]*"|'[^']*'|[^\s;&,'")\]}}]+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _LOGIN: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
