@@ -20,6 +20,7 @@ from flow_spark.jobs.job import lowered_all
 from flow_spark.jobs.lowering import Split, effect_in, refuse_behind, split
 from flow_spark.jobs.origin import FlowOrigin, FrameOrigin, Origin
 from flow_spark.jobs.publisher import JobSource
+from flow_spark.jobs.run import explaining
 from flow_spark.jobs.shuffling import ShuffledOrigin
 from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.united import UnitedOrigin
@@ -211,7 +212,8 @@ def from_dataframe(
         SchemaMismatchError: if the columns do not fit `as_`.
         PartitionChangedError: when it runs, if a retried task finds other rows, or another order.
     """
-    return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered, verify=verify_schema)))
+    with explaining("from_dataframe()"):
+        return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered, verify=verify_schema)))
 
 
 def on_spark(

@@ -18,6 +18,7 @@ from flow_core.structure import source_of, stages_of
 from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark.errors import CheckpointConflictError, UnsupportedTypeError
 from flow_spark.jobs.publisher import JobSource
+from flow_spark.jobs.run import explaining
 from flow_spark.jobs.stream_origin import BatchItems, Deal, EachBatch, StreamOrigin
 from flow_spark.jobs.streaming import StreamJob, StreamSettings
 
@@ -127,7 +128,8 @@ def from_stream(
         trigger=_trigger(trigger),
         output_mode=output_mode,
     )
-    return Flow(SparkSource[Any](StreamOrigin(df, as_, settings, verify=verify_schema)))
+    with explaining("from_stream()"):
+        return Flow(SparkSource[Any](StreamOrigin(df, as_, settings, verify=verify_schema)))
 
 
 def _trigger(trigger: Seconds | str | None) -> dict[str, Any]:  # Any: as in StreamSettings

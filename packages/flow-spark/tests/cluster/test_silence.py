@@ -1,7 +1,8 @@
-"""Whoever speaks to a Spark Connect server that does not answer hears of it within seconds."""
+"""What goes wrong with a Spark Connect server is told within seconds, with the way out."""
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -10,11 +11,12 @@ from contextlib import closing
 import pytest
 
 import flow_spark
-from flow_spark import SparkJobError, from_dataframe, session
+from flow_spark import SparkJobError, from_dataframe, from_stream, session
 from flow_spark.driver.reach import check_remote
 from flow_spark.errors import SessionConflictError, SessionStartError
 
 from ..infrastructure.connect import ConnectServer
+from ..infrastructure.drop import Drop
 from ..infrastructure.fixtures import Runtimes
 from ..infrastructure.places import Place
 
@@ -89,3 +91,44 @@ def test_a_server_that_is_killed_while_a_flow_is_read_is_told_of(
         assert time.monotonic() - began < LIMIT_S
     finally:
         server.stop()
+
+
+@connect
+def test_what_a_session_that_has_ended_is_used_for_says_so(place: Place, drop: Drop) -> None:
+    assert place.server is not None
+    with session(remote=place.server.url) as spark:
+        rows = from_dataframe(spark.range(3))
+        stream = from_stream(drop.stream(spark))
+        running = iter(from_dataframe(spark.range(10_000_000)).map(lambda n: n))
+        next(running)
+        spark.client.release_session()  # as the server does with one that nobody uses
+
+        for use in (
+            lambda: list(running),
+            lambda: list(rows),
+            lambda: rows.map(lambda n: n).count().first(),
+            lambda: list(stream),
+            lambda: from_dataframe(spark.range(3)),
+            lambda: from_stream(drop.stream(spark)),
+            lambda: rows.to_arrow(),
+            lambda: list(rows.count_by_key(lambda n: n)),
+        ):
+            with pytest.raises(SparkJobError, match="Open a new session") as caught:
+                use()
+            assert str(caught.value).count("The way out") == 1
+            assert "stacktrace" not in str(caught.value)
+
+
+@connect
+def test_what_is_cancelled_or_too_large_to_send_is_told_with_the_way_out(place: Place) -> None:
+    assert place.server is not None
+    large = os.urandom(140_000_000)  # which nothing makes smaller
+    with session(remote=place.server.url) as spark:
+        with pytest.raises(SparkJobError, match=r"(?s)larger than max.*128 MB"):
+            list(from_dataframe(spark.range(3)).map(lambda _: len(large)))
+        running = iter(from_dataframe(spark.range(10_000_000)).map(lambda n: n))
+        next(running)
+        spark.interruptAll()
+        with pytest.raises(SparkJobError, match="somebody has cancelled it") as caught:
+            list(running)
+        assert "stacktrace" not in str(caught.value)

@@ -31,6 +31,8 @@ _OF_GRPC: Final = re.compile(
     r'<_\w+ of RPC that terminated with:.*?details = "(.*?)"\n.*?>', re.DOTALL
 )
 """How gRPC tells of a call that has failed, and why it has."""
+_STUMP: Final = re.compile(r"\n\s*JVM stacktrace:\n.*", re.DOTALL)
+"""What PySpark puts behind what a Spark Connect server says."""
 _BEHIND: Final = ("Driver stacktrace:", "Caused by: ", " SQLSTATE: ", "=== ", SAYS)
 _OURS: Final = f"{SparkJobError.__module__}.{SparkJobError.__qualname__}: "
 
@@ -42,10 +44,10 @@ def short(error: BaseException) -> str:
     do, if it shows; then what Spark itself says.
     """
     # One of Java is asked in the JVM, which may have ended.
-    text = _OF_GRPC.sub(r"\1", text_of(error))
+    text = _STUMP.sub("", _OF_GRPC.sub(r"\1", text_of(error)))
     raised, said = _divided([line for line in text.splitlines() if not _STACK.match(line)])
     told = ["\n".join(raised[:12]).strip()] if raised else []
-    own = "\n".join(said[:12]).strip()
+    own = "\n".join(said[:12]).strip().removesuffix("Driver stacktrace:").strip()
     told += [f"{SAYS}{own}"] if raised and own else [own or type(error).__name__]
     advice = way_out(text_of(error))
     if advice is not None:
@@ -130,6 +132,21 @@ _AWAY: Final = (
     "a new session: the one that was open ended with it. A stream goes on from its checkpoint."
 )
 
+_CANCELLED: Final = (
+    "somebody has cancelled it: interruptAll(), interruptTag() or interruptOperation() of this "
+    "session, or a user of the server's web page. Run the flow again."
+)
+_CLOSED: Final = (
+    "the session has ended on the Spark Connect server: it was stopped there, nobody has used it "
+    "for an hour, or the server was started anew. Open a new session. A stream goes on from its "
+    "checkpoint."
+)
+_TOO_LARGE: Final = (
+    "a message to a Spark Connect server holds 128 MB, and the functions of a flow travel in one "
+    "with all that they refer to. Let them read large values there, from a file or a table, "
+    "instead of taking them along; on_spark(spool=…) sends many items through files."
+)
+
 _KNOWN: Final[tuple[tuple[str, Callable[[re.Match[str]], str]], ...]] = (
     (r"Python in worker has different version: (\d+\.\d+)", lambda found: other_version(found[1])),
     (rf"No module named '({'|'.join(SHIPPED)})\b", _no_package_of_ours),
@@ -137,4 +154,7 @@ _KNOWN: Final[tuple[tuple[str, Callable[[re.Match[str]], str]], ...]] = (
     (r"PACKAGE_NOT_INSTALLED\] (\w+)", _no_package),
     (r'Cannot run program "([^"]+)"', _no_program),
     (r"StatusCode\.UNAVAILABLE", lambda _: _AWAY),
+    (r"OPERATION_CANCELED", lambda _: _CANCELLED),
+    (r"NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION", lambda _: _CLOSED),
+    (r"(?i)sent message larger than max|RESOURCE_EXHAUSTED", lambda _: _TOO_LARGE),
 )

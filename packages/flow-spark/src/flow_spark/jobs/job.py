@@ -13,7 +13,7 @@ from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
-from flow_spark.jobs.run import cancel_until, explained, new_tag
+from flow_spark.jobs.run import cancel_until, explained, explaining, new_tag
 from flow_spark.jobs.slots import look_after_slots
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
 from flow_spark.jobs.waves import Waves
@@ -93,7 +93,8 @@ class PushedJob:
         self._ended: Final = threading.Event()
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
-        receiver = self._start()
+        with explaining(self._what()), self._cluster.answering(self._what()):
+            receiver = self._start()
         if receiver is None:
             return
         decode = Decoder(self._origin.as_)

@@ -7,8 +7,9 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from flow_spark.channel.relief import STARVED_S
@@ -23,7 +24,7 @@ from flow_spark.pickling.failures import text_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["StoppedError", "cancel_until", "explained", "new_tag", "run"]
+__all__ = ["StoppedError", "cancel_until", "explained", "explaining", "new_tag", "run"]
 
 R = TypeVar("R")
 
@@ -66,14 +67,8 @@ def run(
         StoppedError: if `stop` was set.
     """
     cluster, what = cluster_of(session), _called(name)
-    try:
-        with cluster.answering(what):
-            return _ran(cluster, name, action, tell or cluster.handed_on(), stop or Stop())
-    except Exception as error:
-        told = explained(error, what)
-        if told is error:
-            raise
-        raise told from told.__cause__
+    with explaining(what), cluster.answering(what):
+        return _ran(cluster, name, action, tell or cluster.handed_on(), stop or Stop())
 
 
 def _ran(
@@ -139,6 +134,25 @@ def cancel_until(cluster: Cluster, tag: str, ended: threading.Event) -> None:
         with contextlib.suppress(Exception):
             cluster.cancel(tag)
         ended.wait(_CANCEL_EVERY_S)
+
+
+@contextmanager
+def explaining(what: str) -> Generator[None, None, None]:
+    """Tell of errors of Spark in the block as `explained` does.
+
+    Args:
+        what: fails by them.
+
+    Raises:
+        SparkJobError: in their place.
+    """
+    try:
+        yield
+    except Exception as error:
+        told = explained(error, what)
+        if told is error:
+            raise
+        raise told from told.__cause__
 
 
 def explained(error: BaseException, what: str) -> BaseException:

@@ -24,7 +24,7 @@ from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, cause_of
-from flow_spark.jobs.run import explained
+from flow_spark.jobs.run import explained, explaining
 from flow_spark.jobs.slots import look_after_slots
 from flow_spark.jobs.task import COUNTS_DDL, PushTask
 from flow_spark.pickling.codec import Decoder
@@ -277,7 +277,8 @@ class StreamJob:
 
     def deliveries(self) -> Generator[Delivery, None, None]:
         """The micro-batches, each acknowledged when the next one is asked for."""
-        listener = self._start()
+        with explaining(_WHAT), self._cluster.answering(_WHAT):
+            listener = self._start()
         if listener is None:
             return
         try:
