@@ -12,7 +12,7 @@ import pytest
 
 import flow_spark
 from flow_spark import SparkJobError, from_dataframe, from_stream, session
-from flow_spark.driver.reach import check_remote
+from flow_spark.driver.reach import check_master, check_remote
 from flow_spark.errors import SessionConflictError, SessionStartError
 
 from ..infrastructure.connect import ConnectServer
@@ -54,6 +54,12 @@ def test_who_finds_something_else_at_a_port_is_told_so(silent: int) -> None:
         check_remote(f"sc://127.0.0.1:{silent}")
 
     assert time.monotonic() - began < LIMIT_S
+
+
+def test_the_address_of_a_server_is_no_master() -> None:
+    with pytest.raises(SessionStartError, match="give it as remote") as caught:
+        check_master("sc://127.0.0.1:15002/;token=hidden")
+    assert "hidden" not in str(caught.value)
 
 
 @connect

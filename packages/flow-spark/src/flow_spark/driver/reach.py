@@ -139,9 +139,16 @@ def check_master(master: str) -> None:
         master: its URL, ``spark://host:port``, or those of several, ``spark://a:1,b:2``.
 
     Raises:
-        SessionStartError: if nothing answers at any of them, within ten seconds each.
+        SessionStartError: if nothing answers at any of them, within ten seconds each; or if it is
+            the address of something else.
     """
     scheme, _, addresses = master.partition("://")
+    if scheme == "sc":
+        shown = without_secrets_of(master, master)
+        raise SessionStartError(
+            f"{shown} is no master, but the address of a Spark Connect server: give it as remote, "
+            "session(remote='sc://…') or flow run --remote sc://…"
+        )
     if scheme != "spark":
         return
     failures: list[OSError] = []
