@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import enum
+import fnmatch
+import functools
 import importlib
 import pickle
 import subprocess
 import sys
 import threading
 import types
+import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NewType, cast
 
 import pytest
 
@@ -434,3 +437,54 @@ def test_an_item_that_cannot_be_sent_is_named() -> None:
 
     with pytest.raises(NotPicklableError, match=r"item 2 of a batch.*\n.*'handle' a _thread\.lock"):
         encode(items, TaskSender())
+
+
+Number = NewType("Number", int)
+
+
+@functools.lru_cache(maxsize=7)
+def tripled(n: int) -> int:
+    return n * 3
+
+
+@functools.cache
+def fibonacci(n: int) -> int:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+class Doubling:
+    @staticmethod
+    @functools.cache
+    def doubled(n: int) -> int:
+        return n * 2
+
+
+def test_functions_with_a_cache_go_by_value_where_a_worker_cannot_import_them(
+    in_worker: InWorker,
+) -> None:
+    def used() -> list[object]:
+        found = [tripled(2), tripled.cache_parameters()["maxsize"], *map(tripled, [1, 2])]
+        return [*found, fibonacci(30), fibonacci.cache_info().currsize, Doubling.doubled(2)]
+
+    assert list(decode(*in_worker(used))) == [6, 7, 3, 6, 832040, 31, 4]
+
+
+def test_a_function_with_a_cache_that_a_worker_finds_goes_by_name() -> None:
+    assert pickle.loads(dumps(fnmatch._compile_pattern, "it")) is fnmatch._compile_pattern
+
+
+def test_a_new_type_goes_by_value(in_worker: InWorker) -> None:
+    def named() -> list[object]:
+        return [Number(3), Number.__name__, Number.__supertype__ is int]
+
+    assert list(decode(*in_worker(named))) == [3, "Number", True]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="needs typing.TypeAliasType, of Python 3.12")
+def test_an_alias_of_a_type_goes_by_value(in_worker: InWorker) -> None:
+    alias: Any = cast("Any", typing).TypeAliasType("Alias", list[int])
+
+    def named() -> list[object]:
+        return [alias.__name__, alias.__value__ == list[int]]
+
+    assert list(decode(*in_worker(named))) == ["Alias", True]

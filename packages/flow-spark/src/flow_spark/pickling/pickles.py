@@ -15,6 +15,7 @@ import pickle
 import sys
 import threading
 import types
+import typing
 from typing import Any, Final, final
 
 from flow_spark.errors import NotPicklableError
@@ -115,7 +116,7 @@ def find_class(reference: ClassReference) -> type:
             raise pickle.UnpicklingError("an item's class does not exist here (any more)")
         return tracked
     module, name = reference
-    found: object = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+    found = _at(importlib.import_module(module), name)
     if not isinstance(found, type):
         raise pickle.UnpicklingError(f"{module}.{name} is not a class")
     return found
@@ -242,6 +243,8 @@ class _ProgramPickler(ByValuePickler):
             return types.ModuleType, (obj.__name__,), _contents(obj), None, None, _fill
         elif type(obj).__name__ == "Broadcast" and type(obj).__module__.startswith("pyspark"):
             self.broadcasts.append(obj)
+        elif isinstance(obj, _BY_NAME) and not _is_found(obj):
+            return _in_parts(obj)
         return super().reducer_override(obj)
 
     def _can_send(self, module: types.ModuleType) -> bool:
@@ -265,6 +268,44 @@ class _ProgramPickler(ByValuePickler):
         """Undo what `reducer_override` has told cloudpickle."""
         for module in self._registered:
             no_longer_by_value(module)
+
+
+_Cached: Final = type(functools.lru_cache(len))
+_Alias: Final[Any] = getattr(typing, "TypeAliasType", None)  # Any: it came with Python 3.12
+_BY_NAME: Final = (_Cached, typing.NewType, *filter(None, [_Alias]))
+"""What cloudpickle leaves to pickle, which sends no more than a module and a name."""
+
+
+def _is_found(obj: Any) -> bool:  # Any: one of those
+    """Whether a worker finds `obj` by its name."""
+    module = sys.modules.get(obj.__module__ or "")
+    name: str = getattr(obj, "__qualname__", obj.__name__)
+    try:
+        return module is not None and importable(module) and _at(module, name) is obj
+    except AttributeError:
+        return False
+
+
+def _in_parts(obj: Any) -> tuple[Any, ...]:  # Any: as in pickle
+    """How `obj` is made again in a worker. A cache is empty there."""
+    if isinstance(obj, _Cached):
+        return _cached, (obj.__wrapped__, obj.cache_parameters())
+    if isinstance(obj, typing.NewType):
+        return typing.NewType, (obj.__name__, obj.__supertype__), {"__module__": obj.__module__}
+    return _alias, (obj.__name__, obj.__value__, obj.__type_params__)
+
+
+def _cached(function: Any, parameters: dict[str, Any]) -> Any:  # Any: of whatever type
+    return functools.lru_cache(**parameters)(function)
+
+
+def _alias(name: str, value: Any, parameters: tuple[Any, ...]) -> object:  # Any: types
+    made: object = _Alias(name, value, type_params=parameters)
+    return made
+
+
+def _at(module: types.ModuleType, name: str) -> object:
+    return functools.reduce(getattr, name.split("."), module)
 
 
 def _contents(module: types.ModuleType) -> dict[str, Any]:  # Any: globals of any type
