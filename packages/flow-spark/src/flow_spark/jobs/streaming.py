@@ -360,13 +360,15 @@ class StreamJob:
             line, receiver = self._line, self._receiver
         if receiver is not None:
             error = cause_of(receiver) or error
-        stopped = None if error is not None or self._stop() else self._stopped()
+        unread = line is not None and not line.acknowledged
+        # One that takes what there is, and has, was not stopped: nobody is looked for.
+        whole = error is not None or self._stop() or not (self.endless or unread)
+        stopped = None if whole else self._stopped()
         if receiver is not None:
             # Whoever reads the micro-batch at hand hears of it; one that is complete ignores it.
             receiver.fail(error or stopped or SparkJobError(_STOPPED))
         taken_over = self.endless and isinstance(stopped, CheckpointConflictError)
-        early = taken_over or (line is not None and not line.acknowledged)
-        self._handed.put(_Ended(error or (stopped if early else None)))
+        self._handed.put(_Ended(error or (stopped if taken_over or unread else None)))
         self._close()
 
     def _stopped(self) -> FlowError:
