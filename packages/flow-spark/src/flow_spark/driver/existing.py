@@ -16,7 +16,7 @@ from flow_spark.pickling.modules import SHIPPED
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_existing", "check_release"]
+__all__ = ["check_existing", "check_release", "differing"]
 
 _PACKAGES: Final = tuple(name for name in SHIPPED if name.startswith("flow_"))
 _NEEDED: Final = ("flow_core", "flow_spark")
@@ -32,19 +32,7 @@ def check_existing(spark: SparkSession) -> None:
         SessionConflictError: if a flow could not run there, with the way out.
     """
     check_release("the session given", spark.version, remote=is_connect(spark))
-    looking = map_in_arrow(spark.range(1), _look(_PACKAGES), "told string")
-    try:
-        rows = looking.collect()
-    except Exception as error:
-        raise SessionConflictError(
-            f"the session given cannot run functions of this process: {short(error)}"
-        ) from error
-    there: dict[str, str | None] = json.loads(str(rows[0][0]))
-    wrong = [
-        f"{name.replace('_', '-')} {_version(name)} here, {found or 'none'} there"
-        for name, found in there.items()
-        if _differs(name, found)
-    ]
+    wrong = differing("the session given", spark)
     if wrong:
         raise SessionConflictError(
             "the executors of the session given have other packages than this process: "
@@ -52,6 +40,34 @@ def check_existing(spark: SparkSession) -> None:
             "environment variable PYSPARK_PYTHON names when the session is made; or let "
             "flow_spark.session(master) make the session, which brings them along."
         )
+
+
+def differing(what: str, spark: SparkSession) -> list[str]:
+    """Run a small job that looks at the packages which an executor has.
+
+    Args:
+        what: whose executors they are, for the message.
+        spark: its session.
+
+    Returns:
+        Which packages are missing there, or are of other versions than here, in words.
+
+    Raises:
+        SessionConflictError: if the executors cannot run functions of this process.
+    """
+    looking = map_in_arrow(spark.range(1), _look(_PACKAGES), "told string")
+    try:
+        rows = looking.collect()
+    except Exception as error:
+        raise SessionConflictError(
+            f"{what} cannot run functions of this process: {short(error)}"
+        ) from error
+    there: dict[str, str | None] = json.loads(str(rows[0][0]))
+    return [
+        f"{name.replace('_', '-')} {_version(name)} here, {found or 'none'} there"
+        for name, found in there.items()
+        if _differs(name, found)
+    ]
 
 
 def check_release(what: str, version: str, *, remote: bool) -> None:

@@ -108,7 +108,8 @@ def session(
     ``--master``, ``--name`` and ``--conf``, holds wherever the arguments here do not say otherwise.
 
     A session that was made elsewhere is asked, by a small job, whether its executors have the
-    Python, the packages and the versions of this process.
+    Python, the packages and the versions of this process. So is a Spark Connect server, which is
+    sent the packages of this library that its executors lack.
 
     A call to a Spark Connect server that does not answer is tried again for about ten seconds, and
     fails then.
@@ -133,8 +134,9 @@ def session(
         NoJavaError: if there is no Java runtime for a local driver.
         SessionStartError: if the JVM or Spark does not start, where the text has what they printed;
             or if no Spark Connect server answers at `remote`.
-        SessionConflictError: if another session, with other settings, runs in this process; if
-            `existing` has not what a flow needs; or if the server at `remote` is of an older Spark.
+        SessionConflictError: if another session, with other settings, runs in this process; or if
+            `existing`, or the server at `remote`, has not what a flow needs: its version of Spark,
+            and the Python of its executors.
     """
     with contextlib.ExitStack() as stack:
         if existing is not None:
@@ -180,11 +182,11 @@ def _connect(
     """A client of a Spark Connect server; its session ends with the block, the server does not."""
     from pyspark.sql import SparkSession
 
-    version = check_remote(remote)
-    if version is not None:
-        from flow_spark.driver.existing import check_release
+    from flow_spark.driver.existing import check_release, differing
 
-        check_release(f"the server at {without_secrets_of(remote, remote)}", version, remote=True)
+    version, server = check_remote(remote), f"the server at {without_secrets_of(remote, remote)}"
+    if version is not None:
+        check_release(server, version, remote=True)
     builder = SparkSession.builder.remote(remote).appName(app_name)
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     for key, value in conf.items():
@@ -204,7 +206,7 @@ def _connect(
             raise SessionStartError(said) from (error if shown else None)
         try:
             _lose_patience(spark)
-            if not _is_loopback(remote):
+            if differing(server, spark) or not _is_loopback(remote):
                 spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
             yield spark
         finally:
