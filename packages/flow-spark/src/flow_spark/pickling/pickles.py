@@ -245,6 +245,7 @@ class _ProgramPickler(ByValuePickler):
             self.broadcasts.append(obj)
         elif isinstance(obj, _BY_NAME) and not _is_found(obj):
             return _in_parts(obj)
+        _refuse_session(obj)
         return super().reducer_override(obj)
 
     def _can_send(self, module: types.ModuleType) -> bool:
@@ -342,7 +343,18 @@ class _ItemPickler(ByValuePickler):
             return super().reducer_override(obj)
         if isinstance(obj, types.FunctionType):
             return super().reducer_override(obj)
+        _refuse_session(obj)
         return NotImplemented
+
+
+def _refuse_session(obj: object) -> None:
+    """Refuse a session, and so all that holds one: DataFrames, readers, flows.
+
+    A session of Spark Connect lets itself be pickled, and fails where it is unpickled.
+    """
+    kind = type(obj)
+    if kind.__name__ == "SparkSession" and kind.__module__.startswith("pyspark."):
+        raise pickle.PicklingError("a session of Spark is of use in the process that opened it")
 
 
 @functools.lru_cache(maxsize=256)
