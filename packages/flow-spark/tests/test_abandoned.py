@@ -10,13 +10,9 @@ import pytest
 
 SCRIPT = """
 import sys, time
-from flow_spark.channel.abandoned import ended_with
+from flow_spark.channel.abandoned import ended_when
 
-class Channel:
-    def is_closed(self):
-        return sys.argv[1] == "closed"
-
-with ended_with(Channel()):
+with ended_when(lambda: sys.argv[1] == "closed"):
     time.sleep(float(sys.argv[2]))
 print("over")
 """

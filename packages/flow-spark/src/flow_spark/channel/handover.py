@@ -19,7 +19,7 @@ from typing import Final, Never, final
 
 from flow_spark.channel.receiver import PartitionResult
 from flow_spark.channel.reception import Reception
-from flow_spark.channel.wire import HELLO, MAGIC, NONCE_SIZE, Target, dial, sign
+from flow_spark.channel.wire import Target, dial, greet, received
 from flow_spark.errors import ChannelError
 
 __all__ = ["BatchLine", "BatchListener", "Handover", "label_of"]
@@ -60,9 +60,7 @@ class Handover:
         self._batch_id: Final = batch_id
         self._socket: Final = dial(target)
         try:
-            nonce = self._read(NONCE_SIZE)
-            hello = HELLO.pack(MAGIC, target.query, 0, batch_id)
-            self._socket.sendall(hello + sign(target.token, nonce, hello))
+            greet(self._socket, target, 0, batch_id)
             port: int = _START.unpack(self._read(_START.size))[0]
         except BaseException as error:
             self._socket.close()
@@ -97,7 +95,7 @@ class Handover:
 
     def _read(self, size: int) -> bytes:
         try:
-            return _read(self._socket, size)
+            return received(self._socket, size)
         except OSError as error:
             raise _gone(self._batch_id) from error
 
@@ -135,8 +133,8 @@ class BatchLine:
         Raises:
             OSError: if the query is gone.
         """
-        succeeded, size = _OUTCOME.unpack(_read(self._socket, _OUTCOME.size))
-        payload = _read(self._socket, size)
+        succeeded, size = _OUTCOME.unpack(received(self._socket, _OUTCOME.size))
+        payload = received(self._socket, size)
         if not succeeded:
             return None
         return [PartitionResult(*result) for result in _RESULT.iter_unpack(payload)]
@@ -233,16 +231,6 @@ class BatchListener:
                 self._reception.close()
             finally:
                 self._waiting.release()
-
-
-def _read(connection: socket.socket, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = connection.recv(size - len(parts))
-        if not part:
-            raise ConnectionResetError("the other end has closed")
-        parts += part
-    return bytes(parts)
 
 
 def _gone(batch_id: int) -> ChannelError:

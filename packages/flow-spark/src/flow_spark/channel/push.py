@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import zlib
 from typing import Final, final
 
@@ -10,16 +9,15 @@ from flow_spark.channel.wire import (
     COUNTS,
     FEWER,
     FRAME,
-    HELLO,
     LONGEST_FRAME,
-    MAGIC,
-    NONCE_SIZE,
     WELCOME,
     Answer,
     Kind,
     Target,
     dial,
-    sign,
+    greet,
+    is_closed,
+    received,
 )
 from flow_spark.errors import ChannelError, LimitExceededError, PartitionChangedError
 
@@ -67,9 +65,10 @@ class Push:
         self._held: Final[list[tuple[Kind, int, bytes | memoryview]]] = []
         self._socket: Final = dial(target)
         try:
-            nonce = self._received(NONCE_SIZE)
-            hello = HELLO.pack(MAGIC, target.query, partition, task)
-            self._write(hello + sign(target.token, nonce, hello))
+            try:
+                greet(self._socket, target, partition, task)
+            except OSError as error:
+                raise _closed() from error
             answer, self.skip, self._known, self._expected = WELCOME.unpack(
                 self._received(WELCOME.size)
             )
@@ -163,12 +162,7 @@ class Push:
 
     def is_closed(self) -> bool:
         """Whether the driver has closed the connection. Callable from any thread."""
-        try:
-            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        return is_closed(self._socket)
 
     def close(self) -> None:
         """Close the connection. Without an `end` before it, the attempt counts as broken."""
@@ -198,16 +192,10 @@ class Push:
         )
 
     def _received(self, size: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            try:
-                part = self._socket.recv(size - len(parts))
-            except OSError as error:
-                raise _closed() from error
-            if not part:
-                raise _closed()
-            parts += part
-        return bytes(parts)
+        try:
+            return received(self._socket, size)
+        except OSError as error:
+            raise _closed() from error
 
 
 def _closed() -> ChannelError:

@@ -40,6 +40,9 @@ __all__ = [
     "Kind",
     "Target",
     "dial",
+    "greet",
+    "is_closed",
+    "received",
     "sign",
     "tune",
 ]
@@ -72,7 +75,8 @@ SOCKET_BUFFER: Final = 128 * 1024
 """Bytes in each direction's kernel buffer: what a task may be ahead of the driver's reading."""
 
 
-_REACHED_WITHIN_S: Final = 30.0
+REACHED_WITHIN_S: Final = 30.0
+"""How long the driver may take to answer: its machine may be busy."""
 
 
 class Kind(enum.IntEnum):
@@ -116,11 +120,15 @@ def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
     return _mac(token, nonce + hello)
 
 
-def dial(target: Target) -> socket.socket:
+def dial(target: Target, within_s: float = REACHED_WITHIN_S) -> socket.socket:
     """A connection to the driver.
 
+    Args:
+        target: where it listens.
+        within_s: how long it may take to answer, in seconds.
+
     Raises:
-        ChannelError: if nothing answers there, within half a minute.
+        ChannelError: if it does not.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -131,7 +139,7 @@ def dial(target: Target) -> socket.socket:
             # Before connect: afterwards the window has been agreed on.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
             tune(connection)
-            connection.settimeout(_REACHED_WITHIN_S)
+            connection.settimeout(within_s)
             connection.connect(address)
             connection.settimeout(None)
         except BaseException:
@@ -146,6 +154,42 @@ def dial(target: Target) -> socket.socket:
             "which the executors reach the process of the flow"
         ) from error
     return connection
+
+
+def greet(connection: socket.socket, target: Target, number: int, task: int) -> None:
+    """Prove to the driver that this belongs to the query, and say who it is.
+
+    Raises:
+        OSError: if the driver has closed the connection.
+    """
+    nonce = received(connection, NONCE_SIZE)
+    hello = HELLO.pack(MAGIC, target.query, number, task)
+    connection.sendall(hello + sign(target.token, nonce, hello))
+
+
+def received(connection: socket.socket, size: int) -> bytes:
+    """The next `size` bytes.
+
+    Raises:
+        OSError: if the other end has closed before.
+    """
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(size - len(parts))
+        if not part:
+            raise ConnectionResetError("the other end has closed")
+        parts += part
+    return bytes(parts)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other end, which says nothing now, has closed the connection."""
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def tune(sock: socket.socket) -> None:

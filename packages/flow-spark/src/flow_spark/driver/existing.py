@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from flow_spark.errors import SessionConflictError
 from flow_spark.items.arrow import ArrowBatch
 from flow_spark.jobs.advice import short
+from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import is_connect, map_in_arrow, release_of
 from flow_spark.pickling.modules import SHIPPED
 
@@ -45,6 +47,8 @@ def check_existing(spark: SparkSession) -> None:
 def differing(what: str, spark: SparkSession) -> list[str]:
     """Run a small job that looks at the packages which an executor has.
 
+    A client of Spark Connect learns by it, too, that its tasks reach it from there.
+
     Args:
         what: whose executors they are, for the message.
         spark: its session.
@@ -55,7 +59,9 @@ def differing(what: str, spark: SparkSession) -> list[str]:
     Raises:
         SessionConflictError: if the executors cannot run functions of this process.
     """
-    looking = map_in_arrow(spark.range(1), _look(_PACKAGES), "told string")
+    client = cluster_of(spark).client()
+    held = None if client is None else astuple(client)
+    looking = map_in_arrow(spark.range(1), _look(_PACKAGES, held), "told string")
     try:
         rows = looking.collect()
     except Exception as error:
@@ -92,11 +98,14 @@ def check_release(what: str, version: str, *, remote: bool) -> None:
         )
 
 
-def _look(names: Iterable[str]) -> Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]:
+def _look(
+    names: Iterable[str], client: tuple[Any, ...] | None
+) -> Callable[[Iterator[ArrowBatch]], Iterator[ArrowBatch]]:
     """Return a function that is sent as a whole: the executors may not have this module."""
     unknown = _UNKNOWN
 
     def look(batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        import contextlib
         import json
         from importlib import import_module, metadata, util
 
@@ -107,6 +116,10 @@ def _look(names: Iterable[str]) -> Callable[[Iterator[ArrowBatch]], Iterator[Arr
                 told[name] = metadata.version(name)
             except metadata.PackageNotFoundError:
                 told[name] = unknown if util.find_spec(name) else None
+        if client is not None and util.find_spec("flow_spark"):
+            with contextlib.suppress(Exception):  # it may be an older one
+                lifeline: Any = import_module("flow_spark.channel.lifeline")
+                lifeline.reach(*client)
         for _ in batches:
             yield arrow.record_batch([[json.dumps(told)]], names=["told"])
 

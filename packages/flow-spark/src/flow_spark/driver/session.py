@@ -24,6 +24,7 @@ from flow_spark.driver.reach import check_master, check_remote
 from flow_spark.driver.shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
 from flow_spark.fast_start import options_for
+from flow_spark.jobs.cluster import close_lifeline
 from flow_spark.jobs.redaction import (
     is_redacted,
     redacted,
@@ -206,11 +207,17 @@ def _connect(
             raise SessionStartError(said) from (error if shown else None)
         try:
             _lose_patience(spark)
-            if differing(server, spark) or not _is_loopback(remote):
-                spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
+            is_near = _is_loopback(remote)
+            if not is_near:
+                _send_packages(spark, folder)
+            if differing(server, spark) and is_near:  # a container shows there
+                _send_packages(spark, folder)
             yield spark
         finally:
-            spark.stop()
+            try:
+                spark.stop()
+            finally:
+                close_lifeline(spark)
 
 
 def _lose_patience(spark: SparkSession) -> None:
@@ -219,6 +226,10 @@ def _lose_patience(spark: SparkSession) -> None:
 
     policy = DefaultPolicy(max_retries=_RETRIES, initial_backoff=50, max_backoff=2_000)
     cast("Any", spark).client.set_retry_policies([policy])
+
+
+def _send_packages(spark: SparkSession, folder: str) -> None:
+    spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
 
 
 def _is_loopback(remote: str) -> bool:

@@ -7,14 +7,17 @@ import importlib
 import re
 import socket
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, cast, final
+from weakref import WeakKeyDictionary
 
 from flow_core.errors import FlowError
 from flow_spark._status import JobStatus, followed
 from flow_spark.channel.backlog import Backlog
+from flow_spark.channel.lifeline import Client, Lifeline
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
 from flow_spark.jobs.waves import Parts
@@ -25,7 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.connect.shell.progress import StageInfo
 
-__all__ = ["BACKLOG_LIMIT", "Cluster", "cluster_of"]
+__all__ = ["BACKLOG_LIMIT", "Cluster", "close_lifeline", "cluster_of", "work_for"]
+
+_lifelines: Final[WeakKeyDictionary[SparkSession, Lifeline]] = WeakKeyDictionary()
+_lifelines_lock: Final = threading.Lock()
+_of_this_process: Final[list[Client]] = []
+"""In a process of a Spark Connect server: whose flow it runs."""
 
 _LOOPBACK: Final = "127.0.0.1"
 _HOST: Final = "spark.flow.driver.host"
@@ -57,12 +65,19 @@ class Cluster(ABC):
             SessionConflictError: if there cannot be such tasks; see `check_workers`.
         """
         check_workers(self._session)
+        return self._where()
+
+    def _where(self) -> tuple[str, str]:
         told = str(self._session.conf.get(_HOST, ""))
         return (_bound_for(told), told) if told else self._found()
 
     @abstractmethod
     def _found(self) -> tuple[str, str]:
         """The addresses if the session does not say one."""
+
+    def client(self) -> Client | None:
+        """What tasks are told of the process whose flow they run; None if Spark ends with it."""
+        return None
 
     def speculates(self) -> bool:
         """Whether it runs copies of tasks that take long."""
@@ -352,6 +367,20 @@ class _Connect(Cluster):
     def holders(self, own: str) -> list[str] | None:
         return None
 
+    def client(self) -> Client | None:
+        if _of_this_process:
+            return _of_this_process[0]
+        with _lifelines_lock:
+            found = _lifelines.get(self._session)
+            if found is None:
+                try:
+                    found = Lifeline(*self._where())
+                except OSError:
+                    return None  # as where a proxy alone knows the server: Spark looks after itself
+                _lifelines[self._session] = found
+                weakref.finalize(self._session, found.close)
+        return found.client()
+
     def parts(self, df: DataFrame) -> Parts | None:
         return None  # each job of a client is planned anew, and may divide the rows otherwise
 
@@ -425,6 +454,19 @@ def _summed(name: str, stages: Iterable[tuple[int, int]], later: int = 0) -> Job
         stages_done=sum(done == tasks for done, tasks in found),
         stages=len(found),
     )
+
+
+def work_for(client: Client) -> None:
+    """In a process of a Spark Connect server: let the tasks that it begins look for `client`."""
+    _of_this_process[:] = [client]
+
+
+def close_lifeline(session: SparkSession) -> None:
+    """Let go of the tasks of a session that ends."""
+    with _lifelines_lock:
+        found = _lifelines.pop(session, None)
+    if found is not None:
+        found.close()
 
 
 def cluster_of(session: SparkSession) -> Cluster:

@@ -22,7 +22,7 @@ from flow_spark.pickling.failures import load_error
 from flow_spark.pickling.pickles import dumps, loads_here
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from flow_spark.jobs.origin import Opened, Origin
 
@@ -260,7 +260,7 @@ def lowered(
     Raises:
         NotPicklableError: if the stages cannot be sent to the cluster.
     """
-    task = _lowering(program, schema)(reader)
+    task = _lowering(df.sparkSession, program, schema)(reader)
     return map_in_arrow(df, task, CHUNK_DDL if schema is None else schema.spark())
 
 
@@ -272,18 +272,23 @@ def lowered_all(
     tells: bool = False,
 ) -> DataFrame:
     """As `lowered`, of all rows of `opened`; for `tells` see `LoweredTask`."""
-    make = _lowering(program, schema, tells=tells)
+    make = _lowering(opened.df.sparkSession, program, schema, tells=tells)
     columns = CHUNK_DDL if schema is None else schema.spark()
     return opened.mapped(lambda reader, _, __: make(reader), columns)
 
 
 def _lowering(
-    program: RemoteProgram | None, schema: ItemSchema | None, *, tells: bool = False
+    session: SparkSession,
+    program: RemoteProgram | None,
+    schema: ItemSchema | None,
+    *,
+    tells: bool = False,
 ) -> Callable[[Reader], LoweredTask]:
     pickled = None if program is None else dumps(program, STAGES)
     # By value too, if need be: a schema knows the class that it was made from.
     columns = None if schema is None else dumps(schema, "the class that the columns are made from")
-    return lambda reader: LoweredTask(_dumped(reader), pickled, columns, tells)
+    client = cluster_of(session).client()
+    return lambda reader: LoweredTask(_dumped(reader), pickled, columns, tells, client)
 
 
 def _dumped(reader: Reader) -> bytes:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_core.stages import Program
+from flow_spark.channel.lifeline import Client, held
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.hashing import partition_values, stable_hash
+from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import divided
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, PushedJob
@@ -57,14 +59,20 @@ class ShuffleTask:
         reader: the pickled `Reader`.
         program: the pickled `RemoteProgram`, and the function that gives the key of an item.
         buckets: for each of them, the integer by which Spark brings it to a partition of its own.
+        client: whose flow it is; see `held`.
     """
 
     reader: bytes
     program: bytes
     buckets: tuple[int, ...]
+    client: Client | None
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
+        with held(self.client):
+            yield from self._run(batches)
+
+    def _run(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         reader: Reader = pickle.loads(self.reader)
         program: RemoteProgram
         by: Callable[[Any], object]  # Any: what the stages give
@@ -175,10 +183,11 @@ class ShuffledOrigin:
 
     def _shuffled(self, opened: Opened) -> Opened:
         buckets = partition_values(_partitions_behind_a_shuffle(self.session))[:_MOST]
+        client = cluster_of(self.session).client()
 
         def task(reader: Reader, _branch: int, _branches: int) -> ShuffleTask:
             pickled = dumps(reader, "the class that rows are made into")
-            return ShuffleTask(pickled, self._pickled, buckets)
+            return ShuffleTask(pickled, self._pickled, buckets, client)
 
         df = opened.mapped(task, _DDL)
         # How many partitions there are to be, Spark decides when it knows how much there is.

@@ -10,28 +10,29 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from flow_core.errors import FlowError
 from flow_spark.channel.handover import BatchLine, BatchListener, Handover, label_of
+from flow_spark.channel.lifeline import Client, Hold
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.channel.wire import Target
 from flow_spark.errors import ChannelError, CheckpointConflictError, SparkJobError
 from flow_spark.jobs.advice import SAYS, short
 from flow_spark.jobs.checkpoint import Fingerprints, claim
-from flow_spark.jobs.cluster import cluster_of
+from flow_spark.jobs.cluster import cluster_of, work_for
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, cause_of
-from flow_spark.jobs.run import explained, explaining
+from flow_spark.jobs.run import explained, explaining, new_tag
 from flow_spark.jobs.slots import look_after_slots
 from flow_spark.jobs.task import COUNTS_DDL, PushTask
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.pickles import dumps
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from flow_spark.jobs.task import Reader, RemoteProgram
 
@@ -87,12 +88,20 @@ class BatchTask:
         target: where the subscriber's driver listens.
         prepare: gets the rows and the number of the micro-batch when it is wanted, and gives the
             rows to hand over; None hands over those of the micro-batch.
+        client: whose flow it is; None if the query is in its own process.
+        name: of the query.
     """
 
     reader: bytes
     program: bytes | None
     target: Target
     prepare: Prepare | None = None
+    client: Client | None = None
+    name: str | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., BatchTask], tuple[object, ...]]:
+        """How a process of a Spark Connect server gets it."""
+        return _arrived, tuple(getattr(self, part.name) for part in fields(self))
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """The function for ``foreachBatch``."""
@@ -112,6 +121,32 @@ class BatchTask:
             # Without Java's own traces: Spark searches the text by a regular expression, for which
             # its stack is too small.
             raise SparkJobError(f"micro-batch {batch_id} failed: {told(error)}") from None
+
+
+def _arrived(*parts: Any) -> BatchTask:  # Any: of `BatchTask`
+    """In a process of a Spark Connect server: the function of a query, which ends with `client`."""
+    task = BatchTask(*parts)
+    if task.client is not None and task.name is not None:
+        from pyspark.sql import SparkSession
+
+        work_for(task.client)
+        threading.Thread(
+            target=_end_with,
+            args=(task.client, task.name, SparkSession.active()),
+            name="flow-spark-lifeline",
+            daemon=True,
+        ).start()
+    return task
+
+
+def _end_with(client: Client, name: str, session: SparkSession) -> None:
+    """Stop the query `name` when `client` has gone: no micro-batch may come that would tell it."""
+    with closing(Hold(client)) as hold:
+        while not hold.is_gone():
+            time.sleep(_ACTIVE_S)
+    for query in session.streams.active:
+        if query.name == name:
+            query.stop()
 
 
 _INTERRUPTED: Final = (
@@ -414,9 +449,12 @@ class StreamJob:
             writer = writer.option("checkpointLocation", settings.checkpoint)
         if settings.trigger:
             writer = writer.trigger(**settings.trigger)
-        if settings.name is not None:
-            writer = writer.queryName(settings.name)
-        task = BatchTask(self._reader, self._program, listener.target, self._prepare)
+        client, name = self._cluster.client(), settings.name
+        if client is not None:
+            name = name or new_tag()  # by which the process of the server finds it
+        if name is not None:
+            writer = writer.queryName(name)
+        task = BatchTask(self._reader, self._program, listener.target, self._prepare, client, name)
         writer = writer.foreachBatch(task)
         if self._stop():
             return None

@@ -12,7 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
-from flow_spark.channel.abandoned import ended_with
+from flow_spark.channel.abandoned import ended_when
+from flow_spark.channel.lifeline import Client, held
 from flow_spark.channel.push import Push
 from flow_spark.channel.wire import Kind, Target
 from flow_spark.errors import ChannelError, SchemaMismatchError
@@ -221,7 +222,7 @@ class PushTask:
             raise ChannelError("this function runs in a Spark task only")
         partition = context.partitionId() * self.branches + self.branch
         task = context.taskAttemptId()
-        with closing(Push(self.target, partition, task)) as push, ended_with(push):
+        with closing(Push(self.target, partition, task)) as push, ended_when(push.is_closed):
             rows, sent = self._run(_Input(batches), push, partition)
         yield pa.record_batch([[partition], [task], [rows], [sent]], schema=_COUNTS)
 
@@ -255,15 +256,21 @@ class LoweredTask:
         program: the pickled `RemoteProgram`; None leaves items as they are.
         schema: the pickled `ItemSchema` of the columns that items become; None for pickled chunks.
         tells: whether a row at the end of the chunks says that this has run; see `LastReader`.
+        client: whose flow it is; see `held`.
     """
 
     reader: bytes
     program: bytes | None
     schema: bytes | None
     tells: bool = False
+    client: Client | None = None
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
+        with held(self.client):
+            yield from self._run(batches)
+
+    def _run(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         reader: Reader = pickle.loads(self.reader)
         if self.schema is not None:
             schema: ItemSchema = pickle.loads(self.schema)

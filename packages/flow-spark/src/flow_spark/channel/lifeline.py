@@ -1,0 +1,151 @@
+"""How tasks know that the process whose flow they run is there.
+
+That a client of Spark Connect has died, Spark notices after minutes, and so long it goes on with
+what the client had begun. A task that sends its items to the client hears of it at once; one whose
+results stay on the cluster holds a connection to the client for no other purpose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from flow_spark.channel.abandoned import ended_when
+from flow_spark.channel.reception import Reception
+from flow_spark.channel.wire import REACHED_WITHIN_S, Target, dial, greet, is_closed
+from flow_spark.errors import ChannelError
+
+__all__ = ["Client", "Hold", "Lifeline", "held", "reach"]
+
+_TRIED_FOR_S: Final = 1.0
+"""How long a first connection may take, which others wait for."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What tasks are told of the process whose flow they run.
+
+    Attributes:
+        target: where it listens.
+        hosts: from which tasks have reached it, each as `_this_host` gives it. From others there
+            may be no way to it: that it does not answer says nothing there.
+    """
+
+    target: Target
+    hosts: frozenset[int]
+
+
+@final
+class Hold:
+    """A task's end: a connection to the client, which is opened when it is first asked about.
+
+    Args:
+        client: whose flow the task runs.
+        within_s: how long the client may take to answer, in seconds.
+    """
+
+    __slots__ = ("_client", "_connection", "_reached", "_within_s")
+
+    def __init__(self, client: Client, within_s: float = REACHED_WITHIN_S) -> None:
+        self._client: Final = client
+        self._within_s: Final = within_s
+        self._connection: socket.socket | None = None
+        self._reached = True
+
+    def is_gone(self) -> bool:
+        """Whether the client has ended. One thread at a time."""
+        if self._connection is None and self._reached:
+            try:
+                self._connection = dial(self._client.target, self._within_s)
+                greet(self._connection, self._client.target, 0, _this_host())
+            except (ChannelError, OSError):
+                self._reached = False
+        if not self._reached:
+            return _this_host() in self._client.hosts
+        return self._connection is not None and is_closed(self._connection)
+
+    def close(self) -> None:
+        """Let go of the client. Callable from any thread."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _this_host() -> int:
+    return zlib.crc32(socket.gethostname().encode())
+
+
+def reach(target: tuple[Any, ...], hosts: frozenset[int]) -> None:
+    """Connect to a client once, so that it knows that there is a way.
+
+    Args:
+        target: the parts of `Client.target`; it comes from a process that may have other classes.
+        hosts: as there.
+    """
+    with contextlib.closing(Hold(Client(Target(*target), hosts), _TRIED_FOR_S)) as hold:
+        hold.is_gone()
+
+
+@contextmanager
+def held(client: Client | None) -> Generator[None, None, None]:
+    """Kill this worker if `client` ends within the block, and the block goes on.
+
+    Args:
+        client: whose flow the block runs; None if Spark itself ends with its process.
+    """
+    if client is None:
+        yield
+        return
+    with contextlib.closing(Hold(client)) as hold, ended_when(hold.is_gone):
+        yield
+
+
+@final
+class Lifeline:
+    """The client's end: takes connections, and keeps them for as long as this process lives.
+
+    Args:
+        host: the address to listen on.
+        advertised: the address that tasks are told.
+    """
+
+    __slots__ = ("_closed", "_hosts", "_reception", "_target")
+
+    def __init__(self, host: str, advertised: str) -> None:
+        self._reception: Final[Reception[socket.socket]] = Reception(host)
+        self._target: Final = Target(advertised, self._reception.port)
+        self._reception.target = self._target
+        self._closed = False
+        self._hosts: frozenset[int] = frozenset()
+        threading.Thread(target=self._keep, name="flow-spark-lifeline", daemon=True).start()
+
+    def client(self) -> Client:
+        """What tasks are told."""
+        return Client(self._target, self._hosts)
+
+    def close(self) -> None:
+        """Let go of all tasks, and take no more. Idempotent, callable from any thread."""
+        self._closed = True
+        self._reception.wake()
+
+    def _keep(self) -> None:
+        kept: set[socket.socket] = set()
+        while not self._closed:
+            for left in self._reception.wait(None):  # tasks say nothing, but that they have ended
+                self._reception.unregister(left)
+                kept.remove(left)
+                left.close()
+            while self._reception.guests:
+                guest = self._reception.guests.popleft()
+                self._hosts |= {guest.task}
+                self._reception.register(guest.sock, guest.sock)
+                kept.add(guest.sock)
+        self._reception.close()
+        for connection in kept:
+            connection.close()
