@@ -1,19 +1,30 @@
-"""Whether the JVM that feeds a Python worker is still there.
+"""What a task has to know of the JVM that feeds its Python worker.
 
-Arrow takes the end of a stream for the end of the data, so that a worker whose executor was killed
-believes that its input is complete. For a stage that gives its result at the end (a count, a sum)
-that result would be wrong, and nothing else would show it.
+Whether it is still there: Arrow takes the end of a stream for the end of the data, so that a worker
+whose executor was killed believes that its input is complete. For a stage that gives its result at
+the end (a count, a sum) that result would be wrong, and nothing else would show it.
+
+And that it looks for an error only when its socket takes no more. PySpark's daemon reads and drops
+all that comes for a worker which has failed, so that the error of the first row would be told when
+the whole partition had been sent.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import socket
 import stat
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
-__all__ = ["jvm_is_gone"]
+__all__ = ["failing_at_once", "jvm_is_gone"]
 
 _HIGHEST: Final = 1024
 
@@ -33,6 +44,54 @@ def jvm_is_gone() -> bool:
         if stat.S_ISSOCK(facts.st_mode):
             sockets.setdefault(facts.st_ino, []).append(descriptor)
     return any(_closed(same[0]) for same in sockets.values() if len(same) > 1)
+
+
+@contextmanager
+def failing_at_once() -> Generator[None, None, None]:
+    """Let nothing more be read of the input of this worker when the block fails."""
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(OSError):
+            _leave_unread()
+        raise
+
+
+def _leave_unread() -> None:
+    """Put a socket on which nothing comes in the place of the one that the daemon reads from.
+
+    The other descriptors of that one, by which the error is told, stay as they are.
+    """
+    read = _socket_of_daemon()
+    if read is None or not hasattr(select, "POLLRDHUP"):
+        return
+    kept = os.dup(read.fileno())
+    silent, end = socket.socketpair()
+    with silent:
+        os.dup2(silent.fileno(), read.fileno(), inheritable=False)
+    threading.Thread(
+        target=_end_when_closed, args=(kept, end), name="flow-spark-failed", daemon=True
+    ).start()
+
+
+def _socket_of_daemon() -> socket.socket | None:
+    """The socket of ``pyspark.daemon.worker``, which calls what calls this."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "worker" and Path(code.co_filename).name == "daemon.py":
+            found: object = frame.f_locals.get("sock")
+            return found if isinstance(found, socket.socket) else None
+        frame = frame.f_back
+    return None
+
+
+def _end_when_closed(connection: int, end: socket.socket) -> None:
+    """Let the daemon's reading end when the JVM has closed the connection."""
+    with end:
+        poll = select.poll()
+        poll.register(connection, select.POLLRDHUP)
+        poll.poll()
 
 
 def _descriptors() -> list[int]:

@@ -16,6 +16,7 @@ from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import divided
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import STAGES, PushedJob
+from flow_spark.jobs.liveness import failing_at_once
 from flow_spark.jobs.origin import Job, Opened, Origin
 from flow_spark.jobs.position import Position
 from flow_spark.jobs.task import (
@@ -69,7 +70,7 @@ class ShuffleTask:
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
-        with held(self.client):
+        with failing_at_once(), held(self.client):
             yield from self._run(batches)
 
     def _run(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:

@@ -21,7 +21,7 @@ from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.columns import BATCH_ROWS, to_batches
 from flow_spark.items.rows import RowReader
 from flow_spark.items.schema import ItemSchema
-from flow_spark.jobs.liveness import jvm_is_gone
+from flow_spark.jobs.liveness import failing_at_once, jvm_is_gone
 from flow_spark.jobs.ordering import in_partition_order
 from flow_spark.jobs.position import Position, Readable, row_place
 from flow_spark.pickling.chunks import FRAME_BYTES, chunks
@@ -222,7 +222,11 @@ class PushTask:
             raise ChannelError("this function runs in a Spark task only")
         partition = context.partitionId() * self.branches + self.branch
         task = context.taskAttemptId()
-        with closing(Push(self.target, partition, task)) as push, ended_when(push.is_closed):
+        with (
+            failing_at_once(),
+            closing(Push(self.target, partition, task)) as push,
+            ended_when(push.is_closed),
+        ):
             rows, sent = self._run(_Input(batches), push, partition)
         yield pa.record_batch([[partition], [task], [rows], [sent]], schema=_COUNTS)
 
@@ -267,7 +271,7 @@ class LoweredTask:
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
-        with held(self.client):
+        with failing_at_once(), held(self.client):
             yield from self._run(batches)
 
     def _run(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
