@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from flow_spark.errors import SpoolError
+from flow_spark.errors import SparkJobError, SpoolError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.frames import frame_of, is_connect
@@ -43,6 +43,8 @@ WORTH_A_FILE_BYTES: Final = 2**20
 _ROW_GROUP_BYTES: Final = 4 * 2**20
 """A part of the file that one task reads as a whole: few and large ones are shared out unevenly."""
 
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
 _NAME_ONE: Final = (
     "Name one: spool='/shared/folder' (which this process and all executors see under this path), "
     "or spool='hdfs://…', 's3a://…' or the like, where Spark writes them"
@@ -54,6 +56,27 @@ def shares_disk(session: SparkSession) -> bool:
     if is_connect(session):
         return False
     return str(session.conf.get("spark.master", "")).startswith("local")
+
+
+def _sees_files(session: SparkSession) -> bool:
+    """Whether a Spark Connect server on this machine reads the files of this process; asks it.
+
+    What answers on the loopback may be a container, or another machine behind a forwarded port.
+    """
+    near = str(session.client.host) in _LOOPBACK
+    if not (near and str(session.conf.get("spark.master", "")).startswith("local")):
+        return False
+    from pyspark.errors import PySparkException
+
+    folder, text = private_folder(), uuid.uuid4().hex
+    try:
+        (folder / "seen").write_text(text)
+        rows = session.read.text((folder / "seen").as_uri())
+        return [row[0] for row in run(session, "spool", rows.collect)] == [text]
+    except (PySparkException, SparkJobError):
+        return False
+    finally:
+        remove_folder(folder)
 
 
 def local_folder(spool: str | os.PathLike[str]) -> Path | None:
@@ -195,7 +218,7 @@ class Spool:
         session: where the DataFrame is made.
         columns: of the batches.
         inside: a folder for the files, that the cluster reaches too; None takes a temporary one,
-            if the executors are on this machine.
+            if the executors are on this machine and see it.
         way_out: what a user can do if there is no such place.
     """
 
@@ -225,7 +248,9 @@ class Spool:
         self._way_out: Final = way_out
         self._waiting: list[ArrowBatch] = []
         self._weight = 0
-        self._limit = min(IN_MEMORY_BYTES, WORTH_A_FILE_BYTES)
+        # A client of Spark Connect has to ask before it writes a file.
+        least = IN_MEMORY_BYTES if is_connect(session) else WORTH_A_FILE_BYTES
+        self._limit = min(IN_MEMORY_BYTES, least)
         self._filed: bool | None = None
         """Whether it goes to files that this process writes; not asked as long as it is little."""
         self._store: _Store | None = None
@@ -273,9 +298,11 @@ class Spool:
 
     def _has_place(self) -> bool:
         """Whether this process can write files that the cluster reads."""
-        if self._inside is None:
-            return shares_disk(self._session)
-        return local_folder(self._inside) is not None
+        if self._inside is not None:
+            return local_folder(self._inside) is not None
+        return (
+            _sees_files(self._session) if is_connect(self._session) else shares_disk(self._session)
+        )
 
     def _made(self) -> _Store:
         inside = self._inside
@@ -284,7 +311,7 @@ class Spool:
             if folder is None:
                 return _SparkStore(self._session, self._columns, os.fspath(inside))
             return _LocalStore(self._session, self._columns, folder)
-        if shares_disk(self._session):
+        if self._filed:
             return _LocalStore(self._session, self._columns, _folder_of(self._session))
         raise SpoolError(
             f"this flow has more than {IN_MEMORY_BYTES >> 20} MiB of items, and there is no place "
@@ -314,4 +341,4 @@ def _folder_of(session: SparkSession) -> Path | None:
     """Where the session keeps its own temporary files; they go when it is stopped."""
     given = str(session.conf.get("spark.local.dir", "") or "").split(",")[0]
     folder = Path(given)
-    return folder if given and folder.is_dir() else None
+    return folder if given and folder.is_dir() and not is_connect(session) else None
