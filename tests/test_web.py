@@ -6,6 +6,7 @@ import asyncio
 import gc
 import re
 import sys
+import tracemalloc
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
+from websockets.asyncio.server import ServerConnection, serve
 
 import flow_core as flow
 from flow_core.testing import TIMEOUT_S
@@ -153,6 +155,34 @@ def test_a_websocket_client_that_hears_slowly_holds_its_own_questions_back(
                 for _ in range(waiting):
                     await anext(heard)
                 await until(lambda: asked > waiting)
+
+    asyncio.run(main())
+
+
+def test_a_websocket_that_is_read_slowly_keeps_memory_flat_and_loses_nothing(
+    page: SimpleNamespace,
+) -> None:
+    messages, size = 2_000, 65_536
+    sent = 0
+
+    async def send(socket: ServerConnection) -> None:
+        nonlocal sent
+        for number in range(messages):
+            await socket.send(f"{number:{size}}")
+            sent += 1
+
+    async def main() -> None:
+        async with serve(send, "127.0.0.1", 0, ping_interval=None) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            tracemalloc.start()
+            async with aclosing(aiter(page.answers(f"ws://127.0.0.1:{port}", flow.empty()))) as it:
+                assert int(await anext(it)) == 0
+                waiting = await still(lambda: sent)
+                _, peak = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                assert waiting < messages / 2
+                assert peak < messages * size / 4
+                assert [int(text) async for text in it] == list(range(1, messages))
 
     asyncio.run(main())
 

@@ -28,7 +28,9 @@ class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
     """Hands the signals of a flow to an observer, until that is disposed of.
 
     An observer that raises has failed: the flow is cancelled, and the observer gets that error. So
-    do the cold sources of `reactivex`. What its ``on_error`` raises, as it does where no function
+    do ``of``, ``from_iterable``, ``create`` and ``from_callable`` of `reactivex`; from its
+    ``range``, ``generate``, ``return_value`` and ``repeat_value`` the error comes out of
+    ``subscribe`` (6.1.0). What its ``on_error`` raises, as it does where no function
     for it was given, comes out of `subscribe_to` or `start` if it happened within; otherwise it
     goes to the dropped-errors hook.
 
