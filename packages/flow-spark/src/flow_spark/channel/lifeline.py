@@ -18,7 +18,7 @@ from typing import Any, Final, final
 
 from flow_spark.channel.abandoned import ended_when
 from flow_spark.channel.reception import Reception
-from flow_spark.channel.wire import REACHED_WITHIN_S, Target, dial, greet, is_closed
+from flow_spark.channel.wire import Target, dial, greet, is_closed
 from flow_spark.errors import ChannelError
 
 __all__ = ["Client", "Hold", "Lifeline", "held", "reach"]
@@ -48,12 +48,12 @@ class Hold:
 
     Args:
         client: whose flow the task runs.
-        within_s: how long the client may take to answer, in seconds.
+        within_s: how long the client may take to answer; see `dial`.
     """
 
     __slots__ = ("_client", "_connection", "_reached", "_within_s")
 
-    def __init__(self, client: Client, within_s: float = REACHED_WITHIN_S) -> None:
+    def __init__(self, client: Client, within_s: float | None = None) -> None:
         self._client: Final = client
         self._within_s: Final = within_s
         self._connection: socket.socket | None = None

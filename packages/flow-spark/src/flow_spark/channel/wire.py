@@ -75,7 +75,7 @@ SOCKET_BUFFER: Final = 128 * 1024
 """Bytes in each direction's kernel buffer: what a task may be ahead of the driver's reading."""
 
 
-REACHED_WITHIN_S: Final = 30.0
+_REACHED_WITHIN_S: Final = 30.0
 """How long the driver may take to answer: its machine may be busy."""
 
 
@@ -120,12 +120,12 @@ def sign(token: bytes, nonce: bytes, hello: bytes) -> bytes:
     return _mac(token, nonce + hello)
 
 
-def dial(target: Target, within_s: float = REACHED_WITHIN_S) -> socket.socket:
+def dial(target: Target, within_s: float | None = None) -> socket.socket:
     """A connection to the driver.
 
     Args:
         target: where it listens.
-        within_s: how long it may take to answer, in seconds.
+        within_s: how long it may take to answer, in seconds; None gives it half a minute.
 
     Raises:
         ChannelError: if it does not.
@@ -139,7 +139,7 @@ def dial(target: Target, within_s: float = REACHED_WITHIN_S) -> socket.socket:
             # Before connect: afterwards the window has been agreed on.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
             tune(connection)
-            connection.settimeout(within_s)
+            connection.settimeout(_REACHED_WITHIN_S if within_s is None else within_s)
             connection.connect(address)
             connection.settimeout(None)
         except BaseException:

@@ -66,7 +66,7 @@ class ShuffleTask:
     reader: bytes
     program: bytes
     buckets: tuple[int, ...]
-    client: Client | None
+    client: Client | None = None
 
     def __call__(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
         """The function for ``mapInArrow``."""
