@@ -46,7 +46,8 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         A range is made by Spark itself. Any other flow runs in this process when the job starts, and
         its items are sent: they must be finite in number and picklable. Memory is bounded: on ``local``
         masters they go through files; to other clusters 32 MiB of them can be sent, pickled, and more
-        go through files in `spool`, or fail with a `SpoolError` that asks for it.
+        go through files in `spool`, or fail with a `SpoolError` that asks for it. A Spark Connect
+        server on this machine needs no `spool` if its master is local and it sees the files here.
 
         >>> import flow_core as flow
         >>> flow.range(10).on_spark(session).map(lambda n: n * n).count()  # doctest: +SKIP
