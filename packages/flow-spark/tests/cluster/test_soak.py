@@ -115,7 +115,8 @@ def memory_of_workers() -> int:
     total = 0
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            is_python = b"pyspark.daemon" in (entry / "cmdline").read_bytes()
+            command = (entry / "cmdline").read_bytes()
+            is_python = b"pyspark.daemon" in command or b"flow_spark.jobs.daemon" in command
             if is_python and os.getpid() in ancestors(int(entry.name)):
                 lines = (entry / "smaps_rollup").read_text().splitlines()
                 total += next(int(line.split()[1]) * 1024 for line in lines if line[:4] == "Pss:")
