@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from flow_spark.driver.reach import is_loopback
 from flow_spark.errors import SparkJobError, SpoolError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.schema import ItemSchema
@@ -43,8 +44,6 @@ WORTH_A_FILE_BYTES: Final = 2**20
 _ROW_GROUP_BYTES: Final = 4 * 2**20
 """A part of the file that one task reads as a whole: few and large ones are shared out unevenly."""
 
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-
 _NAME_ONE: Final = (
     "Name one: spool='/shared/folder' (which this process and all executors see under this path), "
     "or spool='hdfs://…', 's3a://…' or the like, where Spark writes them"
@@ -63,7 +62,7 @@ def _sees_files(session: SparkSession) -> bool:
 
     What answers on the loopback may be a container, or another machine behind a forwarded port.
     """
-    near = str(session.client.host) in _LOOPBACK
+    near = is_loopback(str(session.client.host))
     if not (near and str(session.conf.get("spark.master", "")).startswith("local")):
         return False
     from pyspark.errors import PySparkException
@@ -300,8 +299,8 @@ class Spool:
         """Whether this process can write files that the cluster reads."""
         if self._inside is not None:
             return local_folder(self._inside) is not None
-        return (
-            _sees_files(self._session) if is_connect(self._session) else shares_disk(self._session)
+        return shares_disk(self._session) or (
+            is_connect(self._session) and _sees_files(self._session)
         )
 
     def _made(self) -> _Store:

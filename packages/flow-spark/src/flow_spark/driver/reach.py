@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from flow_spark.errors import SessionStartError
 from flow_spark.jobs.redaction import without_secrets_of
 
-__all__ = ["check_master", "check_remote"]
+__all__ = ["check_master", "check_remote", "is_loopback"]
 
 _TIMEOUT_S: Final = 10.0
 _ANSWERS_WITHIN_S: Final = 9.0
@@ -29,6 +29,11 @@ _UNREACHED: Final = "failed to connect to all addresses"
 
 _PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy", "HTTPS_PROXY", "HTTP_PROXY")
 """Where one of these is set, gRPC reaches servers that this process does not."""
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether `host` is this machine; a container or a forwarded port may answer there, too."""
+    return host in {"localhost", "127.0.0.1", "::1"}
 
 
 def check_remote(remote: str) -> str | None:

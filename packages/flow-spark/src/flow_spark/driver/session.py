@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from flow_spark._status import showing
 from flow_spark.driver.gateway import DriverJvm, environment
 from flow_spark.driver.java import find_java
-from flow_spark.driver.reach import check_master, check_remote
+from flow_spark.driver.reach import check_master, check_remote, is_loopback
 from flow_spark.driver.shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
 from flow_spark.fast_start import options_for
@@ -207,7 +207,7 @@ def _connect(
             raise SessionStartError(said) from (error if shown else None)
         try:
             _lose_patience(spark)
-            is_near = _is_loopback(remote)
+            is_near = is_loopback(urlsplit(remote).hostname)
             if not is_near:
                 _send_packages(spark, folder)
             if differing(server, spark) and is_near:  # a container shows there
@@ -230,10 +230,6 @@ def _lose_patience(spark: SparkSession) -> None:
 
 def _send_packages(spark: SparkSession, folder: str) -> None:
     spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
-
-
-def _is_loopback(remote: str) -> bool:
-    return urlsplit(remote).hostname in {"localhost", "127.0.0.1", "::1"}
 
 
 @final
