@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from flow_spark.errors import SessionConflictError
+from flow_spark.errors import SessionConflictError, SparkJobError
 from flow_spark.items.arrow import ArrowBatch
 from flow_spark.jobs.advice import short
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import is_connect, map_in_arrow, release_of
+from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.redaction import is_redacted
+from flow_spark.jobs.run import StoppedError, run
+from flow_spark.pickling.failures import text_of
 from flow_spark.pickling.modules import SHIPPED
 
 if TYPE_CHECKING:
@@ -25,6 +31,11 @@ _NEEDED: Final = ("flow_core", "flow_spark")
 
 _UNKNOWN: Final = "?"
 """The version of a package that is there and was not installed: a folder, or a file sent along."""
+
+_LOOKS_FOR_S: Final = 10.0
+"""How long opening a session waits for a slot to look at an executor with."""
+
+_log: Final = logging.getLogger("flow.spark")
 
 
 def check_existing(spark: SparkSession) -> None:
@@ -47,7 +58,8 @@ def check_existing(spark: SparkSession) -> None:
 def differing(what: str, spark: SparkSession) -> list[str]:
     """Run a small job that looks at the packages which an executor has.
 
-    A client of Spark Connect learns by it, too, that its tasks reach it from there.
+    A client of Spark Connect learns by it, too, that its tasks reach it from there. If no executor
+    has run it after some seconds, all slots may be in use: the log says that nobody has looked.
 
     Args:
         what: whose executors they are, for the message.
@@ -62,12 +74,27 @@ def differing(what: str, spark: SparkSession) -> list[str]:
     client = cluster_of(spark).client()
     held = None if client is None else astuple(client)
     looking = map_in_arrow(spark.range(1), _look(_PACKAGES, held), "told string")
+    stop = Stop()
+    limit = threading.Timer(_LOOKS_FOR_S, stop.set)
+    limit.daemon = True
+    limit.start()
     try:
-        rows = looking.collect()
+        rows = run(spark, "a look at the executors", looking.collect, stop=stop)
+    except StoppedError:
+        _log.warning(
+            "%s has not run a small job within %g s, so that nobody knows whether its executors "
+            "have the Python and the packages of this process: all its slots may be in use, and "
+            "jobs wait for one",
+            *(what, _LOOKS_FOR_S),
+        )
+        return []
     except Exception as error:
-        raise SessionConflictError(
-            f"{what} cannot run functions of this process: {short(error)}"
-        ) from error
+        said = error if isinstance(error, SparkJobError) else short(error)
+        raise SessionConflictError(f"{what} cannot run functions of this process: {said}") from (
+            None if is_redacted(text_of(error)) else error
+        )
+    finally:
+        limit.cancel()
     there: dict[str, str | None] = json.loads(str(rows[0][0]))
     return [
         f"{name.replace('_', '-')} {_version(name)} here, {found or 'none'} there"

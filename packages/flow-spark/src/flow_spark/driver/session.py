@@ -110,7 +110,9 @@ def session(
 
     A session that was made elsewhere is asked, by a small job, whether its executors have the
     Python, the packages and the versions of this process. So is a Spark Connect server, which is
-    sent the packages of this library that its executors lack.
+    sent the packages of this library that its executors lack. If no executor runs that job within
+    ten seconds, all slots may be in use: the session opens, and the log ``flow.spark`` says that
+    nobody has looked.
 
     A call to a Spark Connect server that does not answer is tried again for about ten seconds, and
     fails then.
