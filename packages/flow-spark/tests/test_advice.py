@@ -44,6 +44,10 @@ MINE = f"{sys.version_info.major}.{sys.version_info.minor}"
             'java.io.IOException: Cannot run program "python3.99": error=2, No such file',
             ["no program python3.99", "PYSPARK_PYTHON"],
         ),
+        (
+            "org.apache.spark.SparkException: Python worker failed to connect back.",
+            ["the log of its machine", "flow-spark[connect] in the Python of the server"],
+        ),
     ],
 )
 def test_the_cause_and_the_way_out_are_told(text: str, told: list[str]) -> None:
@@ -155,3 +159,13 @@ def test_what_no_python_has_raised_is_said_as_it_is() -> None:
     text = "[DIVIDE_BY_ZERO] Division by zero.\n== SQL ==\nselect id/0\n\tat org.apache.X"
 
     assert short(Told(text)) == "[DIVIDE_BY_ZERO] Division by zero.\n== SQL ==\nselect id/0"
+
+
+def test_the_way_out_that_a_process_of_the_cluster_has_told_is_not_said_again() -> None:
+    inner = "ModuleNotFoundError: No module named 'x'\nThe way out: do as a worker can tell."
+    told = short(
+        Told(WORKER.replace("ZeroDivisionError: integer division or modulo by zero", inner))
+    )
+
+    assert told.count("The way out: ") == 1
+    assert "as a worker can tell" not in told

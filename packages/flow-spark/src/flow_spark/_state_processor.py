@@ -11,6 +11,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from flow_spark.jobs.task import packed
+from flow_spark.pickling.artifacts import find_modules_of_session
 from flow_spark.pickling.chunks import chunks
 from flow_spark.pickling.pickles import TaskSender, dumps
 
@@ -49,8 +50,7 @@ class StateProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """See ``StatefulProcessor.init``."""
-        # Both are kept: classes that came by value are gone as soon as nothing refers to them.
-        self._states, self._needs = pickle.loads(self._pickled)
+        # A process of Spark's calls this, too, to ask for the names of values; it has no modules.
         self._handle = handle
         self._value = handle.getValueState("states", "payload binary")
 
@@ -96,7 +96,9 @@ class StateProcessor(StatefulProcessor):
 
     def _loaded(self) -> KeyStates:
         if self._states is None:
-            raise RuntimeError("Spark has not called init()")
+            find_modules_of_session()
+            # Both are kept: classes that came by value are gone as soon as nothing refers to them.
+            self._states, self._needs = pickle.loads(self._pickled)
         return self._states
 
     def _kept(self) -> _Kept:

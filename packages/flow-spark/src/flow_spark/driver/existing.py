@@ -89,10 +89,11 @@ def differing(what: str, spark: SparkSession) -> list[str]:
         )
         return []
     except Exception as error:
-        said = error if isinstance(error, SparkJobError) else short(error)
-        raise SessionConflictError(f"{what} cannot run functions of this process: {said}") from (
-            None if is_redacted(text_of(error)) else error
-        )
+        told = isinstance(error, SparkJobError)  # without secrets, and so is its cause
+        cause = error.__cause__ if told or is_redacted(text_of(error)) else error
+        raise SessionConflictError(
+            f"{what} cannot run functions of this process: {error if told else short(error)}"
+        ) from cause
     finally:
         limit.cancel()
     there: dict[str, str | None] = json.loads(str(rows[0][0]))

@@ -27,6 +27,8 @@ SAYS: Final = "Spark says: "
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _STACK: Final = re.compile(r"\s+at |\s*\.\.\.|  ")
 """How the lines of stacks begin; those of what was raised, and of its notes, do not."""
+_WAY_OUT: Final = "The way out: "
+_STACK_OR_WAY_OUT: Final = re.compile(rf"{_STACK.pattern}|{_WAY_OUT}")
 _OF_GRPC: Final = re.compile(
     r'<_\w+ of RPC that terminated with:.*?details = "(.*?)"\n.*?>', re.DOTALL
 )
@@ -44,14 +46,17 @@ def short(error: BaseException) -> str:
     do, if it shows; then what Spark itself says.
     """
     # One of Java is asked in the JVM, which may have ended.
-    text = _STUMP.sub("", _OF_GRPC.sub(r"\1", text_of(error)))
-    raised, said = _divided([line for line in text.splitlines() if not _STACK.match(line)])
+    text = text_of(error)
+    advice = way_out(text)
+    text = _STUMP.sub("", _OF_GRPC.sub(r"\1", text))
+    # A process of the cluster that tells of an error has told its own way out.
+    left_out = _STACK if advice is None else _STACK_OR_WAY_OUT
+    raised, said = _divided([line for line in text.splitlines() if not left_out.match(line)])
     told = ["\n".join(raised[:12]).strip()] if raised else []
     own = "\n".join(said[:12]).strip().removesuffix("Driver stacktrace:").strip()
     told += [f"{SAYS}{own}"] if raised and own else [own or type(error).__name__]
-    advice = way_out(text_of(error))
     if advice is not None:
-        told.insert(1, f"The way out: {advice}")
+        told.insert(1, f"{_WAY_OUT}{advice}")
     return redacted("\n".join(told))
 
 
@@ -131,7 +136,11 @@ _AWAY: Final = (
     "the Spark Connect server has ended, or cannot be reached any more. When it runs again, open "
     "a new session: the one that was open ended with it. A stream goes on from its checkpoint."
 )
-
+_NOT_BEGUN: Final = (
+    "a Python process of the cluster has ended before it began to work, and the log of its machine "
+    "has what it printed. On a Spark Connect server streams need the packages of a client: install "
+    "flow-spark[connect] in the Python of the server."
+)
 _CANCELLED: Final = (
     "somebody has cancelled it: interruptAll(), interruptTag() or interruptOperation() of this "
     "session, or a user of the server's web page. Run the flow again."
@@ -153,6 +162,7 @@ _KNOWN: Final[tuple[tuple[str, Callable[[re.Match[str]], str]], ...]] = (
     (r"No module named '(\w+)", _no_package),
     (r"PACKAGE_NOT_INSTALLED\] (\w+)", _no_package),
     (r'Cannot run program "([^"]+)"', _no_program),
+    (r"Python worker failed to connect back", lambda _: _NOT_BEGUN),
     (r"StatusCode\.UNAVAILABLE", lambda _: _AWAY),
     (r"OPERATION_CANCELED", lambda _: _CANCELLED),
     (r"NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION", lambda _: _CLOSED),
