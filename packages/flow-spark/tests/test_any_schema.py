@@ -60,7 +60,7 @@ def check_all(spark: SparkSession, schema: StructType, rows: list[tuple[Any, ...
                 assert got == right, f"{what}: {schema[name].dataType.simpleString()}"
 
     same(frame.collect(), "collect()")
-    table = from_dataframe(frame).to_arrow()
+    table = from_dataframe(frame, ordered=True).to_arrow()
     reader = RowReader(marked(table.schema, schema))
     same([row for batch in table.to_batches() for row in reader(batch)], "table")
     for what, items in (

@@ -30,7 +30,7 @@ from flow_spark.items.objects import marked, without_marks
 from flow_spark.items.rows import asks_for_items, items_of
 from flow_spark.items.schema import ItemSchema
 from flow_spark.items.types import item_type
-from flow_spark.jobs.frames import divided, frame_of, table_of
+from flow_spark.jobs.frames import at_most, divided, frame_of, table_of
 from flow_spark.jobs.intake import Stop
 from flow_spark.jobs.job import lowered, lowered_all
 from flow_spark.jobs.lowering import Split, has_an_end
@@ -311,7 +311,10 @@ def _table(flow: Flow[Any], limit: int | None, schema: object, name: str) -> Arr
                     "micro-batches, by for_each_batch or write_each"
                 )
             # One more shows that there are more; Spark sends no further ones, and counts in an int.
-            bounded = df if limit is None or limit >= _MOST else df.limit(limit + 1)
+            bounded = df
+            if limit is not None and limit < _MOST:
+                ordered = source.origin.ordered
+                bounded = at_most(df, limit + 1) if ordered else df.limit(limit + 1)
             made = run(df.sparkSession, name, lambda: table_of(bounded))
             given = made.schema
             told = marked(given, df.schema)

@@ -112,7 +112,7 @@ def test_cancelling_ends_tasks_that_hang_in_a_function(
 
     assert seconds_until_free(place, tmp_path, subscriber.cancel) < LIMIT_S
 
-    assert not any(map(is_alive, workers))
+    assert wait_until(lambda: not any(map(is_alive, workers)), LIMIT_S)
     assert len(list(tmp_path.iterdir())) == 2  # none of the other tasks has begun
     subscriber.assert_silent_after_cancel()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "arrow_schema",
+    "at_most",
     "divided",
     "frame_of",
     "is_connect",
@@ -173,6 +174,14 @@ def divided(df: DataFrame, by: int | str) -> DataFrame:
     numbered = df.withColumn(_NUMBER, sql.monotonically_increasing_id())
     order = [by, _NUMBER] if isinstance(by, str) else [_NUMBER]
     return numbered.repartition(by).sortWithinPartitions(*order).drop(_NUMBER)
+
+
+def at_most(df: DataFrame, count: int) -> DataFrame:
+    """At most `count` rows of `df`, in their order: Spark's own limit takes them as they arrive."""
+    from pyspark.sql import functions as sql
+
+    numbered = df.withColumn(_NUMBER, sql.monotonically_increasing_id())
+    return numbered.limit(count).sortWithinPartitions(_NUMBER).drop(_NUMBER)
 
 
 def table_of(df: DataFrame) -> ArrowTable:
