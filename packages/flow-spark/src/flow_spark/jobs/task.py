@@ -24,6 +24,7 @@ from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.liveness import failing_at_once, jvm_is_gone
 from flow_spark.jobs.ordering import in_partition_order
 from flow_spark.jobs.position import Position, Readable, row_place
+from flow_spark.pickling.artifacts import find_modules_of_session
 from flow_spark.pickling.chunks import FRAME_BYTES, chunks
 from flow_spark.pickling.codec import decode
 from flow_spark.pickling.failures import dump_error
@@ -275,6 +276,7 @@ class LoweredTask:
             yield from self._run(batches)
 
     def _run(self, batches: Iterator[ArrowBatch]) -> Iterator[ArrowBatch]:
+        find_modules_of_session()
         reader: Reader = pickle.loads(self.reader)
         if self.schema is not None:
             schema: ItemSchema = pickle.loads(self.schema)

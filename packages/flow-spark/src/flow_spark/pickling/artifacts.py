@@ -16,9 +16,9 @@ _TAGS: Final = "spark.job.tags"
 
 
 def find_modules_of_session() -> None:
-    """Let this worker find what ``addArtifacts`` has sent; Spark's for states do not (4.3.0).
+    """Let this worker find what ``addArtifacts`` has sent; in a streaming query it does not (4.3.0).
 
-    They have the folder of all sessions as theirs, and are used again by others.
+    Such a worker has the folder of all sessions as its own, and is used again by others.
     """
     from pyspark import SparkFiles, TaskContext
 
