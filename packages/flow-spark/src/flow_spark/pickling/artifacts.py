@@ -16,7 +16,7 @@ _TAGS: Final = "spark.job.tags"
 
 
 def find_modules_of_session() -> None:
-    """Let this worker find what ``addArtifacts`` has sent; in a streaming query it does not (4.3.0).
+    """Let this worker find what ``addArtifacts`` has sent; in a stream it does not (4.3.0).
 
     Such a worker has the folder of all sessions as its own, and is used again by others.
     """
