@@ -142,8 +142,8 @@ _NOT_BEGUN: Final = (
     "flow-spark[connect] in the Python of the server."
 )
 _CANCELLED: Final = (
-    "somebody has cancelled it: interruptAll(), interruptTag() or interruptOperation() of this "
-    "session, or a user of the server's web page. Run the flow again."
+    "somebody has cancelled it: interruptAll(), interruptTag(), cancelJobsWithTag() or the like of "
+    "this session, or a user of Spark's web page. Run the flow again."
 )
 _CLOSED: Final = (
     "the session has ended on the Spark Connect server: it was stopped there, nobody has used it "
@@ -164,7 +164,7 @@ _KNOWN: Final[tuple[tuple[str, Callable[[re.Match[str]], str]], ...]] = (
     (r'Cannot run program "([^"]+)"', _no_program),
     (r"Python worker failed to connect back", lambda _: _NOT_BEGUN),
     (r"StatusCode\.UNAVAILABLE", lambda _: _AWAY),
-    (r"OPERATION_CANCELED", lambda _: _CANCELLED),
+    (r"OPERATION_CANCELED|SPARK_JOB_CANCELLED", lambda _: _CANCELLED),
     (r"NO_ACTIVE_SESSION|INVALID_HANDLE\.SESSION", lambda _: _CLOSED),
     (r"(?i)sent message larger than max|RESOURCE_EXHAUSTED", lambda _: _TOO_LARGE),
 )
