@@ -57,6 +57,13 @@ BROKEN = (  # what Spark stands on
     "packages/flow-spark/tests/cluster/test_kafka.py",
     "tests/faults/test_jvm.py",
 )
+CONNECT = [  # what is peculiar to it, and everyday jobs there
+    f"packages/flow-spark/tests/cluster/test_{name}.py"
+    for name in (
+        *("cancelled_by_spark", "dead_clients", "everyday", "full_server"),
+        *("other_python", "sent_modules", "silence"),
+    )
+]
 SLOTS = ("packages/flow-spark/tests/cluster/test_slots.py",)
 STREAMS = (  # of Spark, on clusters
     *(f"packages/flow-spark/tests/cluster/test_{name}.py" for name in ("keys", "soak", "spool")),
@@ -477,7 +484,8 @@ def reactivex(session: nox.Session, version: str) -> None:
 def bounds(session: nox.Session, bounds: tuple[str, ...]) -> None:
     """Test with the oldest versions that packages declare to work with, or of PySpark."""
     editable = (f"--editable=packages/{package}{EXTRAS.get(package, '')}" for package in PACKAGES)
-    session.install(*editable, *dependencies("test"), *bounds)
+    session.install(*editable, *bounds)
+    session.install(*dependencies("test"))  # they keep what is there, and are of any version
     tested = PACKAGES if bounds == BOUNDS["lowest"] else ["flow-spark"]
     folders = [f"packages/{package}/tests" for package in tested]
     session.run("pytest", *folders, "--quick", "--numprocesses=auto", *session.posargs)
@@ -499,15 +507,18 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session(tags=["nightly"], **COMMON)
-@nox.parametrize("part", [nox.param(part, id=part) for part in ("flows", "streams", "slots")])
+@nox.parametrize(
+    "part", [nox.param(part, id=part) for part in ("flows", "connect", "streams", "slots")]
+)
 def spark(session: nox.Session, part: str) -> None:
     """Run flows on clusters, Spark Connect and Kafka, all started here; `faults` breaks them.
 
-    `slots` runs a thousand flows put together at random that wait for one another.
+    `connect` runs everyday jobs on a Spark Connect server and on classic Spark, and what goes wrong
+    with servers; `slots` a thousand flows put together at random that wait for one another.
     """
-    elsewhere = (f"--ignore={path}" for path in (*STREAMS, *SLOTS, *BROKEN))
-    flows = ("packages/flow-spark/tests", *elsewhere)
-    selected = {"streams": STREAMS, "slots": SLOTS}.get(part, flows)
+    apart = {"connect": CONNECT, "streams": STREAMS, "slots": SLOTS}
+    elsewhere = (f"--ignore={path}" for path in (*CONNECT, *STREAMS, *SLOTS, *BROKEN))
+    selected = apart.get(part, ("packages/flow-spark/tests", *elsewhere))
     env = {name: os.environ.get(name, value) for name, value in SPARK.items()}
     options = ("-m", "cluster", "--timeout=600", *session.posargs)
     in_common(session, "pytest", *selected, *options, env=env)
