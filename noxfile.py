@@ -484,8 +484,7 @@ def reactivex(session: nox.Session, version: str) -> None:
 def bounds(session: nox.Session, bounds: tuple[str, ...]) -> None:
     """Test with the oldest versions that packages declare to work with, or of PySpark."""
     editable = (f"--editable=packages/{package}{EXTRAS.get(package, '')}" for package in PACKAGES)
-    session.install(*editable, *bounds)
-    session.install(*dependencies("test"))  # they keep what is there, and are of any version
+    session.install(*editable, *dependencies("test"), *bounds)
     tested = PACKAGES if bounds == BOUNDS["lowest"] else ["flow-spark"]
     folders = [f"packages/{package}/tests" for package in tested]
     session.run("pytest", *folders, "--quick", "--numprocesses=auto", *session.posargs)
