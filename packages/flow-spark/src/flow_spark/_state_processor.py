@@ -98,7 +98,8 @@ class StateProcessor(StatefulProcessor):
         if self._states is None:
             find_modules_of_session()
             # Both are kept: classes that came by value are gone as soon as nothing refers to them.
-            self._states, self._needs = pickle.loads(self._pickled)
+            loaded: tuple[KeyStates, object] = pickle.loads(self._pickled)
+            self._states, self._needs = loaded
         return self._states
 
     def _kept(self) -> _Kept:
