@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dis
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from threading import Lock, RLock
 
 import pytest
@@ -185,6 +187,16 @@ def test_a_fault_is_found(body: Callable[[], Reentry], harm: str) -> None:
 @pytest.mark.parametrize("body", [adding(Mailed), sending(Drains)], ids=["mail", "a drain"])
 def test_what_is_right_passes_at_each_moment(body: Callable[[], Reentry]) -> None:
     assert explore_reentry(body, modules=[__name__, "flow_core.serial"]) > 5
+
+
+def test_there_is_a_moment_before_each_instruction() -> None:
+    instructions = [found.opname for found in dis.get_instructions(Mailed.add)]
+
+    def body() -> Reentry:
+        return Reentry(partial(Mailed().add, 1), lambda: None)
+
+    assert explore_reentry(body, modules=[__name__]) == len(instructions) - 1
+    assert instructions[0] == "RESUME"  # which is no moment
 
 
 def test_a_call_that_raises_is_a_failure() -> None:

@@ -198,6 +198,11 @@ class RLock(_Primitive):
         else:
             self._count -= 1
 
+    def locked(self) -> bool:
+        """See `threading.RLock.locked`."""
+        self._steps.step(writes=False)
+        return self._count > 0
+
     def _is_owned(self) -> bool:
         return self._count > 0 and self._owner is self._scheduler.task
 
@@ -281,6 +286,10 @@ class Condition(_Primitive):
         trace: TracebackType | None,
     ) -> None:
         self._lock.__exit__(kind, error, trace)
+
+    def locked(self) -> bool:
+        """See `threading.Condition.locked`."""
+        return bool(self._lock.locked())
 
     def _check_owned(self, what: str) -> None:
         lock = self._lock

@@ -54,7 +54,7 @@ _C_NAMES: Final = frozenset(
 
 # What an instruction does to a container that is not known; True if it writes.
 _ON_CONTAINERS: Final = {
-    "BINARY_SUBSCR": False,
+    "BINARY_SUBSCR": False,  # from Python 3.14 on, a BINARY_OP
     "BINARY_SLICE": False,
     "STORE_SUBSCR": True,
     "STORE_SLICE": True,
@@ -66,7 +66,7 @@ _ON_CONTAINERS: Final = {
     "DICT_UPDATE": False,
     "DICT_MERGE": False,
     "CALL_FUNCTION_EX": False,
-    "TO_BOOL": False,
+    "TO_BOOL": False,  # from Python 3.13 on
 }
 _TESTS: Final = frozenset({"POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT"})
 _NAMED: Final = {
@@ -141,11 +141,10 @@ class Tracer:
         file = code.co_filename
         if file in self._entries:
             entry = scheduler.location(("entry", file), f"signals of {Path(file).name}")
-            for instruction in dis.get_instructions(code):
-                if instruction.opname == "RESUME":
-                    after = instruction.offset + 2
-                    points[after] = Point(f"enter {code.co_name}", entry, writes=True)
-                    return points
+            instructions = dis.get_instructions(code)
+            next(found for found in instructions if found.opname == "RESUME")
+            points[next(instructions).offset] = Point(f"enter {code.co_name}", entry, writes=True)
+            return points
         constructed = (
             code.co_varnames[0] if code.co_name == "__init__" and code.co_argcount else None
         )
@@ -155,6 +154,8 @@ class Tracer:
             name = instruction.opname
             if name in {"CACHE", "EXTENDED_ARG", "NOP"}:
                 continue
+            if name == "BINARY_OP" and instruction.argrepr == "[]":
+                name = "BINARY_SUBSCR"
             offset = instruction.offset
             if name in _NAMED:
                 what = str(instruction.argval)
