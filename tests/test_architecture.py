@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,6 +67,11 @@ def siblings_imported(package: Path) -> list[Import]:
     return [found for found in imports_in(package) if found.parts[0] in others]
 
 
+def names_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names in some expressions, with those of their parts."""
+    return {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
 @each_package
 def test_a_package_imports_only_the_siblings_that_it_declares(package: Path) -> None:
     declared = {
@@ -121,6 +126,19 @@ def test_a_package_registers_one_plugin_module_that_exists(package: Path) -> Non
     for module in plugins.values():
         path = package.joinpath("src", *module.split("."))
         assert path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def test_a_protocol_that_extends_one_for_isinstance_is_one_itself() -> None:
+    files = [file for package in PACKAGES for file in source(package).rglob("*.py")]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    bases = {node.name: names_in(node.bases) for node in classes}
+    checked = {
+        node.name for node in classes if "runtime_checkable" in names_in(node.decorator_list)
+    }
+    extending = {name for name in bases if "Protocol" in bases[name] and bases[name] & checked}
+    assert extending
+    assert extending <= checked
 
 
 def test_the_settings_of_the_type_checkers_know_every_package() -> None:

@@ -162,6 +162,7 @@ class Observable(Protocol):
         """
 
 
+@runtime_checkable
 class UpdateDispatcher(Observable, Updatable, Protocol):
     """Passes each `update`, from whatever thread, on to its updatables."""
 
@@ -189,6 +190,7 @@ class Repository(Observable, Supplier[T_co], Protocol[T_co]):
     __slots__ = ()
 
 
+@runtime_checkable
 class MutableRepository(Repository[T], Receiver[T], Protocol[T]):
     """A repository whose value is what it accepted last."""
 

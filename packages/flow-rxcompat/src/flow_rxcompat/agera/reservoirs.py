@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import deque
 from contextlib import AbstractContextManager
 from threading import RLock
-from typing import Generic, Protocol, TypeVar, final
+from typing import Generic, Protocol, TypeVar, final, runtime_checkable
 
 from flow_rxcompat.agera.errors import not_none
 from flow_rxcompat.agera.observables import BaseObservable
@@ -18,6 +18,7 @@ __all__ = ["DequeQueue", "Queue", "Reservoir", "reservoir", "reservoir_of"]
 T = TypeVar("T")
 
 
+@runtime_checkable
 class Reservoir(Receiver[T], Repository[Result[T]], Protocol[T]):
     """A queue of values; each is got once."""
 
