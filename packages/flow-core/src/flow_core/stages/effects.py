@@ -226,8 +226,8 @@ class Observing(Fluent[T_co], Generic[T_co]):
         """Call `action` with the error when the flow fails, before the subscriber hears of it.
 
         >>> import flow_core as flow
-        >>> list(flow.just(0).map(lambda n: 1 // n).do_on_error(print).on_error_complete())
-        integer division or modulo by zero
+        >>> list(flow.just(0).map(lambda n: 1 / n).do_on_error(print).on_error_complete())
+        division by zero
         []
 
         Args:
