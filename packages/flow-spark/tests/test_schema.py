@@ -6,7 +6,7 @@ import datetime
 import decimal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict
 
 import pyarrow as pa
 import pytest
@@ -28,6 +28,9 @@ import flow_core as flow
 from flow_spark import _spool
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.schema import ItemSchema, schema_of
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 Minutes = NewType("Minutes", int)
 UNITS = ("s", "ms", "us", "ns")
@@ -278,6 +281,22 @@ class Untyped:
 def test_a_type_without_counterpart_is_named_with_its_place(hint: Any, says: str) -> None:
     with pytest.raises(UnsupportedTypeError, match=says):
         schema_of(hint)
+
+
+@dataclass
+class Priced:
+    price: Decimal
+
+
+class Weighed(TypedDict):
+    weight: Decimal
+
+
+@pytest.mark.parametrize("record", [Priced, Weighed])
+def test_a_field_that_only_a_type_checker_understands_is_named(record: type) -> None:
+    says = f"{record.__name__}: an annotation needs 'Decimal', which is not defined there; import"
+    with pytest.raises(UnsupportedTypeError, match=says):
+        schema_of(record)
 
 
 def test_a_record_without_fields_has_no_columns() -> None:

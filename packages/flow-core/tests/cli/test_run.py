@@ -116,11 +116,29 @@ def test_a_function_whose_first_parameter_is_an_engine_gets_the_engine(
     assert flow("run", "jobs.py:main").out == "local\n"
 
 
-def test_an_annotation_that_only_type_checkers_import_is_understood(flow, write) -> None:
+as_text_or_late = pytest.mark.parametrize(
+    "future",
+    [
+        "from __future__ import annotations",
+        pytest.param(
+            "",
+            marks=pytest.mark.skipif(
+                sys.version_info < (3, 14), reason="for Python 3.14, which evaluates hints late"
+            ),
+        ),
+    ],
+    ids=["as text", "late"],
+)
+
+
+@as_text_or_late
+def test_an_annotation_that_only_type_checkers_import_is_understood(
+    flow, write, future: str
+) -> None:
     write(
         "jobs.py",
-        """
-        from __future__ import annotations
+        f"""
+        {future}
         from typing import TYPE_CHECKING
 
         if TYPE_CHECKING:
@@ -134,6 +152,33 @@ def test_an_annotation_that_only_type_checkers_import_is_understood(flow, write)
     done = flow("run", "jobs.py:main", "--", "--path", "x", "--count", "3")
     assert done.out.startswith("local ")
     assert done.out.endswith("Path 3\n")
+
+
+@as_text_or_late
+def test_a_function_that_only_a_type_checker_understands_runs(flow, write, future: str) -> None:
+    write(
+        "jobs.py",
+        f"""
+        {future}
+        from typing import TYPE_CHECKING
+        import flow_core as flow
+
+        if TYPE_CHECKING:
+            from decimal import Decimal
+
+        def main(start: int = 0, scale: Decimal | None = None) -> flow.Flow[Decimal]:
+            return flow.just(start)
+
+        def quiet(scale: Decimal | None = None) -> None:
+            print("own")
+        """,
+    )
+    assert flow("run", "jobs.py:main", "--", "--start", "4").out == "4\n"
+    assert "--start INT  default: 0" in flow("run", "jobs.py:main", "--", "--help").out
+    refused = flow("run", "jobs.py:main", "--", "--scale", "4")
+    assert "'scale': Decimal | None, which no option can give" in refused.err
+    assert "source just(0)" in flow("explain", "jobs.py:main").out
+    assert flow("run", "jobs.py:quiet").out == "own\n"
 
 
 # --- options of a function ----------------------------------------------------------------------

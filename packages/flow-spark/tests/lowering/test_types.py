@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,11 +10,22 @@ import flow_core as flow
 from flow_core.structure import stages_of
 from flow_spark.items.types import item_type
 
+if TYPE_CHECKING:
+    Kilogram = int
+
 F = flow.range(3)
 
 
 def word(number: int) -> str:
     return str(number)
+
+
+def weigh(unit: Kilogram) -> float:
+    return float(unit)
+
+
+def unit(number: int) -> Kilogram:
+    return number
 
 
 @pytest.mark.parametrize(
@@ -28,6 +39,8 @@ def word(number: int) -> str:
         (F.average(), float),
         (F.map(word).sort().take(2), str),
         (F.map(word).max(), str),
+        (F.map(weigh), float),
+        (F.map(unit), None),
         (F.min(word), int),
         (F.sum(), int),
         (F.contains(3), bool),

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NoReturn, Union, final, get_args, get_or
 
 from flow_core.cli._errors import UsageError, did_you_mean
 from flow_core.engine import Engine
-from flow_core.pipelines._annotations import resolved
+from flow_core.signatures import resolved, signature_of
 
 __all__ = ["Call", "Parser", "prepare"]
 
@@ -69,7 +69,7 @@ def prepare(
     """
     shown = shown or f"{name}()"
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(signature_of(function).parameters.values())
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name} has no signature to take options from: {error}") from error
     takes_engine = bool(parameters) and _is_engine(parameters[0], function)

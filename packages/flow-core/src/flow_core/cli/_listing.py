@@ -31,6 +31,7 @@ from flow_core.plugins import (
     plugin_host,
 )
 from flow_core.protocols import Fusion
+from flow_core.signatures import signature_of
 
 __all__ = ["fusion_text", "list_plugins", "show"]
 
@@ -97,7 +98,7 @@ def _text(spec: Spec, plugin: Plugin) -> str:
 
 
 def _with_signature(called: str, function: object) -> str:
-    signature = str(inspect.signature(function)) if callable(function) else ""
+    signature = str(signature_of(function)) if callable(function) else ""
     signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)
     return f"{called}{signature}\n\n{inspect.getdoc(function) or ''}".rstrip()
 

@@ -28,6 +28,7 @@ from flow_core.plugins import plugin_host
 from flow_core.progress import counting
 from flow_core.protocols import IterableSource
 from flow_core.shutdown import Shutdown
+from flow_core.signatures import signature_of
 from flow_core.structure import boundary_of, moved, source_of
 
 __all__ = ["FAILED", "explain_target", "run_target"]
@@ -253,7 +254,7 @@ def _kind(value: object) -> str:
 
 
 def _returns_nothing(call: Call) -> bool:
-    return getattr(call.function, "__annotations__", {}).get("return", "") in (None, "None")
+    return signature_of(call.function).return_annotation in (None, "None")
 
 
 def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> None:

@@ -33,10 +33,10 @@ import typing_extensions
 from flow_core.clocks import Clock
 from flow_core.executors import SubmitExecutor
 from flow_core.flow import Flow
-from flow_core.pipelines._annotations import resolved
 from flow_core.pipelines._document import MISSING, Place, Step, as_list, as_table, near
 from flow_core.pipelines._functions import FORMS, function_of
 from flow_core.plugins.records import OBJECT, load_object
+from flow_core.signatures import resolved, signature_of
 from flow_core.stages.template import describe
 
 __all__ = ["Bound", "Context", "Given", "Misfit", "Nested", "bind", "fitted"]
@@ -190,7 +190,7 @@ def bind(
             return None
 
     try:
-        signature = inspect.signature(factory)
+        signature = signature_of(factory)
     except (TypeError, ValueError):  # written in C, without a signature: nothing to check against
         args = [fit(f"args[{i}]", value, None) for i, value in enumerate(step.args)]
         kwargs = {key: fit(key, value, None) for key, value in step.arguments.items()}

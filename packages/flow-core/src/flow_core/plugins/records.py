@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
-import inspect
 import re
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, Final, final
 from flow_core.errors import PluginError
 from flow_core.operator import Operator
 from flow_core.protocols import Fusion
+from flow_core.signatures import signature_of
 
 __all__ = [
     "OBJECT",
@@ -165,7 +165,7 @@ def _factory_of(
     name: str, method: Any, holder: Callable[[Any], object] | None = None
 ) -> Callable[..., Any]:  # Any: a method, its flow, and an Operator
     """A factory of the operator that a method is: of `Flow`, or of what `holder` makes of one."""
-    signature = inspect.signature(method)
+    signature = signature_of(method)
     signature = signature.replace(parameters=list(signature.parameters.values())[1:])
 
     @functools.wraps(method)

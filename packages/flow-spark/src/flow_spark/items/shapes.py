@@ -56,10 +56,17 @@ def record_fields(hint: TypeHint) -> Fields | None:
     elif is_namedtuple(hint):
         names = list(hint._fields)
     elif typing.is_typeddict(hint):
-        names = list(hint.__annotations__)
+        names = None  # they are those of the hints
     else:
         return None
-    hints = typing.get_type_hints(hint, include_extras=False)
+    try:
+        hints = typing.get_type_hints(hint, include_extras=False)
+    except NameError as error:
+        raise UnsupportedTypeError(
+            f"{hint.__qualname__}: an annotation needs {error.name!r}, which is not defined there; "
+            "import it outside of `if TYPE_CHECKING`, or give a schema"
+        ) from error
+    names = list(hints) if names is None else names
     missing = [name for name in names if name not in hints]
     if missing:
         raise UnsupportedTypeError(

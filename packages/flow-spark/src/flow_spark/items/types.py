@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
+from flow_core.signatures import resolved, signature_of
 from flow_core.stages import UNSET, Stage
 from flow_core.stages.aggregate import (
     ALL,
@@ -112,7 +113,13 @@ def _returned(function: object) -> object:
     try:
         return typing.get_type_hints(function, include_extras=True).get("return")
     except Exception:  # annotations may name anything, even what does not exist
+        pass
+    called = cast("Callable[..., object]", function)
+    try:
+        returned = resolved(signature_of(called).return_annotation, called)
+    except (TypeError, ValueError):
         return None
+    return None if isinstance(returned, str) else returned
 
 
 def _element(hint: object) -> object:

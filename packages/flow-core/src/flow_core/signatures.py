@@ -1,0 +1,53 @@
+"""A function's parameters, also where annotations name what only type checkers import."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import cast
+
+__all__ = ["resolved", "signature_of"]
+
+
+def signature_of(function: Callable[..., object]) -> inspect.Signature:
+    """The signature of `function`; annotations that cannot be evaluated are their text.
+
+    From Python 3.14 on, annotations are evaluated when they are looked at. If one of them fails,
+    all are text, as they are with ``from __future__ import annotations``: see `resolved`.
+
+    Raises:
+        TypeError: if it is not callable.
+        ValueError: if it has no signature, as some functions in C.
+    """
+    try:
+        return inspect.signature(function)
+    except Exception:
+        if sys.version_info >= (3, 14):
+            from annotationlib import Format
+
+            return inspect.signature(function, annotation_format=Format.STRING)
+        raise
+
+
+def resolved(annotation: object, function: Callable[..., object]) -> object:
+    """The annotation itself, also if it is text.
+
+    Args:
+        annotation: as `signature_of` has it.
+        function: whose it is.
+
+    Returns:
+        The annotation, or its text if it needs names that only type checkers import.
+    """
+    if not isinstance(annotation, str):
+        return annotation
+    inner = inspect.unwrap(getattr(function, "func", function))
+    module = sys.modules.get(getattr(inner, "__module__", None) or "")
+    # A function has globals; a class has those of its module.
+    names = cast("dict[str, object]", getattr(inner, "__globals__", None) or vars(module or object))
+    try:
+        # The text is that of the program's own code, as the interpreter would evaluate it.
+        return cast("object", eval(annotation, dict(names)))
+    except Exception:
+        return annotation

@@ -1,0 +1,65 @@
+"""Signatures whose annotations only a type checker can evaluate."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flow_core.pipelines._arguments import Context, Nested, bind
+from flow_core.pipelines._document import Place, Step
+from flow_core.plugins.records import _factory_of
+from flow_core.signatures import resolved, signature_of
+
+LATE = """
+def scaled(self: object, start: int = 0, scale: Decimal | None = None) -> list[Decimal]:
+    return [start, scale]
+"""
+
+
+def no_flow(place: Place, table: object, category: str = "") -> Nested:
+    raise NotImplementedError
+
+
+CONTEXT = Context(Path("/"), {}, no_flow, no_flow)
+
+
+@pytest.fixture(params=["as text", "late"])
+def scaled(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """A function, from a module with a future import or without."""
+    if request.param == "late" and sys.version_info < (3, 14):
+        pytest.skip("for Python 3.14, which evaluates annotations late")
+    future = "from __future__ import annotations" if request.param == "as text" else ""
+    names: dict[str, Any] = {}
+    exec(compile(f"{future}\n{LATE}", "late", "exec", dont_inherit=True), names)
+    made: Callable[..., Any] = names["scaled"]
+    return made
+
+
+def test_what_can_be_evaluated_is_and_the_rest_is_text(scaled: Callable[..., Any]) -> None:
+    signature = signature_of(scaled)
+    kinds = [resolved(each.annotation, scaled) for each in signature.parameters.values()]
+    assert kinds == [object, int, "Decimal | None"]
+    assert resolved(signature.return_annotation, scaled) == "list[Decimal]"
+
+
+def test_an_argument_of_a_file_is_taken_for_it(scaled: Callable[..., Any]) -> None:
+    problems: list[str] = []
+    step = Step(Place("job.toml", "", 1), "it", "", (None,), {"start": 3, "scale": 5})
+    assert bind(scaled, step, CONTEXT, problems).args == (None, 3, 5)
+    assert problems == []
+
+
+def test_a_method_becomes_an_operator(scaled: Callable[..., Any]) -> None:
+    assert list(inspect.signature(_factory_of("scaled", scaled)).parameters) == ["start", "scale"]
+
+
+def test_what_has_no_signature_is_told() -> None:
+    with pytest.raises(ValueError, match="no signature found"):
+        signature_of(dict)
+    with pytest.raises(TypeError, match="not a callable"):
+        signature_of(5)  # type: ignore[arg-type]
