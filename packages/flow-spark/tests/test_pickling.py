@@ -300,7 +300,8 @@ def test_items_that_the_collector_need_not_look_at_come_in_larger_batches() -> N
         return max(chunk.rows for chunk in chunks(items, TaskSender()))
 
     assert largest(iter(range(20_000))) > 1_000
-    assert largest((number, "a") for number in range(20_000)) < 300
+    assert largest(Sample(number, 0.5) for number in range(20_000)) < 300
+    assert largest((number, []) for number in range(20_000)) < 300
 
 
 class NeedsTwoError(Exception):

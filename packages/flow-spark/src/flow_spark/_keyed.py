@@ -16,7 +16,7 @@ from flow_core.stages.template import describe
 from flow_core.structure import source_of, stages_of
 from flow_spark._sinks import frame_on_spark
 from flow_spark._sources import SparkSource, is_on_spark
-from flow_spark.errors import UnsupportedTypeError
+from flow_spark.errors import INSTALL_CONNECT, UnsupportedTypeError
 from flow_spark.items.hashing import stable_hash
 from flow_spark.items.shapes import shorten
 from flow_spark.jobs.stream_origin import StreamOrigin
@@ -154,7 +154,7 @@ def _check_protobuf() -> None:
     if found is None:
         raise ImportError(
             "scan_by_key() needs protobuf, by which Python workers talk to Spark's state store: "
-            "pip install 'flow-spark[connect]'"
+            f"{INSTALL_CONNECT}"
         )
 
 

@@ -22,7 +22,7 @@ from flow_spark.driver.gateway import DriverJvm, environment
 from flow_spark.driver.java import find_java
 from flow_spark.driver.reach import check_master, check_remote, is_loopback
 from flow_spark.driver.shipping import packed
-from flow_spark.errors import SessionConflictError, SessionStartError
+from flow_spark.errors import INSTALL_CONNECT, SessionConflictError, SessionStartError
 from flow_spark.fast_start import options_for
 from flow_spark.jobs.cluster import close_lifeline
 from flow_spark.jobs.redaction import (
@@ -201,7 +201,7 @@ def _connect(
         except ImportError as error:
             raise SessionStartError(
                 f"a client of Spark Connect needs packages that are not installed here: "
-                f"{_first_line(error)}. Install them: pip install 'flow-spark[connect]'"
+                f"{_first_line(error)}. Install them: {INSTALL_CONNECT}"
             ) from error
         except Exception as error:
             said = without_secrets_of(remote, f"no session at {remote}: {_first_line(error)}")
