@@ -73,6 +73,8 @@ def test_no_message_of_a_session_shows_what_its_address_hides(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    pytest.importorskip("zstandard")  # of a client
+
     def refused(*_: object) -> object:
         raise ValueError(f"a server would not say: {remote}")
 

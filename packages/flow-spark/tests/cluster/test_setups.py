@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pyspark
 import pytest
@@ -83,9 +84,12 @@ def test_an_address_that_is_none_is_told() -> None:
         pytest.fail("there is no server")
 
 
+@pytest.mark.parametrize("program", ["a file", "python -c"])
 def test_missing_packages_of_a_client_are_named_with_the_extra(
-    taken: int, monkeypatch: pytest.MonkeyPatch
+    taken: int, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if program == "python -c":  # PySpark takes it for a doctest, and leaves it
+        monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     for name in [name for name in sys.modules if name.startswith("pyspark.sql.connect")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "grpc", None)

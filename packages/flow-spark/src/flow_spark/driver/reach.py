@@ -109,7 +109,7 @@ def _asked(remote: str, timeout_s: float) -> str | None:
         from pyspark.sql.connect import proto
         from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
-    except ImportError:
+    except (ImportError, SystemExit):
         return None  # opening the session tells it
     try:
         builder: Any = DefaultChannelBuilder(remote)

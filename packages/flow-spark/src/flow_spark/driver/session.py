@@ -198,10 +198,12 @@ def _connect(
     with environment(SPARK_CONNECT_MODE_ENABLED="1"), tempfile.TemporaryDirectory() as folder:
         try:
             spark = builder.create()
-        except ImportError as error:
+        except (ImportError, SystemExit) as error:
+            # PySpark takes `python -c` and workers of pytest for doctests, and ends the process.
+            missing = _first_line(error) if isinstance(error, ImportError) else "see above"
             raise SessionStartError(
                 f"a client of Spark Connect needs packages that are not installed here: "
-                f"{_first_line(error)}. Install them: {INSTALL_CONNECT}"
+                f"{missing.rstrip('.')}. Install them: {INSTALL_CONNECT}"
             ) from error
         except Exception as error:
             said = without_secrets_of(remote, f"no session at {remote}: {_first_line(error)}")
