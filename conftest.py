@@ -125,8 +125,22 @@ def pytest_collection_finish() -> None:
     Those that ask whether anything is kept alive collect all garbage, and would take a tenth of a
     second each.
     """
+    if "hypothesis.core" in sys.modules:
+        _have_random_numbers()
     gc.collect()
     gc.freeze()
+
+
+def _have_random_numbers() -> None:
+    """Have Hypothesis make its generator before: it finds nobody who holds it among the frozen."""
+    from hypothesis import given, settings, strategies
+
+    @settings(max_examples=1, database=None)
+    @given(strategies.none())
+    def draw(_: None) -> None:
+        pass
+
+    draw()
 
 
 def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
