@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flow_core import hooks
@@ -13,7 +14,7 @@ from flow_core.stages.template import line_of, outside
 if TYPE_CHECKING:
     from flow_core.flow import Flow
 
-__all__ = ["assembled", "assembly_trace", "labelled", "operator_of", "subscribed"]
+__all__ = ["assembled", "assembly_trace", "labelled", "operator_of", "subscribed", "task_name"]
 
 T = TypeVar("T")
 
@@ -64,6 +65,12 @@ def labelled(name: str, detail: str) -> str:
 def operator_of(label: str) -> str:
     """The operator of a label, without its place."""
     return label.partition(", assembled at ")[0]
+
+
+def task_name(label: str) -> str:
+    """The operator of a label and the line that made it, for those who look at tasks."""
+    operator, _, place = label.partition(", assembled at ")
+    return f"{operator} {Path(place).name}".rstrip()
 
 
 def assembly_trace(flow: Flow[Any]) -> str:  # Any: whatever its items are

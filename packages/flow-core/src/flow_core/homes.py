@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -68,6 +69,34 @@ class Home:
         self.context: Final = copy_context() if context is None else context
         self.tasks: Final = set[asyncio.Task[Any]]() if tasks is None else tasks
         """Those that run in the loop for the flow, added and taken away there."""
+
+    if sys.version_info >= (3, 14):
+
+        def add(self, task: asyncio.Task[Any], /) -> None:
+            """Have `task` among those, and show who looks at tasks that the subscriber waits."""
+            self.tasks.add(task)
+            made = self._made()
+            if made is not None and not made.done():
+                asyncio.future_add_to_awaited_by(task, made)
+
+        def discard(self, task: asyncio.Task[Any], /) -> None:
+            """Have it there no more."""
+            self.tasks.discard(task)
+            made = self._made()
+            if made is not None:
+                asyncio.future_discard_from_awaited_by(task, made)
+
+    else:
+
+        @property
+        def add(self) -> Callable[[asyncio.Task[Any]], None]:
+            """Adds a task to those."""
+            return self.tasks.add
+
+        @property
+        def discard(self) -> Callable[[asyncio.Task[Any]], None]:
+            """Takes one away."""
+            return self.tasks.discard
 
     def within(self, context: Context) -> Home:
         """The same home for what runs in another context."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from importlib import import_module
@@ -153,7 +153,33 @@ def test_a_task_factory_of_the_loop_is_respected() -> None:
         return await flow.range(2).map_concurrent(at_once, 1).to_list()
 
     assert asyncio.run(main()) == [0, 1]
-    assert [task.get_name() for task in made].count("map_concurrent(at_once, 1)") == 2
+    names = [task.get_name() for task in made]
+    assert sum(name.startswith("map_concurrent(at_once, 1) test_map_") for name in names) == 2
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="for Python 3.14, where tasks tell")
+def test_who_looks_at_tasks_sees_who_runs_the_flow_wait_for_each_of_them() -> None:
+    async def main() -> None:
+        waiters: list[Any] = []
+        tasks: list[Any] = []
+
+        async def seen(number: int) -> int:
+            await asyncio.sleep(0)
+            tasks.append(asyncio.current_task())
+            graph: Any = vars(asyncio)["capture_call_graph"](tasks[-1])
+            waiters.extend(caller.future for caller in graph.awaited_by)
+            return number
+
+        async def generated() -> AsyncIterator[int]:
+            yield await seen(0)
+
+        await flow.range(2).map_concurrent(seen, 2).to_list()
+        await flow.from_async_iterable(generated()).to_list()
+        await turns(3)  # callbacks of the last task come now
+        assert waiters == [asyncio.current_task()] * 3
+        assert [vars(asyncio)["capture_call_graph"](task).awaited_by for task in tasks] == [()] * 3
+
+    in_loop(main)
 
 
 # -- results

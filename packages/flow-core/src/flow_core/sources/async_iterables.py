@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.assembly import labelled, operator_of
+from flow_core.assembly import labelled, task_name
 from flow_core.conversion import Convertible, as_flow
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, check_prefetch
 from flow_core.errors import FlowError, LoopEndedError, NoneItemError, is_fatal, throw_if_fatal
@@ -200,16 +200,16 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
         # Before the task runs: a loop that ends need not let it come to its first step.
         self._watch = LoopWatch(self._loop, self._lost)
         self._task = task = self._loop.create_task(
-            self._run_all(), name=operator_of(self._label), context=self._context.copy()
+            self._run_all(), name=task_name(self._label), context=self._context.copy()
         )
         home = self._home
         if home is not None and home.loop is self._loop:
-            home.tasks.add(task)
+            home.add(task)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self._home is not None:
-            self._home.tasks.discard(task)
+            self._home.discard(task)
         watch, self._watch = self._watch, None
         if watch is not None:  # cancelled before its first step
             watch.end()

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Final, TypeVar, final
 
 from flow_core import hooks
-from flow_core.assembly import operator_of
+from flow_core.assembly import task_name
 from flow_core.clocks import AsyncioClock, Clock, home_clock, system_clock
 from flow_core.errors import FlowTimeoutError, cancelled_inside, is_fatal
 from flow_core.flow import Flow
@@ -61,11 +61,12 @@ class Tasks(Slots[T, R, Task]):
         "_begin",
         "_coming",
         "_context",
-        "_counted",
+        "_count",
         "_in_context",
         "_left",
         "_loop",
         "_pauses",
+        "_uncount",
         "_until",
         "_work",
     )
@@ -77,11 +78,11 @@ class Tasks(Slots[T, R, Task]):
         home = self.home
         self._loop: Final = plan.loop or home_loop(home)
         self._context = task_context(home)
-        self._counted: set[Task] = (
-            home.tasks if home is not None and home.loop is self._loop else set()
-        )
-        """Those of the home, which who runs the flow waits for."""
-        self._begin: Final = beginner(self._loop, operator_of(label))
+        tasks = home if home is not None and home.loop is self._loop else set[Task]()
+        self._count: Final = tasks.add
+        """Counts a task of the home, which who runs the flow waits for."""
+        self._uncount: Final = tasks.discard
+        self._begin: Final = beginner(self._loop, task_name(label))
         self._work: Function[T] = plan.function
         if not plan.is_plain:
             clock = home_clock(plan.clock, home)
@@ -180,7 +181,7 @@ class Tasks(Slots[T, R, Task]):
                 self.give()
             else:
                 running[task] = None
-                self._counted.add(task)
+                self._count(task)
                 task.add_done_callback(self._done, context=self._context.copy())
             if monotonic() >= self._until:
                 self._pauses = True
@@ -210,7 +211,7 @@ class Tasks(Slots[T, R, Task]):
                 self.ended(task, error_of(task, self.label))
 
     def _done(self, task: Task) -> None:
-        self._counted.discard(task)
+        self._uncount(task)
         running = self.running
         if running.get(task, True) is not None:
             if task in self._left:

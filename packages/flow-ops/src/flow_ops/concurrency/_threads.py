@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.assembly import operator_of
+from flow_core.assembly import operator_of, task_name
 from flow_core.errors import LoopEndedError, RejectedExecutionError, is_fatal
 from flow_core.executors import Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
@@ -244,9 +244,9 @@ class Threads(Slots[T, R, Job[T]]):
             return
         if hooks.debugging:
             coroutine = watched(coroutine, self.label)
-        task = beginner(loop, operator_of(self.label))(coroutine, context=self._context.copy())
+        task = beginner(loop, task_name(self.label))(coroutine, context=self._context.copy())
         if self.home is not None:
-            self.home.tasks.add(task)
+            self.home.add(task)
         job.task = task
         task.add_done_callback(partial(self._awaited, job), context=self._context.copy())
         if self.over:  # `left` may have been here before
@@ -254,7 +254,7 @@ class Threads(Slots[T, R, Job[T]]):
 
     def _awaited(self, job: Job[T], task: asyncio.Task[Any]) -> None:
         if self.home is not None:
-            self.home.tasks.discard(task)
+            self.home.discard(task)
         job.task = None
         loop = task.get_loop()
         turns.add(loop)
