@@ -353,6 +353,7 @@ SOURCES: Final[Sequence[SourceRecipe]] = (
 
 EXEMPT: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "local": "puts nothing between a flow of this process and its subscriber",
         "never": "has neither items nor an end, which is what the rules are about",
     }
 )
