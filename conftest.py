@@ -132,7 +132,7 @@ def pytest_collection_finish() -> None:
 
 
 def _have_random_numbers() -> None:
-    """Have Hypothesis make its generator before: it finds nobody who holds it among the frozen."""
+    """Have Hypothesis make its generator: it warns if it sees nobody, or who is frozen, hold it."""
     from hypothesis import given, settings, strategies
 
     @settings(max_examples=1, database=None)

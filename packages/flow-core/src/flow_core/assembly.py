@@ -68,7 +68,7 @@ def operator_of(label: str) -> str:
 
 
 def task_name(label: str) -> str:
-    """The operator of a label and the line that made it, for those who look at tasks."""
+    """The operator of a label and the line that made it, as the name of a task."""
     operator, _, place = label.partition(", assembled at ")
     return f"{operator} {Path(place).name}".rstrip()
 

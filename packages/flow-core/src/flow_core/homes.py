@@ -73,14 +73,14 @@ class Home:
     if sys.version_info >= (3, 14):
 
         def add(self, task: asyncio.Task[Any], /) -> None:
-            """Have `task` among those, and show who looks at tasks that the subscriber waits."""
+            """Add `task`; what shows tasks then shows that the subscriber waits for it."""
             self.tasks.add(task)
             made = self._made()
             if made is not None and not made.done():
                 asyncio.future_add_to_awaited_by(task, made)
 
         def discard(self, task: asyncio.Task[Any], /) -> None:
-            """Have it there no more."""
+            """Take it away, and show no more that the subscriber waits for it."""
             self.tasks.discard(task)
             made = self._made()
             if made is not None:

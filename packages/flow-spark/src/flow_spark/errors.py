@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Final
-
 from flow_core.errors import FlowError
 
 __all__ = [
-    "INSTALL_CONNECT",
     "ChannelError",
     "CheckpointConflictError",
     "LimitExceededError",
@@ -25,14 +21,6 @@ __all__ = [
     "SpoolError",
     "UnsupportedTypeError",
 ]
-
-INSTALL_CONNECT: Final = "pip install 'flow-spark[connect]'" + (
-    ", which builds zstandard, for there is no wheel of it for Python 3.15 yet: that needs a C "
-    "compiler and Python's header files"
-    if sys.version_info >= (3, 15)
-    else ""
-)
-"""How one gets what a client of Spark Connect needs."""
 
 
 class NoJavaError(FlowError, RuntimeError):

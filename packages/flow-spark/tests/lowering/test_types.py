@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +26,10 @@ def weigh(unit: Kilogram) -> float:
     return float(unit)
 
 
+def pow_of(base: Kilogram, exponent: int = 2):  # type: ignore[no-untyped-def]  # as many are
+    return base**exponent
+
+
 def unit(number: int) -> Kilogram:
     return number
 
@@ -41,6 +47,10 @@ def unit(number: int) -> Kilogram:
         (F.map(word).max(), str),
         (F.map(weigh), float),
         (F.map(unit), None),
+        (F.map(pow_of), None),
+        (F.map(partial(pow_of, 2)), None),
+        (F.map(partial(weigh)), float),
+        (F.map(itemgetter(0)), None),
         (F.min(word), int),
         (F.sum(), int),
         (F.contains(3), bool),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable
+from inspect import Signature
 from typing import Any, cast
 
 from flow_core.signatures import resolved, signature_of
@@ -117,9 +118,9 @@ def _returned(function: object) -> object:
     called = cast("Callable[..., object]", function)
     try:
         returned = resolved(signature_of(called).return_annotation, called)
-    except (TypeError, ValueError):
+    except Exception:  # not all that can be called have a signature
         return None
-    return None if isinstance(returned, str) else returned
+    return None if isinstance(returned, str) or returned is Signature.empty else returned
 
 
 def _element(hint: object) -> object:

@@ -13,13 +13,21 @@ from flow_spark.jobs.redaction import redacted
 from flow_spark.pickling.failures import text_of
 from flow_spark.pickling.modules import SHIPPED, importable
 
-__all__ = ["SAYS", "other_version", "short", "way_out"]
+__all__ = ["INSTALL_CONNECT", "SAYS", "other_version", "short", "way_out"]
 
 _SET: Final = (
     "set the environment variable PYSPARK_PYTHON to it before the session is made (of a Spark "
     "Connect server: before the server is started)"
 )
 
+
+INSTALL_CONNECT: Final = "pip install 'flow-spark[connect]'" + (
+    ", which builds zstandard, for there is no wheel of it for Python 3.15 yet: that needs a C "
+    "compiler and Python's header files"
+    if sys.version_info >= (3, 15)
+    else ""
+)
+"""How one gets what a client of Spark Connect needs."""
 
 SAYS: Final = "Spark says: "
 """What stands before Spark's own text, if there is another one before it."""
