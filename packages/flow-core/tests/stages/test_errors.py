@@ -226,7 +226,7 @@ def test_a_traceback_shows_the_line_of_the_loop() -> None:
     error = FailureError()
     run_failing("iterated", flow.range(5).map(raising(error)), error)
     text = "".join(traceback.format_exception(error))
-    assert "x = mapper_0(x)" in text
+    assert "x = mapper_0(x)  # 1 map" in text
     assert "<flow pull: map" in text
 
 

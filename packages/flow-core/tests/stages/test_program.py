@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import pickle
+import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -147,6 +150,29 @@ def test_threads_may_compile_at_once() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(run, range(400), timeout=TIMEOUT_S)) == [[0, 1, 2]] * 400
+
+
+def test_profilers_and_debuggers_see_the_names_of_the_stages() -> None:
+    def caller(n: int) -> str:
+        return sys._getframe(1).f_code.co_qualname
+
+    made = flow.range(2).map(caller).filter(bool)
+    assert list(made) == ["map|filter"] * 2
+    assert list(flow.range(1).map(caller).filter(bool).take(1)) == ["map|filter|take"]
+    long = functools.reduce(lambda so_far, _: so_far.filter(bool), range(9), made)
+    assert next(iter(long)) == f"map|{'|'.join(['filter'] * 7)}|… 11 stages"
+
+
+def test_each_line_of_the_generated_source_says_which_stage_it_is_of() -> None:
+    source = generated_source(Form.PUSH, program(flow.range(9).map(doubled).filter(is_big)))
+    said = dict(re.findall(r" *(.+)  # (.+)", source))
+    assert said["x = mapper_0(x)"] == "1 map"
+    assert said["if predicate_1(x):"] == "2 filter"
+    assert re.search(r"\n +on_next\(x\)\n", source)  # of none
+
+
+def test_a_name_of_several_lines_does_not_break_the_generated_source() -> None:
+    assert list(flow.range(2).pipe(Stage(Template("first\nsecond")))) == [0, 1]
 
 
 def test_the_generated_source_can_be_read() -> None:

@@ -252,7 +252,7 @@ def _draw_loop(
     _add_stages(branch, stages)
     if source:
         code = generated_source(form, program).rstrip()
-        branch.add(Syntax(code, "python", background_color="default"))
+        branch.add(Syntax(code, "python", background_color="default", line_numbers=True))
 
 
 def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, Any], Form, str]:

@@ -15,6 +15,8 @@ form      where items come from       where they go
 
 The generated source is in `linecache`, so that tracebacks and debuggers show it; each of its lines
 knows the stage it was made for, so that an error is traced to its stage at no cost until it fails.
+Profilers, which may look from another process and then see no source, tell the loops apart by the
+functions' names, which are those of the stages.
 """
 
 from __future__ import annotations
@@ -265,10 +267,10 @@ class Shape:
     def _compiled(self, form: Form) -> _Loop:
         out = _Generator(form, self.templates).write()
         source = "".join(out.text)
-        names = "|".join(template.name for template in self.templates[:8])
+        names = "|".join(template.name for template in self.templates[:8]) or "no stage"
         if len(self.templates) > 8:
             names += f"|… {len(self.templates)} stages"
-        filename = f"<flow {form.value}: {names or 'no stage'} #{next(_serial)}>"
+        filename = f"<flow {form.value}: {names} #{next(_serial)}>"
         module = compile(source, filename, "exec", dont_inherit=True)
         namespace: dict[str, Any] = dict(_NAMESPACE)  # Any: exec's own type
         for index, template in enumerate(self.templates):
@@ -276,6 +278,7 @@ class Shape:
                 namespace[f"{helper.__name__}_{index}"] = helper
         exec(module, namespace)
         loop: _Loop = namespace["flow"]
+        loop.__code__ = loop.__code__.replace(co_name=names, co_qualname=names)
         # Threads may compile the same at once; the first one wins, and the other stays unused.
         _owners[filename] = (tuple(out.owners), self.templates)
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -671,16 +674,22 @@ _caching: Final = Lock()
 
 @final
 class _Writer:
-    """Lines of generated source, each with the index of the stage that it was made for."""
+    """Lines of generated source, each with the index of the stage that it was made for.
 
-    __slots__ = ("owners", "text")
+    Args:
+        names: of the stages.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_names", "owners", "text")
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
         self.text: list[str] = []
         self.owners: list[int] = []
 
     def put(self, depth: int, line: str, owner: int = _HEAD) -> None:
-        self.text.append(f"{' ' * depth}{line}\n")
+        stage = f"  # {owner + 1} {self._names[owner]}" if owner >= 0 else ""
+        self.text.append(f"{' ' * depth}{line}{stage}\n")
         self.owners.append(owner)
 
 
@@ -706,7 +715,7 @@ class _Generator:
         self._form = form
         self._rendered = [template.lines for template in templates]
         self._pushes = form not in (Form.PULL, Form.POLL)
-        self._out = _Writer()
+        self._out = _Writer([" ".join(template.name.split()) for template in templates])
         self._emits = not any(template.absorbs for template in templates)
         """Whether the loop that is being written reaches the subscriber, so that demand matters."""
         self._stops = max((i for i, lines in enumerate(self._rendered) if lines.stops), default=-1)
