@@ -151,6 +151,39 @@ def test_what_moves_a_flow_takes_the_context_of_the_subscriber_along(
             assert item[1] in {"Ada", *range(3)}
 
 
+FOLLOWED: dict[str, Callable[[Flow[int], Flow[int]], Flow[int]]] = {
+    "concat": lambda first, second: first.concat(second),
+    "repeat": lambda first, _: first.repeat(2),
+    "retry": lambda first, _: first.map(Once()).retry(1),
+    "on_error_resume": lambda first, second: first.map(Once()).on_error_resume(lambda _: second),
+    "switch_if_empty": lambda first, second: first.ignore_elements().switch_if_empty(second),
+}
+
+
+@pytest.mark.checklist("X11")
+@pytest.mark.parametrize("followed", FOLLOWED.values(), ids=FOLLOWED)
+def test_what_follows_a_flow_that_a_thread_ends_is_subscribed_to_in_the_context_of_the_subscriber(
+    followed: Callable[[Flow[int], Flow[int]], Flow[int]],
+) -> None:
+    seen: list[str] = []
+    emitters: list[Emitter[int]] = []
+
+    def begin(emitter: Emitter[int]) -> None:
+        seen.append(USER.get())
+        emitters.append(emitter)
+
+    def end() -> None:
+        emitters[0].next(1)
+        emitters[0].complete()
+
+    made = followed(flow.create(begin), flow.create(begin))
+    observe(made)
+    thread = Thread(target=lambda: Context().run(end))
+    thread.start()
+    thread.join(TIMEOUT_S)
+    assert seen == ["Ada", "Ada"]
+
+
 @pytest.mark.checklist("X11")
 @pytest.mark.parametrize("moved", MOVED.values(), ids=MOVED)
 def test_it_does_so_in_an_event_loop(moved: Moved, pool: ThreadPoolExecutor) -> None:

@@ -10,9 +10,9 @@ The links of a running flow (its subscriptions and subscribers) tell about thems
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, runtime_checkable
 
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import Fusion
@@ -20,7 +20,9 @@ from flow_core.protocols import Fusion
 if TYPE_CHECKING:
     from flow_core.stages.template import Stage
 
-__all__ = ["Scannable", "Statistics", "labels", "links", "report"]
+__all__ = ["Scannable", "Statistics", "labels", "links", "report", "snapshot"]
+
+T = TypeVar("T")
 
 
 @final
@@ -154,6 +156,19 @@ def labels(stages: Iterable[Stage[Any, Any]]) -> tuple[str | None, tuple[tuple[s
             key, value = stage.args
             tags.append((str(key), str(value)))
     return name, tuple(tags)
+
+
+def snapshot(items: Collection[T]) -> tuple[T, ...]:
+    """What is in a deque at one moment, while other threads change it.
+
+    Args:
+        items: without a GIL, to copy it fails where another thread is at it; then once more.
+    """
+    while True:
+        try:
+            return tuple(items)
+        except RuntimeError:
+            continue
 
 
 def _look(at: object) -> Statistics:

@@ -11,10 +11,10 @@ import sys
 from abc import abstractmethod
 from typing import Final
 
-__all__ = ["SerialDrain"]
+__all__ = ["HAS_GIL", "SerialDrain"]
 
-_LOCKED: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether all see what one thread has stored at once, in the same order, as with a GIL."""
+HAS_GIL: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether all see what one thread has stored at once, in the same order."""
 
 
 class SerialDrain:
@@ -52,7 +52,7 @@ class SerialDrain:
         """Make sure that work published before this call is drained, here or by the holder."""
         self._missed = True
         permit = self._permit
-        if _LOCKED and 0 not in permit:  # what `del` would find, without its KeyError
+        if HAS_GIL and 0 not in permit:  # what `del` would find, without its KeyError
             return
         try:
             del permit[0]

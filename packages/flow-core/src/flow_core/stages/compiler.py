@@ -27,7 +27,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from inspect import CO_GENERATOR
-from itertools import repeat
+from itertools import count, repeat
 from operator import length_hint
 from threading import Lock
 from types import CodeType, GeneratorType, TracebackType
@@ -38,6 +38,7 @@ from flow_core import hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import NoneItemError, add_note, is_fatal, throw_if_fatal
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
+from flow_core.stages.exclusive import exclusive
 from flow_core.stages.filtering import CHECK
 from flow_core.stages.template import SLOT, UNSET, Lines, Stage, Template
 
@@ -396,7 +397,7 @@ class Program(Generic[T_contra, R_co]):
         """
         loop, _ = _chained(self.segments, source, gate)
         # `segments` is never empty, so that the last loop made a generator.
-        return cast("GeneratorType[R_co, None, None]", loop)
+        return exclusive(cast("GeneratorType[R_co, None, None]", loop))
 
     def push(
         self,
@@ -458,7 +459,7 @@ class Program(Generic[T_contra, R_co]):
         """
         form = Form.FEED_IF if conditional else Form.FEED
         loop = self.shape.loop(form)
-        return loop(on_next, gate, demand, self.stages, self.args)
+        return exclusive(loop(on_next, gate, demand, self.stages, self.args))
 
     def blame(self, error: BaseException) -> Raised:
         """Who raised `error`, which came out of one of this program's loops.
@@ -1036,7 +1037,7 @@ _NAMESPACE: Final = {
     "handler": _handler,
     "none_item": _none_item,
 }
-_serial: Final = iter(range(2**63))
+_serial: Final = count()
 
 
 def generated_source(form: Form, program: Program[Any, Any]) -> str:  # Any: any program

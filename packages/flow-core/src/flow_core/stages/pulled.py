@@ -18,7 +18,7 @@ from flow_core.protocols import (
     Fusion,
     QueueSubscription,
 )
-from flow_core.serial import SerialDrain
+from flow_core.serial import HAS_GIL, SerialDrain
 from flow_core.stages.compiler import (
     Gate,
     Program,
@@ -138,7 +138,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         # As signal, which would cost a call where somebody is at work: within on_subscribe, and
         # where a subscriber asks for more.
         self._missed = True
-        if self._permit:
+        if self._permit or not HAS_GIL:
             self.signal()
 
     def cancel(self) -> None:
@@ -335,7 +335,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             requested = self._requested - self._granted
         name, tags = labels(self._program.stages)
         texts = [] if source is _NOTHING else [type(source).__name__]
-        completed = loop is not None and loop.gi_frame is None
+        completed = loop is not None and self._downstream is None
         return Statistics(
             operator=" | ".join([*texts, *map(repr, self._program.stages)]),
             requested=requested,

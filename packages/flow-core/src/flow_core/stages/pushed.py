@@ -245,11 +245,13 @@ class StageSubscriber(
             self._stopped()
             return True
         except BaseException as error:
-            if isinstance(error, ValueError) and loop.gi_running:
+            if overlapped(error):
                 # An upstream that answers request() by calling on_next within on_next: from now on
-                # its items wait in the inbox, which keeps their order and bounds the stack.
+                # its items wait in the inbox, which keeps their order and bounds the stack. Or, on
+                # Pythons without a GIL, another thread closes the loop, and drops what waits.
                 self._inbox.append(item)
                 self._queues = self._again = True
+                self.signal()
             elif self._upstream is None:
                 hooks.drop_item(item)  # it came before on_subscribe (§1.9)
             else:

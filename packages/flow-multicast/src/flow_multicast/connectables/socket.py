@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, bad_request
 from flow_core.errors import throw_if_fatal
-from flow_core.introspection import Statistics
+from flow_core.introspection import Statistics, snapshot
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Processor, Subscription
 from flow_core.serial import SerialDrain
 
@@ -108,7 +108,7 @@ class Socket(SerialDrain, Generic[T, R]):
         return Statistics(
             operator="connections",
             requested=min(self._outstanding + sum(self._asked), UNBOUNDED),
-            buffered=sum(item is not EMPTY for _, item, _ in tuple(self._inbox)),
+            buffered=sum(item is not EMPTY for _, item, _ in snapshot(self._inbox)),
             cancelled=self._refused,
             terminated=self._ended,
             upstream=self._upstream,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import length_hint
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import ClassVar, Final, Generic, TypeVar, final
 
 from flow_core import Flow, hooks
@@ -34,6 +36,10 @@ NEVER: Final = 4 * UNBOUNDED
 """A position in the sequence of items that is never reached."""
 MANY: Final = 64
 """How many amounts that were requested may wait to be added up."""
+_PATIENCE_S: Final = 5.0
+"""How long who feeds waits for another thread to send an item, in seconds."""
+_TURN_S: Final = 0.0001
+"""How often he looks whether it has."""
 
 
 def ignore(item: object) -> None:
@@ -421,7 +427,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     def lines(self) -> tuple[Line[T], ...]:
         """The lines of all subscribers at this moment."""
-        return tuple(self._lines)
+        return (*self._lines,)  # at once, also without a GIL: `tuple` would iterate
 
     def enter_live(self, line: Line[T]) -> bool:
         """Make a line live that has demand; False if it has to look again. Called by its drain."""
@@ -624,7 +630,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
                 return
         if self._ends:
             hooks.drop_item(item)
-        elif len(self._waiting) < DEFAULT_PREFETCH:
+        elif len(self._waiting) < DEFAULT_PREFETCH or self._let_send():
             self._waiting.append(item)
             self.signal()
         else:
@@ -650,6 +656,23 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """See `CoreSubscriber.on_next_raised`: the upstream is over; the subscribers hear why."""
         self.on_error(error)
         return True
+
+    def _let_send(self) -> bool:
+        """Let another thread, which cancels or requests, send what has come while it was at work.
+
+        Returns:
+            Whether there is room then. There will be none if it is this thread that sends, or if
+            the other one stands still.
+        """
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            if frame.f_code is HotProcessor._accept.__code__ and frame.f_locals["self"] is self:
+                return False
+            frame = frame.f_back
+        given_up_s = time.monotonic() + _PATIENCE_S
+        while len(self._waiting) >= DEFAULT_PREFETCH and time.monotonic() < given_up_s:
+            time.sleep(_TURN_S)
+        return len(self._waiting) < DEFAULT_PREFETCH
 
     def _overflow(self, item: T) -> None:
         hooks.drop_item(item)

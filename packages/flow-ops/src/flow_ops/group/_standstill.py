@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_core.clocks import Clock, home_clock
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import Disposable
+from flow_core.serial import HAS_GIL
 from flow_ops.time._timed import SLACK_S
 
 if TYPE_CHECKING:
@@ -21,6 +23,13 @@ PATIENCE_S: Final = 1.0
 """How long nothing has moved before a flow fails, in seconds.
 
 Whoever hands a part over to another thread or task reads it some milliseconds later.
+"""
+
+_COLLECT_S: Final = 0.05
+"""How long nothing has moved before parts that another thread has dropped are collected, in s.
+
+Without a GIL, an object is freed by the thread that made it, when that next runs Python code. If
+that thread waits for this very flow, only the collector frees it before.
 """
 
 
@@ -41,7 +50,7 @@ class Standstill:
         hub: splits the flow. All methods are called with its permit.
     """
 
-    __slots__ = ("_clock", "_hub", "_since_s", "_timer", "_told")
+    __slots__ = ("_clock", "_collected", "_hub", "_since_s", "_timer", "_told")
 
     def __init__(self, hub: Splitting[Any, Any]) -> None:  # Any: its items do not matter
         self._hub = hub
@@ -49,6 +58,8 @@ class Standstill:
         self._timer: Disposable | None = None
         self._since_s = 0.0
         """When the last item came for which there was room."""
+        self._collected = HAS_GIL
+        """Since then. With a GIL, whoever drops a part frees it at once."""
         self._told = False
 
     def begin(self) -> None:
@@ -59,7 +70,8 @@ class Standstill:
         self._since_s = clock.now()
         if self._timer is None:
             self._hub.drop_unheld()
-            self._wait(clock, PATIENCE_S)
+            self._collected = HAS_GIL
+            self._wait(clock, PATIENCE_S if HAS_GIL else _COLLECT_S)
 
     def end(self) -> None:
         """The flow is over."""
@@ -74,6 +86,9 @@ class Standstill:
         hub = self._hub
         self._timer = None
         hub.drop_unheld()
+        if not self._collected and hub.full and hub.unread():
+            self._collected = True
+            self._collect()
         if not hub.full:
             return  # the next item that takes the last room begins again
         left_s = self._since_s + PATIENCE_S - clock.now()
@@ -82,12 +97,21 @@ class Standstill:
             return
         if hub.unread():
             starves = any(part.starves for part in list(hub.open_parts()))
-            if starves and hub.ends_parts:
+            if starves or not (hub.read or hub.parts_wait):
+                if not HAS_GIL:
+                    self._collect()
+                if not hub.full:
+                    return
+                if not (starves and hub.ends_parts):
+                    hub.hurry()
+                    raise MissingBackpressureError(self._message(""))
                 self._tell()
-            elif starves or not (hub.read or hub.parts_wait):
-                hub.hurry()
-                raise MissingBackpressureError(self._message(""))
         self._wait(clock, PATIENCE_S)
+
+    def _collect(self) -> None:
+        """Free the parts that threads have dropped which have not made them."""
+        gc.collect()
+        self._hub.drop_unheld()
 
     def _tell(self) -> None:
         if not self._told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Generic, TypeVar, cast, final
 
 from flow_core import hooks
@@ -10,7 +10,7 @@ from flow_core.assembly import operator_of
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import is_fatal, leave, none_given, throw_if_fatal
 from flow_core.flow import Flow
-from flow_core.homes import Home
+from flow_core.homes import Home, task_context
 from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
@@ -63,6 +63,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         "_asynchronous",
         "_bad",
         "_conditional",
+        "_context",
         "_current",
         "_delay_error",
         "_downstream",
@@ -76,6 +77,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         "_outer",
         "_prefetch",
         "_requested",
+        "_thread",
         "_upstream",
         "gate",
     )
@@ -96,6 +98,9 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         self._downstream: CoreSubscriber[R] | None = downstream
         self._home = downstream.home()
         """Kept, since inner flows are subscribed to on any thread."""
+        self._context = task_context(self._home) if eager else None
+        """Whose flows follow one another: that of the subscriber, whoever brings the end of one."""
+        self._thread = get_ident()
         self._conditional = isinstance(downstream, ConditionalSubscriber)
         self._mapper = mapper
         self._prefetch = prefetch
@@ -275,8 +280,13 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
             inner.receive = hooks.drop_item
         if error is not None:
             hooks.drop_error(error)
-        if turn:
+        if not turn:
+            return
+        context = self._context
+        if context is None or (get_ident() == self._thread and self._home is None):
             self.signal()
+        else:
+            context.copy().run(self.signal)
 
     def raised_within(self, error: BaseException) -> None:
         """As `raised`, by whoever is the downstream."""

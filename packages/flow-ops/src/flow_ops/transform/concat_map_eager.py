@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, final
 from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
+from flow_core.introspection import snapshot
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_ops.coordination import BufferedInput, Input, Mapper
@@ -173,7 +174,7 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
     @property
     def buffered(self) -> int:
         """See `Coordinator.buffered`."""
-        return sum(inner.waiting for inner in tuple(self._line))
+        return sum(inner.waiting for inner in snapshot(self._line))
 
     def _fail_first(self) -> None:
         """One of the inner flows has failed: that overtakes what waits."""
