@@ -303,7 +303,7 @@ def test_batches_that_the_pool_drops_fail_the_flow(played: Played) -> None:
     subscriber = observe(flow.range(3).pipe(on_processes(played)).map(str))
     for future, _ in played.waiting:
         assert future.cancel()
-    subscriber.assert_failure(RejectedExecutionError)
+    subscriber.await_terminal().assert_failure(RejectedExecutionError)
 
 
 # -- demand
@@ -372,7 +372,7 @@ def test_a_pool_that_breaks_under_way_is_one_error(played: Played) -> None:
     subscriber = observe(flow.range(9).pipe(on_processes(played, concurrency=3)).map(str))
     broken = BrokenProcessPool("died")
     played.fail(broken)
-    subscriber.assert_failure(broken)
+    subscriber.await_terminal().assert_failure(broken)
 
 
 def test_batches_grow_while_they_are_quick(played: Played) -> None:
