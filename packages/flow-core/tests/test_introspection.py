@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from threading import Event, Thread
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 import flow_core as flow
 from flow_core import UNBOUNDED, CoreSubscriber, Emitter, Flow, Fusion, Subscription, hooks
 from flow_core.cli.explain import explain
-from flow_core.introspection import Scannable, Statistics, links, report
+from flow_core.introspection import Scannable, Statistics, links, report, snapshot
 from flow_core.operators import lift, serialize
 from flow_core.structure import source_of
 from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, observe, race
@@ -530,3 +530,17 @@ def test_explain_shows_names_tags_and_the_prefetch_of_a_boundary() -> None:
     text = explain(made)
     assert "; named 'numbers'; of=us" in text
     assert "boundary serialize(prefetch=16): bounded; no fusion; prefetch 16" in text
+
+
+class Changing(list[int]):
+    """Is changed by another thread while it is copied, the first time."""
+
+    def __iter__(self) -> Iterator[int]:
+        if not self:
+            self.append(7)
+            raise RuntimeError("deque mutated during iteration")
+        return super().__iter__()
+
+
+def test_a_snapshot_is_taken_again_if_a_thread_has_been_at_the_deque() -> None:
+    assert snapshot(Changing()) == (7,)

@@ -335,12 +335,10 @@ def as_runner(executor: Executor) -> Runner:
     """
     if isinstance(executor, type):
         raise TypeError(f"an executor is needed, not its class: {executor.__name__}(...)")
-    # Whoever has a pool of processes has imported that module; it is a slow one.
-    processes = sys.modules.get("concurrent.futures.process")
-    if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
+    if pickles_tasks(executor):
         raise TypeError(
-            "a subscription cannot go on in another process, as it would have to be pickled; "
-            "flow_ops.on_processes(pool) runs the stages that follow there"
+            "a subscription cannot go on in another process or interpreter, as it would have to be "
+            "pickled; on_processes(pool) runs the stages that follow there"
         )
     if isinstance(executor, SubmitExecutor):
         return _SubmitRunner(executor)
@@ -352,3 +350,18 @@ def as_runner(executor: Executor) -> Runner:
         "an executor has submit(task), like a ThreadPoolExecutor, or is a callable that runs a "
         f"task, like loop.call_soon_threadsafe; {executor!r} is neither"
     )
+
+
+def pickles_tasks(executor: object) -> bool:
+    """Whether tasks for `executor` have to be pickled: a pool of processes, or of interpreters."""
+    # Whoever has such a pool has imported its module; they are slow ones.
+    processes = sys.modules.get("concurrent.futures.process")
+    if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
+        return True
+    return runs_interpreters(executor)
+
+
+def runs_interpreters(executor: object) -> bool:
+    """Whether `executor` is an InterpreterPoolExecutor, which there is from Python 3.14 on."""
+    interpreters = sys.modules.get("concurrent.futures.interpreter")
+    return interpreters is not None and isinstance(executor, interpreters.InterpreterPoolExecutor)

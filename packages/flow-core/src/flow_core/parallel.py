@@ -75,8 +75,8 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
         """Run the rest of each rail on `executor`: see `observe_on`, `on_processes` for processes.
 
         Args:
-            executor: what `observe_on` takes, or a ProcessPoolExecutor. It has to have as many
-                threads or processes as there are rails for these to run at the same time.
+            executor: what `observe_on` or `on_processes` takes. It has to have as many threads,
+                processes or interpreters as there are rails for these to run at the same time.
             prefetch: items that a rail requests ahead.
         """
 

@@ -430,3 +430,25 @@ def test_who_stays_misses_nothing_while_others_come_and_go(make: Callable[[], An
     assert come_and_go(processor, 3_000) == list(range(3_000))
     assert processor.statistics().subscribers == 1
     assert processor.statistics().buffered <= 4
+
+
+HOT = [DirectProcessor, lambda: BehaviorProcessor(-1), lambda: ReplayProcessor(4)]
+
+
+@pytest.mark.parametrize("make", HOT, ids=["direct", "behavior", "replay, 4"])
+def test_who_feeds_lets_another_thread_send_what_has_come_meanwhile(
+    make: Callable[[], Any],
+) -> None:
+    """One that cancels, say, sends what comes while it is at that."""
+    processor = make()
+    seen: list[int] = []
+    processor.flow.filter(lambda n: n >= 0).subscribe(seen.append, pytest.fail)
+    assert processor.try_enter()  # by this thread
+    feeder = threading.Thread(target=lambda: [processor.on_next(n) for n in range(200)])
+    feeder.start()
+    feeder.join(0.1)
+    assert feeder.is_alive()  # it waits
+    processor.run_entered()
+    feeder.join(20)
+    assert not feeder.is_alive()
+    assert seen == list(range(200))

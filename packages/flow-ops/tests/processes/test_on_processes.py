@@ -142,7 +142,7 @@ def test_an_error_of_a_stage_comes_after_the_results_before_it(
     subscriber.assert_failure(ZeroDivisionError, 1, 2)
     notes = "\n".join(subscriber.error.__notes__)
     assert "map(eval)" in notes
-    assert "in a worker process" in notes
+    assert "in a worker of the pool" in notes
     assert __file__ in notes
 
 

@@ -1883,9 +1883,10 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def on_processes(
         self, pool: Pool, *, concurrency: int | None = None, batch: int = 64, prefetch: int = 128
     ) -> Flow[T_co]:
-        """Run the stages that follow in the processes of `pool`; results keep the order.
+        """Run the stages that follow in the processes or interpreters of `pool`, in order.
 
-        A mapper that computes holds the GIL, and threads do not help; processes do:
+        A mapper that computes holds the GIL, and threads do not help; processes do, and from Python
+        3.14 on the interpreters of an InterpreterPoolExecutor, which share one process:
 
         >>> import math
         >>> from concurrent.futures import ProcessPoolExecutor
@@ -1916,8 +1917,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
 
         Args:
-            pool: a `concurrent.futures.ProcessPoolExecutor`, or one with the same ``submit``. It stays
-                open as long as the flow runs.
+            pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or one with
+                the same ``submit``. It stays open as long as the flow runs.
             concurrency: batches that are under way; None for two per processor.
             batch: items that are sent at a time, at most.
             prefetch: items to request ahead, and the most that wait to be sent.

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, final
 
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
-from flow_core.executors import Executor
+from flow_core.executors import Executor, pickles_tasks
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.parallel import ParallelFlow
@@ -20,7 +20,6 @@ from flow_core.structure import moved, source_of
 from flow_ops.coordination import Mapper, itself
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
 from flow_ops.parallel.failures import filter_rail, map_rail
-from flow_ops.threads.on_processes import is_process_pool
 from flow_ops.transform._flat import FlatMap
 from flow_ops.transform._mapping import Limits, mapped
 
@@ -145,7 +144,7 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
 
     def run_on(self, executor: Executor, *, prefetch: int = DEFAULT_PREFETCH) -> ParallelFlow[T_co]:
         """See `ParallelFlow.run_on`."""
-        if isinstance(executor, Pool) and is_process_pool(executor):
+        if isinstance(executor, Pool) and pickles_tasks(executor):
             # One batch that runs, and one that waits for the same worker.
             return self._each("on_processes", executor, concurrency=2, prefetch=prefetch)
         return self._each("observe_on", executor, prefetch=prefetch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import traceback
 from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -18,6 +17,7 @@ from flow_core import hooks
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import FlowError, RejectedExecutionError, is_fatal, throw_if_fatal
+from flow_core.executors import runs_interpreters
 from flow_core.flow import AbsorbingSource, Flow
 from flow_core.homes import task_context
 from flow_core.operator import Operator
@@ -25,7 +25,7 @@ from flow_core.protocols import EMPTY, CoreSubscriber, Publisher, Subscriber
 from flow_core.stages import Program, Stage, Template
 from flow_ops.coordination import BufferedInput, Coordinated, Coordinator
 
-__all__ = ["is_process_pool", "on_processes"]
+__all__ = ["on_processes"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,9 +46,10 @@ def on_processes(
     batch: int = MAX_BATCH,
     prefetch: int = DEFAULT_PREFETCH,
 ) -> Operator[T, Flow[T]]:
-    """Run the stages that follow in the processes of `pool`; results keep the order.
+    """Run the stages that follow in the processes or interpreters of `pool`, in order.
 
-    A mapper that computes holds the GIL, and threads do not help; processes do:
+    A mapper that computes holds the GIL, and threads do not help; processes do, and from Python
+    3.14 on the interpreters of an InterpreterPoolExecutor, which share one process:
 
     >>> import math
     >>> from concurrent.futures import ProcessPoolExecutor
@@ -79,8 +80,8 @@ def on_processes(
     BrokenProcessPool; a pool that was shut down, with RejectedExecutionError.
 
     Args:
-        pool: a `concurrent.futures.ProcessPoolExecutor`, or one with the same ``submit``. It stays
-            open as long as the flow runs.
+        pool: a `concurrent.futures.ProcessPoolExecutor`, an `InterpreterPoolExecutor`, or one with
+            the same ``submit``. It stays open as long as the flow runs.
         concurrency: batches that are under way; None for two per processor.
         batch: items that are sent at a time, at most.
         prefetch: items to request ahead, and the most that wait to be sent.
@@ -94,7 +95,10 @@ def on_processes(
         ValueError: if one of the others is less than 1.
     """
     if isinstance(pool, type) or not callable(getattr(pool, "submit", None)):
-        raise TypeError(f"on_processes() takes a ProcessPoolExecutor, not {pool!r}")
+        raise TypeError(
+            "on_processes() takes a ProcessPoolExecutor or an InterpreterPoolExecutor, not "
+            f"{pool!r}"
+        )
     many = 2 * (os.cpu_count() or 1)
     if concurrency is not None:
         many = check_prefetch(concurrency, "concurrency")
@@ -107,13 +111,6 @@ def on_processes(
         return Flow(ProcessSource(flow, pool, many, batch, prefetch, label))
 
     return Operator("on_processes", apply, detail)
-
-
-def is_process_pool(executor: object) -> bool:
-    """Whether tasks for `executor` have to be pickled."""
-    # Whoever has a pool of processes has imported that module; it is a slow one.
-    module = sys.modules.get("concurrent.futures.process")
-    return module is not None and isinstance(executor, module.ProcessPoolExecutor)
 
 
 @final
@@ -169,7 +166,9 @@ class ProcessSource(AbsorbingSource[T]):
                 f"{self._label} has nothing to run: {what}; put map(), filter() or another stage "
                 "that takes items one by one directly behind it"
             )
-        program = _dumped(Program(stages[:count]), self._label)
+        program = _dumped(
+            Program(stages[:count]), self._label, for_interpreters=runs_interpreters(self._pool)
+        )
         flow, pool, batch, prefetch = self._flow, self._pool, self._batch, self.prefetch
 
         def made(downstream: CoreSubscriber[Any], label: str) -> OnProcesses[Any]:
@@ -449,8 +448,29 @@ def _refused(item: object) -> Exception | None:
 
 @lru_cache(maxsize=16)
 def _loaded(program: bytes) -> Program[Any, Any]:  # Any: what the stages take and give
-    loaded: Program[Any, Any] = pickle.loads(program)
+    main, dumped = pickle.loads(program)
+    if main is not None:
+        from multiprocessing import spawn
+
+        spawn.prepare(main)
+    try:
+        loaded: Program[Any, Any] = pickle.loads(dumped)
+    except AttributeError as error:
+        if "__main__" in str(error):
+            error.add_note(
+                "what was typed in, or given to python -c, is in that process alone: put the "
+                "functions of the stages into a module"
+            )
+        raise
     return loaded
+
+
+def _main() -> dict[str, object]:
+    """What an interpreter needs to import the program's script, as a spawned process does."""
+    from multiprocessing import spawn
+
+    data: dict[str, object] = spawn.get_preparation_data("flow")
+    return {name: data[name] for name in data if name.startswith(("init_main", "sys_path"))}
 
 
 def _dumped_prefix(results: list[object]) -> tuple[bytes, _Failure]:
@@ -487,8 +507,8 @@ def _loaded_error(failure: _Failure) -> BaseException:
     if isinstance(loaded, BaseException):
         error = loaded
     else:
-        error = FlowError(f"a worker process raised {line}")
-    error.add_note(f"in a worker process:\n{text}")
+        error = FlowError(f"a worker of the pool raised {line}")
+    error.add_note(f"in a worker of the pool:\n{text}")
     return error
 
 
@@ -505,9 +525,16 @@ def _is_stateless(template: Template) -> bool:
     )
 
 
-def _dumped(program: Program[Any, Any], label: str) -> bytes:  # Any: see _loaded
+def _dumped(
+    program: Program[Any, Any],  # Any: see _loaded
+    label: str,
+    *,
+    for_interpreters: bool,
+) -> bytes:
+    """The stages, with what an interpreter has to import; processes do that by themselves."""
+    main = _main() if for_interpreters else None
     try:
-        return pickle.dumps(program)
+        return pickle.dumps((main, pickle.dumps(program)))
     except Exception as error:
         refused = next((stage for stage in program.stages if not _can_be_dumped(stage)), program)
         raise FlowError(
