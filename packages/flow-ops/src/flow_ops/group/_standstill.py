@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flow_core.clocks import Clock, home_clock
@@ -47,7 +48,7 @@ class Standstill:
     waiting for just that: then it is only logged, once.
 
     Args:
-        hub: splits the flow. All methods are called with its permit.
+        hub: splits the flow. All methods but `_glance` are called with its permit.
     """
 
     __slots__ = ("_clock", "_collected", "_hub", "_since_s", "_timer", "_told")
@@ -80,7 +81,15 @@ class Standstill:
             timer.dispose()
 
     def _wait(self, clock: Clock, delay_s: float) -> None:
-        self._timer = self._hub.after(clock, delay_s, self._look, clock)
+        self._timer = clock.schedule(delay_s, partial(self._glance, clock))
+
+    def _glance(self, clock: Clock) -> None:
+        """Look, if it is time. Without the permit: who brings items would leave them to this."""
+        left_s = self._since_s + (PATIENCE_S if self._collected else _COLLECT_S) - clock.now()
+        if left_s > SLACK_S:
+            self._wait(clock, left_s)
+        else:
+            self._hub.post(self._look, clock)
 
     def _look(self, clock: Clock) -> None:
         hub = self._hub
