@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from threading import Event
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber
+from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber
 from flow_multicast import DisconnectedError, publish, replay
 from flow_rxcompat.rx import from_rx_connectable, to_rx_connectable
 
@@ -211,11 +212,11 @@ def test_disposing_of_the_connection_cancels_and_observers_hear_it() -> None:
 
 
 def test_their_ref_count_stops_an_endless_source_of_ours() -> None:
-    cancels: list[int] = []
-    endless = flow.repeat_value(7).do_on_cancel(lambda: cancels.append(1)).pipe(publish())
+    cancelled = Event()
+    endless = flow.repeat_value(7).do_on_cancel(cancelled.set).pipe(publish())
     shared = to_rx_connectable(endless).pipe(ops.ref_count(), ops.take(3), ops.to_list())
     assert shared.run() == [7, 7, 7]
-    assert cancels == [1]
+    assert cancelled.wait(TIMEOUT_S)
 
 
 def test_their_auto_connect_connects_ours() -> None:
