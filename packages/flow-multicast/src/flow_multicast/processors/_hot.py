@@ -665,8 +665,9 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             the other one stands still.
         """
         frame: FrameType | None = sys._getframe()
+        accept = type(self)._accept.__code__
         while frame is not None:
-            if frame.f_code is HotProcessor._accept.__code__ and frame.f_locals["self"] is self:
+            if frame.f_code is accept and frame.f_locals["self"] is self:
                 return False
             frame = frame.f_back
         given_up_s = time.monotonic() + _PATIENCE_S
