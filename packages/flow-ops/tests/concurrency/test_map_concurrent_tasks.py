@@ -642,18 +642,18 @@ def test_of_tasks_that_fail_together_the_first_one_tells_of_the_others(
     ordered: bool, dropped: Any
 ) -> None:
     async def main() -> None:
-        together, ready = asyncio.Barrier(11), asyncio.Event()
+        begun, ready = asyncio.Event(), asyncio.Event()
 
         async def fail(n: int) -> int:
-            await together.wait()
+            if n == 9:
+                begun.set()
             await ready.wait()
             raise ValueError(n)
 
         consumer = asyncio.create_task(
             flow.range(10).map_concurrent(fail, 10, ordered=ordered).run_async()
         )
-        await together.wait()
-        await turns(3)
+        await begun.wait()
         ready.set()
         with pytest.raises(ValueError) as raised:
             await consumer
