@@ -7,6 +7,26 @@
 
 from typing import TYPE_CHECKING
 
+# Python 3.15 imports these when they are first used; older ones do at once. An `except` that names
+# an error may come when nothing can be imported any more.
+__lazy_modules__ = (
+    "flow_core",
+    "flow_core.backoff",
+    "flow_core.clocks",
+    "flow_core.conversion",
+    "flow_core.demand",
+    "flow_core.flow",
+    "flow_core.namespaces",
+    "flow_core.notifications",
+    "flow_core.operator",
+    "flow_core.protocols",
+    "flow_core.shutdown",
+    "flow_core.sources",
+    "flow_core.sources.emitter",
+    "flow_core.stages",
+    "flow_core.surface.functions",
+)
+
 from flow_core import hooks, operators
 from flow_core.backoff import Backoff
 from flow_core.clocks import Clock, Seconds, system_clock

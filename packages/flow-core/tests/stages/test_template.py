@@ -236,9 +236,12 @@ def test_unset_is_no_item_and_survives_pickling() -> None:
         ({"at_most": "count"}, "'count'"),
     ],
 )
-def test_a_mistake_in_a_template_is_told_when_it_is_made(texts: Any, message: str) -> None:
+def test_a_mistake_in_a_template_is_told_when_a_stage_is_made_of_it(
+    texts: Any, message: str
+) -> None:
+    template = Template("mistaken", **texts)
     with pytest.raises(TemplateError, match=message) as raised:
-        Template("mistaken", **texts)
+        Stage(template, *template.params)
     assert "mistaken" in str(raised.value)
     assert isinstance(raised.value, FlowError)
 
@@ -294,9 +297,12 @@ def test_a_stage_that_is_named_like_a_built_in_one_is_not_taken_for_it() -> None
         ({"params": ("f",), "on_error": "f(erorr)"}, "'erorr'"),
     ],
 )
-def test_a_mistake_in_the_other_texts_is_told_when_they_are_made(texts: Any, message: str) -> None:
+def test_a_mistake_in_the_other_texts_is_told_when_a_stage_is_made_of_them(
+    texts: Any, message: str
+) -> None:
+    template = Template("mistaken", **texts)
     with pytest.raises(TemplateError, match=message) as raised:
-        Template("mistaken", **texts)
+        Stage(template, *template.params)
     assert "mistaken" in str(raised.value)
 
 
@@ -409,8 +415,9 @@ def test_a_function_that_is_handed_on_in_any_way_counts_as_called(text: str) -> 
     ],
 )
 def test_what_cannot_be_a_helper_is_refused(helpers: Any, texts: Any) -> None:
+    template = Template("mistaken", helpers=helpers, **texts)
     with pytest.raises(TemplateError, match="mistaken"):
-        Template("mistaken", helpers=helpers, **texts)
+        Stage(template, *template.params)
 
 
 def test_a_helper_of_a_reserved_name_is_refused() -> None:
@@ -420,7 +427,7 @@ def test_a_helper_of_a_reserved_name_is_refused() -> None:
 
         helper.__name__ = name
         with pytest.raises(TemplateError, match="mistaken"):
-            Template("mistaken", helpers=(helper,))
+            Stage(Template("mistaken", helpers=(helper,)))
 
 
 # -- names

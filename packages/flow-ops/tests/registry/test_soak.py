@@ -386,7 +386,10 @@ class Soak:
         return drawn.flow(self.source(drawn), self.at)
 
     def alone(self, drawn: Drawn) -> list[int]:
-        """What the pipeline gives in one thread, if its source does not fail after its items."""
+        """What the pipeline gives alone, if its source does not fail after its items.
+
+        In one thread, but for the clock's, which looks after groups that nobody seems to read.
+        """
         clock = VirtualClock()
         at = type(self.at)(lambda task: task(), clock, self.at.period_s)
         count = drawn.count // 2 if drawn.fails else drawn.count
@@ -396,7 +399,7 @@ class Soak:
         subscriber = TestSubscriber[int]()
         drawn.flow(source, at).subscribe(subscriber)
         clock.advance_by(3_000 * self.at.period_s)  # for each item one, and more
-        if not subscriber.completed:
+        if not subscriber.await_terminal(WAIT_S).completed:
             raise AssertionError(f"alone: {subscriber.error!r}") from subscriber.error
         return subscriber.items
 

@@ -12,7 +12,8 @@ import builtins
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from inspect import CO_COROUTINE
 from keyword import iskeyword
 from types import CodeType, FrameType, FunctionType
@@ -71,6 +72,7 @@ class Template:
     goes, ``STOP`` ends the flow as completed, ``NOT_NONE`` fails it if ``x`` is None. Names in
     `params` are bound to the stage's arguments, those of `helpers` to the functions themselves;
     every other name that is assigned is private to the stage and lives as long as the subscription.
+    A mistake in the texts is told when the first stage is made of them.
 
     >>> EVERY = Template(
     ...     "every",
@@ -120,10 +122,15 @@ class Template:
     ordered: bool = False
     at_most: str | int = ""
     watches: bool = False
-    lines: Rendered = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", _render(self))
+    @cached_property
+    def lines(self) -> Rendered:
+        """The texts, parsed when they are first needed: of many templates a program uses few.
+
+        Raises:
+            TemplateError: if one of them cannot be compiled.
+        """
+        return _render(self)
 
     @property
     def expands(self) -> bool:
@@ -234,6 +241,9 @@ class Stage(Generic[T_contra, R_co]):
     Args:
         template: what happens to an item.
         args: one value for each of the template's params.
+
+    Raises:
+        TemplateError: if a text of the template cannot be compiled.
     """
 
     __slots__ = ("args", "site", "template")

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, final
 
 from flow_core.flow import Flow
 from flow_core.protocols import Fusion, Publisher, QueueSubscription, Subscriber, Subscription
+from flow_core.serial import HAS_GIL
 from flow_core.testing.drops import recorded_drops
 from flow_core.testing.publisher import TestPublisher
 from flow_core.testing.subscriber import TIMEOUT_S, TestSubscriber
@@ -237,6 +238,9 @@ def assert_released(
 ) -> None:
     """A flow that is over lets go of all, by reference counting alone: nothing waits for the gc.
 
+    Without the GIL an object that another thread drops may wait for the thread that made it, so
+    that the collector is asked there.
+
     For each of `ENDINGS`, the flow is run to its end, and then the references of the test are
     dropped, one by one:
 
@@ -312,6 +316,10 @@ def _forget_frames(error: BaseException | None) -> None:
 
 
 def _assert_gone(watched: list[_Watched], when: str) -> None:
+    if (
+        not HAS_GIL
+    ):  # what another thread has dropped waits for the thread that made it, or for this
+        gc.collect()
     left = [(what, alive()) for what, alive in watched if alive() is not None]
     if left:
         what, thing = left[0]
