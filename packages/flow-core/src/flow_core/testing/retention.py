@@ -316,9 +316,7 @@ def _forget_frames(error: BaseException | None) -> None:
 
 
 def _assert_gone(watched: list[_Watched], when: str) -> None:
-    if (
-        not HAS_GIL
-    ):  # what another thread has dropped waits for the thread that made it, or for this
+    if not HAS_GIL:  # what another thread has dropped waits for its maker, or for this
         gc.collect()
     left = [(what, alive()) for what, alive in watched if alive() is not None]
     if left:
