@@ -263,7 +263,10 @@ class Shape:
 
     def loop(self, form: Form) -> _Loop:
         """The generated function of this form."""
-        return self._loops.get(form) or self._compiled(form)
+        try:
+            return self._loops[form]
+        except KeyError:
+            return self._compiled(form)
 
     def _compiled(self, form: Form) -> _Loop:
         out = _Generator(form, self.templates).write()
@@ -337,7 +340,13 @@ class Program(Generic[T_contra, R_co]):
         else:
             self.args = tuple([arg for stage in stages for arg in stage.args])
             key = tuple([id(stage.template) for stage in stages])
-        self.shape = shape = _shapes.get(key) or _shape(key, stages)
+        found: Shape | None
+        # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
+        try:
+            found = _shapes[key]
+        except KeyError:
+            found = None
+        self.shape = shape = found or _shape(key, stages)
         """What it has in common with all programs of these templates."""
         self.limit = self.demand_cap = UNBOUNDED
         """The most items of the upstream that can be used, if a leading ``take`` says so; and the
@@ -421,7 +430,10 @@ class Program(Generic[T_contra, R_co]):
             form, on_next = _PUSH, downstream.receiver()
         shape = self.shape
         if shape.single:
-            loop = shape._loops.get(form) or shape.loop(form)
+            try:
+                loop = shape._loops[form]
+            except KeyError:
+                loop = shape._compiled(form)
             close = None if type(source) in _PLAIN else _closer(source)
             return loop(source, close, on_next, gate, demand, self.stages, self.args)
         items, close = _chained(self.segments[:-1], source, gate)

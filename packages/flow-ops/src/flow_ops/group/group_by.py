@@ -226,7 +226,12 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         if value is None:
             raise NoneItemError("value gave None, which is not an item (§2.13)")
         groups = self.groups
-        group = groups.get(key)
+        group: Group[V] | None
+        # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
+        try:
+            group = groups[key]
+        except KeyError:
+            group = None
         if group is not None and not group.gone:
             self._received += 1
             group.offer(value)
