@@ -22,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,13 +74,22 @@ class CaseError(Exception):
 
 
 class Tree:
-    """The packages of one commit, and the process that uses them."""
+    """The packages of one commit, and the process that uses them.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: where the packages are.
+        python: the interpreter to use them with.
+        env: variables that it gets besides.
+    """
+
+    def __init__(
+        self, folder: Path, python: str = sys.executable, env: Mapping[str, str] | None = None
+    ) -> None:
         self._folder = folder.resolve()
+        self._python, self._env = python, env or {}
         self._process: subprocess.Popen[str] | None = None
 
-    def run(self, case: str, number: int) -> dict[str, float]:
+    def run(self, case: str, number: int) -> dict[str, Any]:  # Any: rounds.py says what it is
         """Run a case in the process of this round, and start that for the first one.
 
         Args:
@@ -88,7 +97,7 @@ class Tree:
             number: the number of the round; strings have other hashes in each.
 
         Returns:
-            The seconds that each way takes.
+            The case's table.
 
         Raises:
             CaseError: if the case raises an error, or ends the process.
@@ -104,8 +113,8 @@ class Tree:
         answer: dict[str, Any] = json.loads(line)  # Any: what `serve` prints
         if "error" in answer:
             raise CaseError(answer["error"])
-        seconds: dict[str, float] = answer["seconds"]
-        return seconds
+        table: dict[str, Any] = answer["table"]
+        return table
 
     def end(self) -> None:
         """End the process, if there is one."""
@@ -115,8 +124,13 @@ class Tree:
 
     def _start(self, number: int) -> subprocess.Popen[str]:
         self._process = process = subprocess.Popen(
-            (sys.executable, __file__, "--serve"),
-            env=os.environ | {"PYTHONPATH": str(self._folder), "PYTHONHASHSEED": str(number)},
+            (self._python, __file__, "--serve"),
+            env={
+                **os.environ,
+                **self._env,
+                "PYTHONPATH": str(self._folder),
+                "PYTHONHASHSEED": str(number),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -129,7 +143,7 @@ class Tree:
 
 
 def serve() -> None:
-    """Print where flow_core is, then the seconds of each case that is named on stdin."""
+    """Print where flow_core is, then the table of each case that is named on stdin."""
     import rounds
 
     rounds.settings.rounds, rounds.settings.peers, rounds.settings.quiet = REPEATS, False, True
@@ -148,7 +162,7 @@ def serve() -> None:
             answer = {"error": f"{type(error).__name__}: {error}"}
         else:
             [table] = (table for table in rounds.tables if table["key"] == key)
-            answer = {"seconds": seconds_of(table)}
+            answer = {"table": table}
         print(json.dumps(answer), flush=True)
 
 
@@ -184,7 +198,7 @@ def measure(
             found: dict[Tree, dict[str, float]] = {}
             for tree in in_turn(here, there, number):
                 try:
-                    found[tree] = tree.run(case, number)
+                    found[tree] = seconds_of(tree.run(case, number))
                 except CaseError as error:
                     failed[tree][case] = str(error)
             if len(found) == 2:
