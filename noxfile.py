@@ -459,6 +459,25 @@ def bench(session: nox.Session) -> None:
     in_common(session, "python", "benchmarks/report.py", f"--cache={cache}", *session.posargs)
 
 
+@nox.session(tags=["release"], **COMMON)
+def bench_pythons(session: nox.Session) -> None:
+    """Measure a few cases on each Python that is installed, and write it into docs/benchmarks."""
+    words = {version: version for version in INSTALLED}
+    words |= {WITHOUT_GIL: f"{WITHOUT_GIL[:-1]} without the GIL", f"{NEWEST}+": f"{NEWEST}, JIT"}
+    needed = [wheels(session)[name] for name in ("flow-core", "flow-ops", "flow-multicast")]
+    named: list[str] = []
+    for version, name in words.items():
+        if not get_interpreter(version.rstrip("+")):
+            session.warn(f"no Python {version}: nox -s pythons")
+            continue
+        folder = ROOT / session.cache_dir / "pythons" / version
+        session.run_install("uv", "venv", "--clear", f"--python={version.rstrip('+')}", str(folder))
+        python = f"--python={folder}"
+        session.run_install("uv", "pip", "install", python, *needed, *dependencies("bench"))
+        named += ["--python", name, str(folder)]
+    in_common(session, "python", "benchmarks/pythons.py", *named, *session.posargs)
+
+
 @nox.session(tags=["nightly"], **COMMON)
 def guard(session: nox.Session) -> None:
     """Compare a few ratios to the floor with the recorded ones; ``-- --record`` takes new ones."""

@@ -1,4 +1,4 @@
-"""The cases that `guard.py` and `compare.py` time: the report's, in sizes that take a moment."""
+"""The cases that `guard.py`, `compare.py` and `pythons.py` time: the report's, in small sizes."""
 
 from __future__ import annotations
 

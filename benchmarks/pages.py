@@ -49,6 +49,18 @@ that have peers where the first has none."""
 
 PEERS = ("reactivex", "streamable", "aiostream")
 
+ON_EACH_PYTHON: Sequence[tuple[str, str]] = (
+    ("chain-3", "iterated"),
+    ("chain-3", "subscribed"),
+    ("async-for", "async for"),
+    ("one-element-assembled", "subscribed"),
+    ("map-just", "flat_map, subscribed"),
+    ("observe-on", "observe_on, prefetch 128"),
+    ("group-by", "group_by, each group subscribed"),
+    ("multicast-16", "MulticastProcessor"),
+)
+"""The tables and ways that are measured on each Python."""
+
 RXJAVA = """\
 RxJava 3 does the same work in Java, beside the same loop in Java, each case in a virtual machine of
 its own after a warm-up. Only its ratios say something here. Each item is stored where the compiler
@@ -60,6 +72,13 @@ RXJAVA_MARK = """\
 Each case that RxJava 3 has in the same way: what it costs to do the work by a library, in units of
 the loop of the same language. It is met where this library adds no more to its loop than RxJava to
 its own.
+"""
+
+PYTHONS = """\
+What `nox -s bench_pythons` found: the cases in the sizes of `nox -s guard`, each Python in turn, in
+processes of its own. First the ratio to the floor on the same Python, which is what the library
+adds to plain Python there; then the time of an item in units of that on {beside}, which is how fast
+flows are there.
 """
 
 LEGEND = """\
@@ -106,6 +125,8 @@ def overview(results: Entry) -> str:
             "![How the time of each case grows](growth.svg)\n",
             *(_growth(table) for table in growing),
         ]
+    if pythons := results.get("pythons"):
+        parts += ["## On each Python\n", _pythons(pythons, results["facts"]["Python"])]
     parts += ["## What waits, and what is kept\n"]
     parts += [_weights(table) for table in chief if table["kind"] == "weigh"]
     parts += ["## The marks\n", _total(tables), _marks(chief, java)]
@@ -189,6 +210,25 @@ def _facts(facts: dict[str, str]) -> str:
     rows = [(name, value) for name, value in facts.items() if name != "minutes"]
     rows.append(("the whole run", f"{facts['minutes']} minutes"))
     return _table(("", ""), rows)
+
+
+def _pythons(pythons: dict[str, list[Entry]], reported: str) -> str:
+    """A row for each Python: its ratios, and its times beside those of the report's Python."""
+    beside = ".".join(reported.rsplit(maxsplit=1)[-1].split(".")[:2])
+    ratios: list[tuple[str, ...]] = []
+    times: list[tuple[str, ...]] = []
+    for name, rows in pythons.items():
+        ratios.append((name, *(_figure(row["ratio"]) for row in rows)))
+        pairs = zip(rows, pythons[beside], strict=True)
+        times.append((name, *(_figure(row["ns"] / there["ns"]) for row, there in pairs)))
+    headings = [f"{row['case']}: {row['way']}" for row in pythons[beside]]
+    return "\n".join(
+        (
+            PYTHONS.format(beside=beside),
+            _table(("ratio to the floor", *headings), ratios),
+            _table((f"time, {beside} = 1", *headings), times),
+        )
+    )
 
 
 def _total(tables: Sequence[Entry]) -> str:

@@ -87,6 +87,7 @@ def main() -> int:
             failed.append("RxJava")
     facts["minutes"] = f"{(time.monotonic() - start) / 60:.0f}"
     results = {"facts": facts, "failed": failed, "tables": in_order(tables), "rxjava": java}
+    results["pythons"] = known_of_pythons(options.output)
     write(results, options.output)
     return 1 if failed else 0
 
@@ -116,6 +117,13 @@ def run(names: list[str], rounds: int | None) -> tuple[list[Entry], list[str]]:
                 failed.append(called)
             print(f"{called}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
         return [json.loads(line) for line in record.read_text("utf-8").splitlines()], failed
+
+
+def known_of_pythons(folder: Path) -> Entry:
+    """What `pythons.py` has measured, which a run of this keeps."""
+    recorded = folder / "results.json"
+    known: Entry = json.loads(recorded.read_text("utf-8")) if recorded.exists() else {}
+    return dict(known.get("pythons", {}))
 
 
 def in_order(tables: list[Entry]) -> list[Entry]:

@@ -369,11 +369,12 @@ def compared(
             def __init__(self, folder: Path) -> None:
                 self.name = folder.name
 
-            def run(self, case: str, number: int) -> dict[str, float]:
+            def run(self, case: str, number: int) -> dict[str, object]:
                 order.append(self.name)
                 if (seconds := next(trees[self.name], None)) is None:
                     raise compare.CaseError("it is new")
-                return {"way": seconds}
+                row = {"name": "way", "by": "flow", "best_ns": seconds * 1e9}
+                return {"items": 1, "rows": [row]}
 
             def end(self) -> None:
                 pass
@@ -518,6 +519,60 @@ def test_the_report_says_where_rxjava_adds_less_to_its_loop(
     missed = "| chain-1 | subscribed | 2.00 |  | 1.50 | 1.40–1.60 | **missed** |"
     assert section.index(missed) < section.index("| chain-1 | iterated | 1.10 |")
     assert "hidden" not in section
+
+
+def test_the_report_has_a_row_for_each_python_beside_its_own(
+    load: Callable[[str], ModuleType],
+) -> None:
+    def row(ratio: float, ns: float) -> list[dict[str, Any]]:
+        return [{"case": "zip", "way": "zip", "ratio": ratio, "ns": ns}]
+
+    found = results([]) | {"pythons": {"3.12": row(2.0, 90.0), "3.13": row(1.5, 60.0)}}
+    found["facts"]["Python"] = "CPython 3.13.0"
+    page = load("pages").overview(found)
+    section = page.partition("## On each Python")[2].partition("\n## ")[0]
+    assert "| ratio to the floor | zip: zip |" in section
+    assert "| 3.12 | 2.00 |\n| 3.13 | 1.50 |" in section
+    assert "| time, 3.13 = 1 | zip: zip |" in section
+    assert "| 3.12 | 1.50 |\n| 3.13 | 1.00 |" in section
+
+
+def test_each_python_runs_the_cases_and_the_first_one_changes(
+    load: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written is the median, and the page is made anew of what was recorded."""
+    pythons = load("pythons")
+    pages = load("pages")
+    monkeypatch.setattr(pages, "ON_EACH_PYTHON", (("zip", "zip"),))
+    order: list[str] = []
+    ratios = iter((1.0, 5.0, 6.0, 2.0, 3.0, 7.0))
+
+    class Tree:
+        def __init__(self, folder: Path, python: str, env: dict[str, str]) -> None:
+            self.name = folder.name
+            assert python == str(folder / "bin" / "python")
+            assert ("PYTHON_JIT" in env) == (folder.name == "jit")
+
+        def run(self, case: str, number: int) -> dict[str, object]:
+            assert case == "zip"
+            order.append(self.name)
+            ratio = next(ratios)
+            other = {"name": "zip of hidden flows", "ratio": 0.0, "ns": 0.0}
+            return {"rows": [other, {"name": "zip", "ratio": ratio, "ns": 10 * ratio}]}
+
+        def end(self) -> None:
+            pass
+
+    monkeypatch.setattr(pythons, "Tree", Tree)
+    written: list[dict[str, Any]] = []
+    monkeypatch.setattr(pythons.report, "write", lambda found, _: written.append(found))
+    (tmp_path / "results.json").write_text(json.dumps(results([])), "utf-8")
+    named = ("--python", "3.13", "plain", "--python", "3.15 with the JIT", "jit")
+    assert pythons.main([*named, "--rounds=3", f"--output={tmp_path}"]) == 0
+    assert order == ["plain", "jit", "jit", "plain", "plain", "jit"]
+    [found] = written
+    assert found["tables"] == results([])["tables"]
+    assert [rows[0]["ratio"] for rows in found["pythons"].values()] == [2.0, 6.0]
 
 
 def test_the_report_says_how_many_marks_of_both_pages_are_met(
