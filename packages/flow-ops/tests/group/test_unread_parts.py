@@ -7,6 +7,8 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -15,8 +17,10 @@ import flow_core as flow
 import flow_ops
 from flow_core import Flow, hooks
 from flow_core.errors import MissingBackpressureError
+from flow_core.serial import HAS_GIL
 from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
 from flow_ops import GroupedFlow
+from flow_ops.group import _splitting, _standstill
 from flow_ops.group._standstill import PATIENCE_S
 
 Groups = Flow[GroupedFlow[int, int]]
@@ -111,13 +115,30 @@ def test_a_group_that_was_dropped_does_not_begin_again() -> None:
     seen.assert_items(0, 1)
 
 
-def test_what_waits_is_requested_again_when_a_part_is_dropped() -> None:
-    source = TestPublisher[int]()
+@pytest.fixture
+def asking() -> tuple[TestPublisher[int], SimpleQueue[int]]:
+    """A source, and the threads in which it is asked for items."""
+    threads = SimpleQueue[int]()
+    return TestPublisher[int](on_request=lambda _, __: threads.put(get_ident())), threads
+
+
+Asking = tuple[TestPublisher[int], SimpleQueue[int]]
+
+
+def asked_again(threads: SimpleQueue[int]) -> None:
+    """A part is seen to be dropped: at once, or when a watch looks, without the GIL."""
+    threads.get(not HAS_GIL, 10)
+
+
+def test_what_waits_is_requested_again_when_a_part_is_dropped(asking: Asking) -> None:
+    source, threads = asking
     held: list[GroupedFlow[int, int]] = []
     handle = Flow(source).group_by(lambda _: 0, prefetch=4).subscribe(held.append)
+    threads.get_nowait()
     source.next(1, 2, 3, 4)
     assert source.outstanding == 0
     held.clear()
+    asked_again(threads)
     assert source.outstanding == 4
     source.next(5)
     source.complete()
@@ -136,15 +157,32 @@ def test_a_part_is_held_by_what_is_made_of_it() -> None:
     seen.assert_items("1", "2", "3")
 
 
-def test_the_collector_may_find_the_last_reference_to_a_part() -> None:
-    source = TestPublisher[int]()
+def test_without_the_gil_no_finaliser_asks_for_items_where_it_runs(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread may hold the lock of an executor, and the source submit its answer there."""
+    monkeypatch.setattr(_splitting, "HAS_GIL", False)
+    monkeypatch.setattr(_standstill, "_LOOKS_S", 0.05)
+    source, threads = asking
+    held: list[GroupedFlow[int, int]] = []
+    Flow(source).group_by(lambda _: 0, prefetch=2).subscribe(held.append)
+    assert threads.get_nowait() == get_ident()
+    source.next(1, 2)
+    held.clear()
+    assert threads.get(timeout=10) != get_ident()
+
+
+def test_the_collector_may_find_the_last_reference_to_a_part(asking: Asking) -> None:
+    source, threads = asking
     held: list[object] = []
     Flow(source).group_by(lambda _: 0, prefetch=2).subscribe(held.append)
+    threads.get_nowait()
     source.next(1, 2)
     circle: list[object] = [held.pop()]
     circle.append(circle)
     del circle
     gc.collect()
+    asked_again(threads)
     assert source.outstanding
 
 

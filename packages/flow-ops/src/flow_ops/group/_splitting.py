@@ -14,6 +14,7 @@ from flow_core.errors import is_fatal
 from flow_core.flow import Flow
 from flow_core.homes import Home
 from flow_core.protocols import CoreSubscriber, Subscription
+from flow_core.serial import HAS_GIL
 from flow_ops.coordination import Coordinator, Listener, overflow
 from flow_ops.group._standstill import Standstill
 from flow_ops.group._unicast import Unicast
@@ -113,6 +114,7 @@ class Splitting(Coordinator[R], Generic[T, R]):
         "_received",
         "_source",
         "_standstill",
+        "_unheld",
         "_upstream",
         "main_gone",
         "prefetch",
@@ -154,6 +156,8 @@ class Splitting(Coordinator[R], Generic[T, R]):
         """Parts that nobody has subscribed to so far."""
         self.read = False
         """Somebody has subscribed to a part."""
+        self._unheld = False
+        """A part was let go of that is still to be dropped."""
         self._standstill: Standstill | None = Standstill(self) if gives_flows else None
 
     # -- for subclasses to say
@@ -240,10 +244,14 @@ class Splitting(Coordinator[R], Generic[T, R]):
         """See `Hub.part_unheld`.
 
         A finaliser calls this, at any moment of a thread that may hold a lock of this: then the
-        next item that finds no room looks for the part.
+        next item looks for the part, or the watch if there is no room for one. Without the GIL,
+        the thread that has made the part may be anywhere, as in the `submit` of an executor, whose
+        lock a request needs if the source is to answer it there.
         """
-        if not (self._guard.locked() or self._lock.locked()):
+        if HAS_GIL and not (self._guard.locked() or self._lock.locked()):
             part.signal()
+        else:
+            self._unheld = True
 
     def part_unread(self, part: Unicast[Any], /) -> None:
         """See `Hub.part_unread`."""
@@ -325,6 +333,9 @@ class Splitting(Coordinator[R], Generic[T, R]):
             raise overflow(self.label, self._asked, who="the upstream")
         if not self.handle(item):
             return False
+        if self._unheld:
+            self._unheld = False
+            self.drop_unheld()
         if self._received >= self._asked:
             self.credit(0)
             if self._received >= self._asked and self._standstill is not None:

@@ -26,11 +26,12 @@ PATIENCE_S: Final = 1.0
 Whoever hands a part over to another thread or task reads it some milliseconds later.
 """
 
-_COLLECT_S: Final = 0.05
-"""How long nothing has moved before parts that another thread has dropped are collected, in s.
+_LOOKS_S: Final = PATIENCE_S if HAS_GIL else 0.05
+"""How often to look when nothing moves, in seconds.
 
-Without a GIL, an object is freed by the thread that made it, when that next runs Python code. If
-that thread waits for this very flow, only the collector frees it before.
+With a GIL, whoever drops a part sees to it at once. Without, this does; and an object is freed by
+the thread that made it, when that next runs Python code. If that thread waits for this very flow,
+only the collector frees it before, which is asked once.
 """
 
 
@@ -72,7 +73,7 @@ class Standstill:
         if self._timer is None:
             self._hub.drop_unheld()
             self._collected = HAS_GIL
-            self._wait(clock, PATIENCE_S if HAS_GIL else _COLLECT_S)
+            self._wait(clock, _LOOKS_S)
 
     def end(self) -> None:
         """The flow is over."""
@@ -85,7 +86,7 @@ class Standstill:
 
     def _glance(self, clock: Clock) -> None:
         """Look, if it is time. Without the permit: who brings items would leave them to this."""
-        left_s = self._since_s + (PATIENCE_S if self._collected else _COLLECT_S) - clock.now()
+        left_s = self._since_s + _LOOKS_S - clock.now()
         if left_s > SLACK_S:
             self._wait(clock, left_s)
         else:
@@ -102,7 +103,7 @@ class Standstill:
             return  # the next item that takes the last room begins again
         left_s = self._since_s + PATIENCE_S - clock.now()
         if left_s > SLACK_S:
-            self._wait(clock, left_s)
+            self._wait(clock, min(left_s, _LOOKS_S))
             return
         if hub.unread():
             starves = any(part.starves for part in list(hub.open_parts()))
@@ -115,7 +116,7 @@ class Standstill:
                     hub.hurry()
                     raise MissingBackpressureError(self._message(""))
                 self._tell()
-        self._wait(clock, PATIENCE_S)
+        self._wait(clock, PATIENCE_S if self._told else _LOOKS_S)
 
     def _collect(self) -> None:
         """Free the parts that threads have dropped which have not made them."""
