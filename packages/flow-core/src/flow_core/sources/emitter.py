@@ -202,26 +202,35 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
             raise NoneItemError(f"{self._label}: next(None), but None is not an item (§2.13)")
         queue, permit = self._queue, self._permit
         # The short way, past the queue, of an item that is wanted and that nothing waits before.
-        if not queue and permit.pop(0, False):
-            sent = False
+        if not queue:
             try:
-                downstream = self._downstream
-                if downstream is not None and not (self._closed or self._fused) and self._claim():
-                    sent = True
-                    if self._conditional:
-                        self._deliver(downstream, item)
-                    else:
-                        try:
-                            downstream.on_next(item)
-                        except BaseException as error:
-                            self._raised(downstream, error)
-            finally:
-                permit[0] = True
-            if sent:
-                # Who requested meanwhile found the permit taken, and left the telling to us, too.
-                if self._missed or self._asked:
-                    self.signal()
-                return
+                del permit[0]
+            except KeyError:
+                pass  # somebody is at work
+            else:
+                sent = False
+                try:
+                    downstream = self._downstream
+                    if (
+                        downstream is not None
+                        and not (self._closed or self._fused)
+                        and self._claim()
+                    ):
+                        sent = True
+                        if self._conditional:
+                            self._deliver(downstream, item)
+                        else:
+                            try:
+                                downstream.on_next(item)
+                            except BaseException as error:
+                                self._raised(downstream, error)
+                finally:
+                    permit[0] = True
+                if sent:
+                    # Who requested meanwhile found the permit taken, and left the telling to us.
+                    if self._missed or self._asked:
+                        self.signal()
+                    return
         self._enqueue(item)
 
     def _claim(self) -> bool:

@@ -30,7 +30,7 @@ from flow_core.protocols import (
     Publisher,
     Subscription,
 )
-from flow_core.serial import SerialDrain
+from flow_core.serial import HAS_GIL, SerialDrain
 from flow_core.sources.loops import LoopWatch, closed_loop
 from flow_ops.coordination.failures import blamed
 
@@ -225,7 +225,11 @@ class Coordinator(SerialDrain, Generic[R]):
         `_later_permit` back looks again after that.
         """
         later, permit = self._later, self._later_permit
-        while later and permit and permit.pop(0, False):
+        while later and permit:
+            try:
+                del permit[0]
+            except KeyError:
+                return
             try:
                 while later:
                     try:
@@ -264,6 +268,11 @@ class Coordinator(SerialDrain, Generic[R]):
         """
         self._tasks.append((handler, argument, drop))
         self.signal()
+
+    def put_off(self, handler: Callable[[T], object], argument: T, drop: _Drop = None) -> None:
+        """As `post`, with the permit: whoever gives that back signals."""
+        self._tasks.append((handler, argument, drop))
+        self._missed = True
 
     def after(
         self, clock: Clock, delay_s: float, handler: Callable[[T], object], argument: T
@@ -385,7 +394,13 @@ class Coordinator(SerialDrain, Generic[R]):
         """See `SerialDrain.signal`, which this repeats to save a call for each item."""
         self._missed = True
         permit = self._permit
-        while self._missed and permit.pop(0, False):
+        while self._missed:
+            if HAS_GIL and 0 not in permit:  # what `del` would find, without its KeyError
+                break
+            try:
+                del permit[0]
+            except KeyError:
+                break
             self._missed = False
             try:
                 self.drain()
@@ -691,24 +706,33 @@ class Listener(Input[T], ConditionalSubscriber[T]):
             raise none_given("on_next")
         owner = self.owner
         permit = owner._permit
-        # An earlier item of this source that waits is among the tasks, or is handled with the
-        # permit: no item overtakes it.
-        if owner._tasks or not permit.pop(0, False):
-            if self.done:
-                hooks.drop_item(item)
-            else:
-                owner.post(self._take, item, hooks.drop_item)
-            return True
-        used: object = True
         try:
-            used = self._direct(item)
-        except BaseException as error:
-            owner._failed(error)
-        finally:
-            permit[0] = True
-            if owner._missed:
-                owner.signal()
-        return used is not False
+            del permit[0]
+        except KeyError:
+            pass  # somebody is at work
+        else:
+            used: object = True
+            try:
+                # An earlier item of this source that waits is among the tasks, or is handled with
+                # the permit: no item overtakes it.
+                if not owner._tasks:
+                    used = self._direct(item)
+                elif self.done:
+                    hooks.drop_item(item)
+                else:
+                    owner.put_off(self._take, item, hooks.drop_item)
+            except BaseException as error:
+                owner._failed(error)
+            finally:
+                permit[0] = True
+                if owner._missed:
+                    owner.signal()
+            return used is not False
+        if self.done:
+            hooks.drop_item(item)
+        else:
+            owner.post(self._take, item, hooks.drop_item)
+        return True
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""

@@ -133,20 +133,25 @@ class UnboundedInput(Input[T]):
         permit = owner._permit
         # Only this thread makes items wait: if none does, no item comes before this one. If one is
         # on its way, the permit is taken. When the flow is over, `emit` drops it.
-        if self._straight and not owner.waiting and permit.pop(0, False):
-            passed = False
+        if self._straight and not owner.waiting:
             try:
-                if owner._emitted < owner._requested:
-                    passed = True
-                    owner.emit(item)
-            except BaseException as error:
-                owner._failed(error)
-            finally:
-                permit[0] = True
-                if owner._missed:
-                    owner.signal()
-            if passed:
-                return
+                del permit[0]
+            except KeyError:
+                pass  # somebody is at work
+            else:
+                passed = False
+                try:
+                    if owner._emitted < owner._requested:
+                        passed = True
+                        owner.emit(item)
+                except BaseException as error:
+                    owner._failed(error)
+                finally:
+                    permit[0] = True
+                    if owner._missed:
+                        owner.signal()
+                if passed:
+                    return
         if self._is_cut or owner.over:
             hooks.drop_item(item)
             return

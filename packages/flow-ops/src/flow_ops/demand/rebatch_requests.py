@@ -116,27 +116,31 @@ class Straight(BufferedInput[T]):
         permit = owner._permit
         # Whoever has the permit may add to `_emitted`, but only if something waits or comes here.
         if (
-            self._waiting
-            or owner._emitted == owner._requested
-            or self.upstream is None
-            or self._asynchronous
-            or not permit.pop(0, False)
+            not self._waiting
+            and owner._emitted != owner._requested
+            and self.upstream is not None
+            and not self._asynchronous
         ):
-            super().on_next(item)
-            return
-        try:
-            # As `emit`, which would cost a call.
-            if owner._receive(item) is not False or not owner._conditional:
-                owner._emitted += 1
-            self._consumed = consumed = self._consumed + 1
-            if consumed == self._limit:
-                self._replenish()
-        except BaseException as error:
-            owner._raised(error)
-        finally:
-            permit[0] = True
-            if owner._missed:
-                owner.signal()
+            try:
+                del permit[0]
+            except KeyError:
+                pass  # somebody is at work
+            else:
+                try:
+                    # As `emit`, which would cost a call.
+                    if owner._receive(item) is not False or not owner._conditional:
+                        owner._emitted += 1
+                    self._consumed = consumed = self._consumed + 1
+                    if consumed == self._limit:
+                        self._replenish()
+                except BaseException as error:
+                    owner._raised(error)
+                finally:
+                    permit[0] = True
+                    if owner._missed:
+                        owner.signal()
+                return
+        super().on_next(item)
 
     def _replenish(self) -> None:
         """As many were delivered as are requested at a time. With the permit."""

@@ -142,27 +142,31 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
     def offer(self, item: T) -> None:
         """Give `item` on if it can be at once, or have it wait for its turn."""
         permit = self._permit
-        if not permit.pop(0, False):
-            self._queue.append(item)
-            self.signal()
-            return
         try:
-            downstream, receive = self._downstream, self._receive  # read before `_halt`
-            if (
-                downstream is None
-                or self._fused  # first: whoever polls empties the queue at any time
-                or self._queue
-                or self._halt
-                or self._emitted >= self._requested
-            ):
-                self._queue.append(item)
-                self._missed = True
-            else:
-                self._give(item, receive, downstream)
-        finally:
-            permit[0] = True
-            if self._missed:
-                self.signal()
+            del permit[0]
+        except KeyError:
+            pass  # somebody is at work
+        else:
+            try:
+                downstream, receive = self._downstream, self._receive  # read before `_halt`
+                if (
+                    downstream is None
+                    or self._fused  # first: whoever polls empties the queue at any time
+                    or self._queue
+                    or self._halt
+                    or self._emitted >= self._requested
+                ):
+                    self._queue.append(item)
+                    self._missed = True
+                else:
+                    self._give(item, receive, downstream)
+            finally:
+                permit[0] = True
+                if self._missed:
+                    self.signal()
+            return
+        self._queue.append(item)
+        self.signal()
 
     def finish(self, error: BaseException | None) -> None:
         """No more items will be offered."""

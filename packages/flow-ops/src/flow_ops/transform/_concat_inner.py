@@ -79,22 +79,29 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         if item is None:
             raise none_given("on_next")
         permit = self._permit
-        if self._inbox or not permit.pop(0, False):
-            self._inbox.append(item)
-            self.signal()
-            return True
-        receive = self.receive
         try:
-            used = receive(item)
-            if used is False and self._conditional:
-                return False
-            self.produced += 1
-        except BaseException as error:
-            self._owner.raised_within(error)
-        finally:
-            permit[0] = True
-            if self._missed:
-                self.signal()
+            del permit[0]
+        except KeyError:
+            pass  # somebody is at work
+        else:
+            try:
+                if self._inbox:
+                    self._inbox.append(item)
+                    self._missed = True
+                    return True
+                used = self.receive(item)
+                if used is False and self._conditional:
+                    return False
+                self.produced += 1
+            except BaseException as error:
+                self._owner.raised_within(error)
+            finally:
+                permit[0] = True
+                if self._missed:
+                    self.signal()
+            return True
+        self._inbox.append(item)
+        self.signal()
         return True
 
     def drain(self) -> None:

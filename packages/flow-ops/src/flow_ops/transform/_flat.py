@@ -57,28 +57,32 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
     def push(self, item: R) -> bool:
         """See `Mapping.push`."""
         permit = self._permit
-        if not permit.pop(0, False):
-            self._keep_waiting(item)
-            self.signal()
-            return False
         try:
-            if self._emitted < self._requested and not self._waiting:
-                # As self.send(item), which would cost a call.
-                receive = self._receive
-                try:
-                    used = receive(item)
-                except BaseException as error:
-                    self._raised(error)
-                else:
-                    if used is not False or not self._conditional:
-                        self._emitted += 1
-                return True
-            self._keep_waiting(item)
-            return False
-        finally:
-            permit[0] = True
-            if self._missed or self.over:
-                self.signal()
+            del permit[0]
+        except KeyError:
+            pass  # somebody is at work
+        else:
+            try:
+                if self._emitted < self._requested and not self._waiting:
+                    # As self.send(item), which would cost a call.
+                    receive = self._receive
+                    try:
+                        used = receive(item)
+                    except BaseException as error:
+                        self._raised(error)
+                    else:
+                        if used is not False or not self._conditional:
+                            self._emitted += 1
+                    return True
+                self._keep_waiting(item)
+                return False
+            finally:
+                permit[0] = True
+                if self._missed or self.over:
+                    self.signal()
+        self._keep_waiting(item)
+        self.signal()
+        return False
 
     def send(self, item: R) -> None:
         """As `Coordinator.emit`, for what is not None. When the flow is over, it is dropped."""
@@ -163,33 +167,37 @@ class MergedInput(Input[R]):
             raise none_given("on_next")
         owner = self.merging
         permit = owner._permit
-        if self.done or not permit.pop(0, False):
-            self._wait(item)
-            owner.signal()
-            return
         try:
-            if owner._emitted < owner._requested and not owner._waiting:
-                # As owner.emit(item), which would cost a call. When it is over, this drops it.
-                receive = owner._receive
-                try:
-                    used = receive(item)
-                except BaseException as error:
-                    owner._raised(error)
+            del permit[0]
+        except KeyError:
+            pass  # somebody is at work
+        else:
+            try:
+                if owner._emitted < owner._requested and not (owner._waiting or self.done):
+                    # As owner.emit(item), which would cost a call. When it is over, this drops it.
+                    receive = owner._receive
+                    try:
+                        used = receive(item)
+                    except BaseException as error:
+                        owner._raised(error)
+                    else:
+                        if used is not False or not owner._conditional:
+                            owner._emitted += 1
+                    taken = self._taken = self._taken + 1
+                    if taken == owner.limit:
+                        self._taken = 0
+                        self.request(taken)
                 else:
-                    if used is not False or not owner._conditional:
-                        owner._emitted += 1
-                taken = self._taken = self._taken + 1
-                if taken == owner.limit:
-                    self._taken = 0
-                    self.request(taken)
-            else:
-                self._wait(item)
-        except BaseException as error:
-            owner._failed(error)
-        finally:
-            permit[0] = True
-            if owner._missed or owner.over:
-                owner.signal()
+                    self._wait(item)
+            except BaseException as error:
+                owner._failed(error)
+            finally:
+                permit[0] = True
+                if owner._missed or owner.over:
+                    owner.signal()
+            return
+        self._wait(item)
+        owner.signal()
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`. Handled at once if nobody else is at work."""
@@ -198,20 +206,27 @@ class MergedInput(Input[R]):
         self.done = True
         owner = self.merging
         permit = owner._permit
-        if owner._tasks or not permit.pop(0, False):
-            owner.post(self._end, None)
-            return
         try:
-            self._end(None)
-            if owner.exhausted:
-                owner.step()
-        except BaseException as error:
-            owner._failed(error)
-        finally:
-            permit[0] = True
-            slots = owner.slots
-            if owner._missed or owner.over or slots.freed != slots.seen:
-                owner.signal()
+            del permit[0]
+        except KeyError:
+            pass  # somebody is at work
+        else:
+            try:
+                if owner._tasks:
+                    owner.put_off(self._end, None)
+                else:
+                    self._end(None)
+                    if owner.exhausted:
+                        owner.step()
+            except BaseException as error:
+                owner._failed(error)
+            finally:
+                permit[0] = True
+                slots = owner.slots
+                if owner._missed or owner.over or slots.freed != slots.seen:
+                    owner.signal()
+            return
+        owner.post(self._end, None)
 
     def taken(self) -> None:
         """An item that had to wait was given on. With the permit."""

@@ -117,7 +117,11 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
     def push(self, item: R) -> bool:
         """See `Mapping.push`."""
         permit = self._permit
-        if permit.pop(0, False):
+        try:
+            del permit[0]
+        except KeyError:
+            pass  # somebody is at work
+        else:
             try:
                 if not self._line and self._emitted < self._requested:
                     self.emit(item)

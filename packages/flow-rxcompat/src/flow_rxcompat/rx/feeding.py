@@ -433,17 +433,16 @@ class ScheduledFeed(Feed[T]):
 
     def _drained(self) -> bool:
         """Drain once; whether there is more to do, with the permit, or it was given back."""
-        permit = self._permit
         self._missed = False
         try:
             self.drain()
         except BaseException:
-            permit[0] = True
+            self.leave()
             raise
         if self._queue:
             return True
-        permit[0] = True
-        return self._missed and permit.pop(0, False)
+        self.leave()
+        return self._missed and self.try_enter()
 
     def _refused(self, error: BaseException) -> None:
         """The scheduler takes nothing: there is no thread but this one to say so (O30)."""
