@@ -88,6 +88,7 @@ class CreditHop:
         self._on_next = on_next
         self._items: deque[int] = deque()
         self._granted = 0
+        self._consumed = 0
         self._lock = threading.Lock()
         self._busy = False
         self._ended = False
@@ -127,7 +128,7 @@ class CreditHop:
         self._pool.submit(self._drain)
 
     def _drain(self) -> None:
-        items, on_next, consumed = self._items, self._on_next, 0
+        items, on_next, consumed = self._items, self._on_next, self._consumed
         batch = self._batch
         while True:
             try:
@@ -136,13 +137,16 @@ class CreditHop:
                 if self._ended and not items:
                     self.done.set()
                     return
-                self._busy = False
+                self._consumed = consumed
+                with self._lock:  # or, without the GIL, neither side might see the other's news
+                    self._busy = False
                 if not items and not self._ended:
                     return
                 with self._lock:
                     if self._busy:
                         return
                     self._busy = True
+                consumed = self._consumed
                 continue
             on_next(item)
             consumed += 1

@@ -78,7 +78,8 @@ PYTHONS = """\
 What `nox -s bench_pythons` found: the cases in the sizes of `nox -s guard`, each Python in turn, in
 processes of its own. First the ratio to the floor on the same Python, which is what the library
 adds to plain Python there; then the time of an item in units of that on {beside}, which is how fast
-flows are there.
+flows are there. That also depends on who has built the interpreter: without profile-guided
+optimisation, all takes longer, the floor too.
 """
 
 LEGEND = """\
@@ -126,7 +127,7 @@ def overview(results: Entry) -> str:
             *(_growth(table) for table in growing),
         ]
     if pythons := results.get("pythons"):
-        parts += ["## On each Python\n", _pythons(pythons, results["facts"]["Python"])]
+        parts += ["## On each Python\n", _pythons(pythons, version_of(results))]
     parts += ["## What waits, and what is kept\n"]
     parts += [_weights(table) for table in chief if table["kind"] == "weigh"]
     parts += ["## The marks\n", _total(tables), _marks(chief, java)]
@@ -212,15 +213,18 @@ def _facts(facts: dict[str, str]) -> str:
     return _table(("", ""), rows)
 
 
-def _pythons(pythons: dict[str, list[Entry]], reported: str) -> str:
+def version_of(results: Entry) -> str:
+    """The Python of the report, as in 3.13."""
+    said: str = results["facts"]["Python"]
+    return ".".join(said.rsplit(maxsplit=1)[-1].split(".")[:2])
+
+
+def _pythons(pythons: dict[str, list[Entry]], beside: str) -> str:
     """A row for each Python: its ratios, and its times beside those of the report's Python."""
-    beside = ".".join(reported.rsplit(maxsplit=1)[-1].split(".")[:2])
-    ratios: list[tuple[str, ...]] = []
-    times: list[tuple[str, ...]] = []
-    for name, rows in pythons.items():
-        ratios.append((name, *(_figure(row["ratio"]) for row in rows)))
-        pairs = zip(rows, pythons[beside], strict=True)
-        times.append((name, *(_figure(row["ns"] / there["ns"]) for row, there in pairs)))
+    ratios, times = (
+        [(name, *(_figure(row[figure]) for row in rows)) for name, rows in pythons.items()]
+        for figure in ("ratio", "time")
+    )
     headings = [f"{row['case']}: {row['way']}" for row in pythons[beside]]
     return "\n".join(
         (

@@ -2,9 +2,10 @@
 
     nox -s bench_pythons          makes an environment for each that is installed, and runs this
 
-In each round each Python has a process of its own, which runs all cases; who goes first changes
-from round to round. A process times each case beside its floor, in turn, as the report does. What
-is kept is the median of all rounds, of the ratio and of the time of an item.
+In each round each Python has a process of its own. They take turns, case by case, and who goes
+first changes from round to round. A process times a case beside its floor, in turn, as the report
+does; its times are compared with those of the Python of the report in the same round. What is kept
+is the median of all rounds.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import pages
 import report
 from compare import Tree
 
-ROUNDS = 5
+ROUNDS = 7
 """Processes of each Python."""
 
-Found = dict[str, dict[str, list[dict[str, Any]]]]  # Any: rows of a table; rounds.py says what
-"""The rows of each case, of all rounds, by the name of the Python and the key of the case."""
+Rows = dict[str, list[dict[str, Any]]]  # Any: rounds.py says what a row is
+"""The rows of all rounds, by the key of the case."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,12 +46,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"{ROUNDS}, if not given")
     parser.add_argument("--output", type=Path, default=report.DOCS, help="the folder of the pages")
     options = parser.parse_args(arguments)
+    keys = list(dict.fromkeys(key for key, _ in pages.ON_EACH_PYTHON))
     trees = {name: tree_of(name, Path(folder)) for name, folder in options.python}
-    found = measure(trees, [key for key, _ in pages.ON_EACH_PYTHON], options.rounds)
+    found = measure(trees, keys, options.rounds)
     recorded = options.output / "results.json"
     results = json.loads(recorded.read_text("utf-8"))
-    results["pythons"] = {name: medians(rows) for name, rows in found.items()}
-    report.write(results, options.output)
+    beside = found[pages.version_of(results)]
+    results["pythons"] = {name: medians(rows, beside) for name, rows in found.items()}
+    report.write_pages(results, options.output)
     return 0
 
 
@@ -60,16 +63,18 @@ def tree_of(name: str, environment: Path) -> Tree:
     return Tree(environment, str(environment / "bin" / "python"), env)
 
 
-def measure(trees: dict[str, Tree], keys: Sequence[str], rounds: int) -> Found:
+def measure(trees: dict[str, Tree], keys: Sequence[str], rounds: int) -> dict[str, Rows]:
     """Run each case on each Python, `rounds` times."""
-    found: Found = {name: {key: [] for key in keys} for name in trees}
+    found: dict[str, Rows] = {name: {key: [] for key in keys} for name in trees}
     start = time.monotonic()
     names = list(trees)
     for number in range(rounds):
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            for key in found[name]:
+        first = number % len(names)
+        for key in keys:
+            for name in names[first:] + names[:first]:
                 found[name][key] += trees[name].run(key, number)["rows"]
-            trees[name].end()
+        for tree in trees.values():
+            tree.end()
         passed = time.monotonic() - start
         left = passed / (number + 1) * (rounds - number - 1)
         progress = f"round {number + 1} of {rounds}: {passed:.0f} s, about {left:.0f} s left"
@@ -77,19 +82,15 @@ def measure(trees: dict[str, Tree], keys: Sequence[str], rounds: int) -> Found:
     return found
 
 
-def medians(found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """What the report shows: the ratio of a way to its floor, and the nanoseconds of an item."""
-    return [
-        {
-            "case": key,
-            "way": way,
-            **{
-                figure: statistics.median(row[figure] for row in found[key] if row["name"] == way)
-                for figure in ("ratio", "ns")
-            },
-        }
-        for key, way in pages.ON_EACH_PYTHON
-    ]
+def medians(found: Rows, beside: Rows) -> list[dict[str, Any]]:
+    """Of each way, the ratio to its floor, and its time in units of that of `beside`."""
+    of: list[dict[str, Any]] = []
+    for key, way in pages.ON_EACH_PYTHON:
+        here, there = ([row for row in each[key] if row["name"] == way] for each in (found, beside))
+        times = [row["ns"] / other["ns"] for row, other in zip(here, there, strict=True)]
+        ratio = statistics.median(row["ratio"] for row in here)
+        of.append({"case": key, "way": way, "ratio": ratio, "time": statistics.median(times)})
+    return of
 
 
 if __name__ == "__main__":

@@ -141,14 +141,19 @@ def in_order(tables: list[Entry]) -> list[Entry]:
 
 def write(results: Entry, folder: Path) -> None:
     """Write the pages, the pictures and the figures."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_text(
-        json.dumps(pages.rounded(results), ensure_ascii=False, indent=1) + "\n", "utf-8"
-    )
+    write_pages(results, folder)
     pictures.ratios(results["tables"], results["rxjava"], folder / "ratios.svg")
     pictures.growth(results["tables"], folder / "growth.svg")
-    (folder / "README.md").write_text(pages.overview(results), "utf-8")
-    (folder / "details.md").write_text(pages.details(results), "utf-8")
+
+
+def write_pages(results: Entry, folder: Path) -> None:
+    """Write the figures, and the pages as they follow from those that are written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept: Any = pages.rounded(results)
+    text = json.dumps(kept, ensure_ascii=False, indent=1) + "\n"
+    (folder / "results.json").write_text(text, "utf-8")
+    (folder / "README.md").write_text(pages.overview(kept), "utf-8")
+    (folder / "details.md").write_text(pages.details(kept), "utf-8")
 
 
 def machine() -> dict[str, str]:

@@ -524,10 +524,10 @@ def test_the_report_says_where_rxjava_adds_less_to_its_loop(
 def test_the_report_has_a_row_for_each_python_beside_its_own(
     load: Callable[[str], ModuleType],
 ) -> None:
-    def row(ratio: float, ns: float) -> list[dict[str, Any]]:
-        return [{"case": "zip", "way": "zip", "ratio": ratio, "ns": ns}]
+    def row(ratio: float, time: float) -> list[dict[str, Any]]:
+        return [{"case": "zip", "way": "zip", "ratio": ratio, "time": time}]
 
-    found = results([]) | {"pythons": {"3.12": row(2.0, 90.0), "3.13": row(1.5, 60.0)}}
+    found = results([]) | {"pythons": {"3.12": row(2.0, 1.5), "3.13": row(1.5, 1.0)}}
     found["facts"]["Python"] = "CPython 3.13.0"
     page = load("pages").overview(found)
     section = page.partition("## On each Python")[2].partition("\n## ")[0]
@@ -565,14 +565,17 @@ def test_each_python_runs_the_cases_and_the_first_one_changes(
 
     monkeypatch.setattr(pythons, "Tree", Tree)
     written: list[dict[str, Any]] = []
-    monkeypatch.setattr(pythons.report, "write", lambda found, _: written.append(found))
-    (tmp_path / "results.json").write_text(json.dumps(results([])), "utf-8")
+    monkeypatch.setattr(pythons.report, "write_pages", lambda found, _: written.append(found))
+    known = results([])
+    known["facts"]["Python"] = "CPython 3.13.0"
+    (tmp_path / "results.json").write_text(json.dumps(known), "utf-8")
     named = ("--python", "3.13", "plain", "--python", "3.15 with the JIT", "jit")
     assert pythons.main([*named, "--rounds=3", f"--output={tmp_path}"]) == 0
     assert order == ["plain", "jit", "jit", "plain", "plain", "jit"]
     [found] = written
     assert found["tables"] == results([])["tables"]
     assert [rows[0]["ratio"] for rows in found["pythons"].values()] == [2.0, 6.0]
+    assert [rows[0]["time"] for rows in found["pythons"].values()] == [1.0, 3.0]
 
 
 def test_the_report_says_how_many_marks_of_both_pages_are_met(
