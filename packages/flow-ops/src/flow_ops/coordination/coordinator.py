@@ -270,7 +270,7 @@ class Coordinator(SerialDrain, Generic[R]):
         self.signal()
 
     def put_off(self, handler: Callable[[T], object], argument: T, drop: _Drop = None) -> None:
-        """As `post`, with the permit: whoever gives that back signals."""
+        """As `post`, for who holds the permit: giving that back signals, this does not."""
         self._tasks.append((handler, argument, drop))
         self._missed = True
 

@@ -29,9 +29,9 @@ Whoever hands a part over to another thread or task reads it some milliseconds l
 _LOOKS_S: Final = PATIENCE_S if HAS_GIL else 0.05
 """How often to look when nothing moves, in seconds.
 
-With a GIL, whoever drops a part sees to it at once. Without, this does; and an object is freed by
-the thread that made it, when that next runs Python code. If that thread waits for this very flow,
-only the collector frees it before, which is asked once.
+With the GIL, a part that nobody holds any more is closed where it is freed. Without the GIL, only
+this look closes it. A part is then freed by the thread that made it, when that thread next runs
+Python code; if it waits for this very flow, only the collector frees the part: it is asked once.
 """
 
 
