@@ -131,22 +131,14 @@ def test_a_package_registers_one_plugin_module_that_exists(package: Path) -> Non
 TAKERS = {
     "flow-core/serial",
     "flow-core/sources/emitter",
-    "flow-core/stages/exclusive",
     "flow-core/stages/pulled",
-    "flow-multicast/connectables/connection",
     "flow-multicast/processors/_hot",
     "flow-multicast/processors/multicast",
-    "flow-multicast/processors/serialized",
-    "flow-multicast/sink",
     "flow-ops/coordination/coordinator",
-    "flow-ops/demand/backpressured",
-    "flow-ops/demand/rebatch_requests",
     "flow-ops/group/_unicast",
-    "flow-ops/transform/_concat_inner",
     "flow-ops/transform/_flat",
-    "flow-ops/transform/concat_map_eager",
 }
-"""Who takes a permit by itself, to save a call for each item; all others ask `SerialDrain`."""
+"""Who names a permit, to save a call for each item; all others ask `Exclusive`, `SerialDrain`."""
 
 
 def test_few_take_a_permit_and_none_by_a_call_after_which_a_signal_may_come() -> None:

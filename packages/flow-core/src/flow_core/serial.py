@@ -7,21 +7,68 @@ and does all that is visible; the others return at once, and what they published
 
 from __future__ import annotations
 
+import enum
 import sys
 from abc import abstractmethod
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-__all__ = ["HAS_GIL", "SerialDrain"]
+__all__ = ["BUSY", "HAS_GIL", "Busy", "Exclusive", "SerialDrain"]
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 HAS_GIL: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether all see what one thread has stored at once, in the same order."""
 
 
-class SerialDrain:
-    """The base of objects that drain published work, one thread at a time.
+@enum.unique
+class Busy(enum.Enum):
+    """The type of `BUSY`."""
+
+    BUSY = "busy"
+
+
+BUSY: Final = Busy.BUSY
+"""What `Exclusive.alone` returns instead of a result when another caller has the permit."""
+
+
+class Exclusive:
+    """The base of objects that work for one thread at a time, and turn the others away.
 
     The permit is an entry of a dict: ``del`` takes it and item assignment gives it back, each
-    atomic under the dict's own lock, with a GIL or without (X02). No wake-up is lost:
+    atomic under the dict's own lock, with a GIL or without (X02). Ctrl-C loses no permit, whenever
+    it comes: Python looks for signals when a call begins or returns and when a loop jumps back, and
+    none of these stands between the permit that is taken and the ``try`` that gives it back.
+    """
+
+    __slots__ = ("_permit",)
+
+    def __init__(self) -> None:
+        self._permit = {0: True}
+
+    def alone(self, work: Callable[[A], R], argument: A) -> R | Busy:
+        """Return `work(argument)`, called with the permit; `BUSY` if another caller has it."""
+        permit = self._permit
+        try:
+            del permit[0]
+        except KeyError:
+            return BUSY
+        try:
+            return work(argument)
+        finally:
+            permit[0] = True
+
+    @property
+    def busy(self) -> bool:
+        """Whether a caller has the permit."""
+        return 0 not in self._permit
+
+
+class SerialDrain(Exclusive):
+    """The base of objects that drain published work, one thread at a time.
+
+    No wake-up is lost:
 
     * A signaller publishes its work, sets `_missed`, and only then tries to take the permit.
     * If it fails, the holder gives the permit back later, and re-reads `_missed` after that: it
@@ -30,19 +77,17 @@ class SerialDrain:
     Only a drain that starts clears `_missed`. A signaller that reads True after it has published
     may thus leave it at that: a drain that starts later sees its work. (`leave` keeps the flag.)
 
-    A subclass may work under the permit without a drain: take it, do the work, put it back whatever
-    happens, and signal if `_missed` is set then.
+    `alone` works under the permit without a drain, past the queue. Where its call would cost too
+    much, a subclass does the same by hand.
 
-    A `drain` that raises gives the permit back, so that the object stays usable. So does Ctrl-C,
-    whenever it comes: Python looks for signals when a call returns and when a loop jumps back, and
-    neither stands between the permit that is taken and the ``try`` that gives it back.
+    A `drain` that raises gives the permit back, so that the object stays usable.
     """
 
-    __slots__ = ("_missed", "_permit")
+    __slots__ = ("_missed",)
 
     def __init__(self) -> None:
         self._missed = False
-        self._permit = {0: True}
+        self._permit = {0: True}  # as `Exclusive`, which would cost a call
 
     @abstractmethod
     def drain(self) -> None:
@@ -77,6 +122,20 @@ class SerialDrain:
             if held:
                 permit[0] = True
             raise
+
+    def alone(self, work: Callable[[A], R], argument: A) -> R | Busy:
+        """See `Exclusive.alone`. Drains what was published meanwhile."""
+        permit = self._permit
+        try:
+            del permit[0]
+        except KeyError:
+            return BUSY
+        try:
+            return work(argument)
+        finally:
+            permit[0] = True
+            if self._missed:
+                self.signal()
 
     def try_enter(self) -> bool:
         """Take the permit without draining, to hand the drain to an executor.

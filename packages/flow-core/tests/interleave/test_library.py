@@ -14,7 +14,7 @@ from flow_core import Fusion
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import ScheduledTask, as_runner
-from flow_core.serial import SerialDrain
+from flow_core.serial import BUSY, SerialDrain
 from flow_core.subscribers.callbacks import CallbackSubscriber
 from flow_core.testing import TestPublisher, TestSubscriber
 from flow_core.testing.interleave import Body, Report, Scenario, explore_all, search, step
@@ -54,9 +54,30 @@ class Adder(SerialDrain):
         finally:
             self.draining = False
 
+    def send(self, n: int) -> None:
+        assert not self.draining, "a drain overlaps what is done alone"
+        self.draining = True
+        step()
+        self.done.append(n)
+        self.draining = False
+
     def check(self, *expected: int) -> None:
         assert sorted(self.done) == list(expected)
         assert self._permit, "the permit is lost"
+
+
+@pytest.mark.checklist("X02")
+def test_who_works_alone_loses_nothing_that_is_published_meanwhile() -> None:
+    def body() -> Scenario:
+        adder = Adder()
+
+        def send(n: int) -> None:
+            if adder.alone(adder.send, n) is BUSY:
+                adder.publish(n)
+
+        return Scenario(lambda: send(1), lambda: adder.publish(2), check=lambda: adder.check(1, 2))
+
+    exhaust(body)
 
 
 @pytest.mark.checklist("X02", "M29")

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar, final
 
 from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import FlowError, none_given
+from flow_core.serial import BUSY, Exclusive
 from flow_multicast.processors._hot import HotProcessor
 from flow_multicast.processors.direct import DirectProcessor
 from flow_multicast.processors.multicast import MulticastProcessor
@@ -16,6 +17,7 @@ from flow_multicast.processors.unicast import UnicastProcessor
 
 __all__ = ["EmitError", "EmitResult", "Sink"]
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -44,7 +46,7 @@ class EmitError(FlowError):
 
 
 @final
-class Sink(Generic[T]):
+class Sink(Exclusive, Generic[T]):
     """Emits into a processor, from callbacks on any thread, and answers what became of it.
 
     >>> from flow_multicast import DirectProcessor
@@ -66,14 +68,13 @@ class Sink(Generic[T]):
         processor: what is fed; by nobody else.
     """
 
-    __slots__ = ("_permit", "_processor")
+    __slots__ = ("_processor",)
 
     def __init__(
         self, processor: HotProcessor[T] | MulticastProcessor[T] | UnicastProcessor[T]
     ) -> None:
+        super().__init__()
         self._processor = processor
-        self._permit = {0: True}
-        """Taken by who emits; see `flow_core.serial`."""
 
     def try_next(self, item: T) -> EmitResult:
         """Emit an item.
@@ -83,17 +84,17 @@ class Sink(Generic[T]):
         """
         if item is None:
             raise none_given("Sink.try_next")
-        return self._alone(lambda: self._next(item))
+        return self._alone(self._next, item)
 
     def try_complete(self) -> EmitResult:
         """Emit the end."""
-        return self._alone(lambda: self._end(None))
+        return self._alone(self._end, None)
 
     def try_error(self, error: BaseException) -> EmitResult:
         """Emit an error."""
         if error is None:
             raise none_given("Sink.try_error")
-        return self._alone(lambda: self._end(error))
+        return self._alone(self._end, error)
 
     def next(self, item: T, *, spin: Seconds = 0.0) -> None:
         """Emit an item, or raise.
@@ -124,16 +125,9 @@ class Sink(Generic[T]):
                 raise EmitError(result, what)
             time.sleep(0)  # let the others run
 
-    def _alone(self, emit: Callable[[], EmitResult]) -> EmitResult:
-        permit = self._permit
-        try:
-            del permit[0]
-        except KeyError:
-            return EmitResult.NON_SERIALIZED
-        try:
-            return emit()
-        finally:
-            permit[0] = True
+    def _alone(self, emit: Callable[[A], EmitResult], signal: A) -> EmitResult:
+        result = self.alone(emit, signal)
+        return EmitResult.NON_SERIALIZED if result is BUSY else result
 
     def _next(self, item: T) -> EmitResult:
         processor = self._processor

@@ -12,12 +12,13 @@ from collections.abc import Callable, Generator
 from types import FrameType, GeneratorType, TracebackType
 from typing import Final, TypeVar, cast, final
 
-from flow_core.serial import HAS_GIL
+from flow_core.serial import BUSY, HAS_GIL, Exclusive
 
 __all__ = ["ALL_EXCLUSIVE", "ExclusiveGenerator", "exclusive"]
 
 Y = TypeVar("Y")
 S = TypeVar("S")
+A = TypeVar("A")
 R = TypeVar("R")
 
 ALL_EXCLUSIVE: Final = HAS_GIL or sys.version_info >= (3, 15)
@@ -25,35 +26,27 @@ ALL_EXCLUSIVE: Final = HAS_GIL or sys.version_info >= (3, 15)
 
 
 @final
-class ExclusiveGenerator(Generator[Y, S, None]):
+class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
     """A generator behind a permit, with what the engine asks of a `GeneratorType`.
-
-    The permit is taken and given back as in `SerialDrain`, atomically and with no place between
-    where Ctrl-C could come.
 
     Args:
         generator: entered by nobody else.
     """
 
-    __slots__ = ("_generator", "_permit")
+    __slots__ = ("_generator",)
 
     def __init__(self, generator: GeneratorType[Y, S, None]) -> None:
+        super().__init__()
         self._generator = generator
-        self._permit = {0: True}
 
-    def _alone(self, function: Callable[..., R], *args: object) -> R:
-        permit = self._permit
-        try:
-            del permit[0]
-        except KeyError:
-            raise ValueError("generator already executing") from None
-        try:
-            return function(*args)
-        finally:
-            permit[0] = True
+    def _alone(self, work: Callable[[A], R], argument: A) -> R:
+        result = self.alone(work, argument)
+        if result is BUSY:
+            raise ValueError("generator already executing")
+        return result
 
     def __next__(self) -> Y:
-        return self._alone(self._generator.__next__)
+        return self._alone(next, self._generator)
 
     def send(self, value: S, /) -> Y:
         """See `Generator.send`."""
@@ -71,23 +64,23 @@ class ExclusiveGenerator(Generator[Y, S, None]):
 
     def close(self) -> None:
         """See `Generator.close`."""
-        self._alone(self._generator.close)
+        self._alone(GeneratorType.close, self._generator)
 
     @property
     def gi_running(self) -> bool:
         """Whether a thread is in it."""
-        return 0 not in self._permit
+        return self.busy
 
     @property
     def gi_suspended(self) -> bool:
         """Whether it waits at a ``yield``."""
-        return 0 in self._permit and self._generator.gi_suspended
+        return not self.busy and self._generator.gi_suspended
 
     @property
     def gi_frame(self) -> FrameType | None:
         """Its frame, or None if it has ended. That of one that runs is nobody's to see."""
         try:
-            return self._alone(lambda: self._generator.gi_frame)
+            return self._alone(lambda generator: generator.gi_frame, self._generator)
         except ValueError:
             return sys._getframe()
 

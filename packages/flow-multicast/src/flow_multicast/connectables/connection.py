@@ -25,7 +25,7 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
-from flow_core.serial import SerialDrain
+from flow_core.serial import BUSY, SerialDrain
 from flow_multicast.connectables.socket import Plug
 from flow_multicast.processors._hot import MANY, HotProcessor
 from flow_multicast.processors.multicast import MulticastProcessor
@@ -491,22 +491,9 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         if self._ends:
             hooks.drop_item(item)
             return
-        permit = self._permit
-        if not self._inbox:
-            try:
-                del permit[0]
-            except KeyError:
-                pass  # and so it waits
-            else:
-                try:
-                    self._feed(item)
-                finally:
-                    permit[0] = True
-                    if self._missed:
-                        self.signal()
-                return
-        self._inbox.append(item)
-        self.signal()
+        if self._inbox or self.alone(self._feed, item) is BUSY:
+            self._inbox.append(item)
+            self.signal()
 
     def receiver(self) -> Callable[[T], object]:
         """See `CoreSubscriber.receiver`.

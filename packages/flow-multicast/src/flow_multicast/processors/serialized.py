@@ -11,7 +11,7 @@ from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import MissingBackpressureError, none_given
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Processor, Subscriber, Subscription
-from flow_core.serial import SerialDrain
+from flow_core.serial import BUSY, SerialDrain
 from flow_multicast.processors._hot import HotProcessor
 from flow_multicast.processors.multicast import MulticastProcessor
 from flow_multicast.processors.unicast import UnicastProcessor
@@ -146,25 +146,18 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         """
         if item is None:
             raise none_given("offer")
-        permit = self._permit
-        if not self._queue:
-            try:
-                del permit[0]
-            except KeyError:
-                pass  # somebody is at work
-            else:  # up to the `try` there is no call: Ctrl-C cannot take the permit away
-                try:
-                    if not self._queue:
-                        return not self._ends and self._processor.offer(item)
-                finally:
-                    permit[0] = True
-                    if self._missed or self._queue:
-                        self.signal()
+        if not self._queue:  # no earlier item of this thread waits
+            taken = self.alone(self._offer, item)
+            if taken is not BUSY:
+                return taken
         # One item is on its way, and may not be counted yet.
         taken = self._add(item, min(self.capacity, self._processor.room() - 1))
         if taken:
             self.signal()
         return taken
+
+    def _offer(self, item: T) -> bool:
+        return not self._ends and self._processor.offer(item)
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`. Any thread."""

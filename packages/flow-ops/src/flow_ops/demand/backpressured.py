@@ -130,28 +130,10 @@ class UnboundedInput(Input[T]):
         if item is None:
             raise none_given("on_next")
         owner = self._backpressured
-        permit = owner._permit
         # Only this thread makes items wait: if none does, no item comes before this one. If one is
         # on its way, the permit is taken. When the flow is over, `emit` drops it.
-        if self._straight and not owner.waiting:
-            try:
-                del permit[0]
-            except KeyError:
-                pass  # somebody is at work
-            else:
-                passed = False
-                try:
-                    if owner._emitted < owner._requested:
-                        passed = True
-                        owner.emit(item)
-                except BaseException as error:
-                    owner._failed(error)
-                finally:
-                    permit[0] = True
-                    if owner._missed:
-                        owner.signal()
-                if passed:
-                    return
+        if self._straight and not owner.waiting and owner.alone(self._pass, item) is True:
+            return
         if self._is_cut or owner.over:
             hooks.drop_item(item)
             return
@@ -167,6 +149,17 @@ class UnboundedInput(Input[T]):
         if failure is not None:
             owner.disconnect(self)
             owner.post(owner.ended, failure, hooks.drop_error)
+
+    def _pass(self, item: T) -> bool:
+        """Send `item`, if it is wanted. With the permit."""
+        owner = self._backpressured
+        try:
+            if owner._emitted >= owner._requested:
+                return False
+            owner.emit(item)
+        except BaseException as error:
+            owner._failed(error)
+        return True
 
     def on_error(self, error: BaseException, /) -> None:
         """See `Subscriber.on_error`."""

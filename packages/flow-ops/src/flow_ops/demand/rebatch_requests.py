@@ -9,6 +9,7 @@ from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber
+from flow_core.serial import BUSY
 from flow_ops.coordination import BufferedInput, Coordinator, coordinated
 
 __all__ = ["rebatch_requests"]
@@ -113,34 +114,29 @@ class Straight(BufferedInput[T]):
         if item is None:
             raise none_given("on_next")
         owner = self.owner
-        permit = owner._permit
         # Whoever has the permit may add to `_emitted`, but only if something waits or comes here.
         if (
             not self._waiting
             and owner._emitted != owner._requested
             and self.upstream is not None
             and not self._asynchronous
+            and owner.alone(self._pass, item) is not BUSY
         ):
-            try:
-                del permit[0]
-            except KeyError:
-                pass  # somebody is at work
-            else:
-                try:
-                    # As `emit`, which would cost a call.
-                    if owner._receive(item) is not False or not owner._conditional:
-                        owner._emitted += 1
-                    self._consumed = consumed = self._consumed + 1
-                    if consumed == self._limit:
-                        self._replenish()
-                except BaseException as error:
-                    owner._raised(error)
-                finally:
-                    permit[0] = True
-                    if owner._missed:
-                        owner.signal()
-                return
+            return
         super().on_next(item)
+
+    def _pass(self, item: T) -> None:
+        """Send `item`, which is wanted. With the permit."""
+        owner = self.owner
+        try:
+            # As `emit`, which would cost a call.
+            if owner._receive(item) is not False or not owner._conditional:
+                owner._emitted += 1
+            self._consumed = consumed = self._consumed + 1
+            if consumed == self._limit:
+                self._replenish()
+        except BaseException as error:
+            owner._raised(error)
 
     def _replenish(self) -> None:
         """As many were delivered as are requested at a time. With the permit."""

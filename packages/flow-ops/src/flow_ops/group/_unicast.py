@@ -145,7 +145,7 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
         try:
             del permit[0]
         except KeyError:
-            pass  # somebody is at work
+            pass  # another caller has the permit
         else:
             try:
                 downstream, receive = self._downstream, self._receive  # read before `_halt`

@@ -10,6 +10,7 @@ from flow_core import hooks
 from flow_core.errors import none_given
 from flow_core.homes import Home
 from flow_core.protocols import ConditionalSubscriber, Subscription
+from flow_core.serial import BUSY
 from flow_ops.transform._ending import EndsInDrain
 
 if TYPE_CHECKING:
@@ -78,30 +79,18 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         """See `ConditionalSubscriber.try_on_next`."""
         if item is None:
             raise none_given("on_next")
-        permit = self._permit
-        try:
-            del permit[0]
-        except KeyError:
-            pass  # somebody is at work
-        else:
-            try:
-                if self._inbox:
-                    self._inbox.append(item)
-                    self._missed = True
-                    return True
-                used = self.receive(item)
-                if used is False and self._conditional:
-                    return False
-                self.produced += 1
-            except BaseException as error:
-                self._owner.raised_within(error)
-            finally:
-                permit[0] = True
-                if self._missed:
-                    self.signal()
+        used = self.alone(self._accept, item)
+        if used is BUSY:
+            self._inbox.append(item)
+            self.signal()
             return True
+        return used
+
+    def _accept(self, item: R) -> bool:
+        if not self._inbox:
+            return self._emit(item)
         self._inbox.append(item)
-        self.signal()
+        self._missed = True
         return True
 
     def drain(self) -> None:

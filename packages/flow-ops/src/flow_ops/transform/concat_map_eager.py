@@ -116,23 +116,17 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
 
     def push(self, item: R) -> bool:
         """See `Mapping.push`."""
-        permit = self._permit
-        try:
-            del permit[0]
-        except KeyError:
-            pass  # somebody is at work
-        else:
-            try:
-                if not self._line and self._emitted < self._requested:
-                    self.emit(item)
-                    return True
-            finally:
-                permit[0] = True
-                if self._missed or self.over:
-                    self.signal()
+        if self.alone(self._pass, item) is True:
+            return True
         self._line.append(One(item))
         self.signal()
         return False
+
+    def _pass(self, item: R) -> bool:
+        if self._line or self._emitted >= self._requested:
+            return False
+        self.emit(item)
+        return True
 
     def ending(self, one: Input[Any]) -> None:  # Any: see `Coordinator.ending`
         """See `Coordinator.ending`."""
