@@ -293,8 +293,9 @@ def _csv_rows(
                 return
             except csv.Error as error:
                 raise MalformedInputError(path, begin, f"no CSV: {error}") from error
-            if row:
-                yield begin, row
+            if not row:
+                continue
+            yield begin, row
     finally:
         lines.close()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # a generator
 

@@ -54,9 +54,10 @@ class GenerateSource(IterableSource[T], Generic[S, T]):
                         f"{self!r}: a call of the step gave neither an item nor an end; call "
                         "sink.next(item), sink.complete() or sink.error(error) in each"
                     )
-                if sink.done:
-                    sink.rethrow()
-                    return
+                if not sink.done:
+                    continue
+                sink.rethrow()
+                return
         finally:
             self._ended(state)
 

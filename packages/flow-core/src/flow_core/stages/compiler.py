@@ -295,7 +295,7 @@ def _shape(key: tuple[int, ...], stages: tuple[_AnyStage, ...]) -> Shape:
     made = Shape(tuple([stage.template for stage in stages]))
     with _caching:
         shape = _shapes.setdefault(key, made)
-        while len(_shapes) > _MAX_CACHED:
+        if len(_shapes) > _MAX_CACHED:
             _shapes.pop(next(iter(_shapes)))
     if shape is made:
         # Its loops are known for as long as there is a program that may run them.
@@ -701,9 +701,32 @@ class _Writer:
         self.owners: list[int] = []
 
     def put(self, depth: int, line: str, owner: int = _HEAD) -> None:
+        if line.startswith("while ") and line != "while True:":
+            condition = line.removeprefix("while ").removesuffix(":")
+            self.put(depth, "while True:", owner)
+            depth, line = depth + 1, f"if not ({condition}): break"
         stage = f"  # {owner + 1} {self._names[owner]}" if owner >= 0 else ""
         self.text.append(f"{' ' * depth}{line}{stage}\n")
         self.owners.append(owner)
+
+    def end_loops(self) -> None:
+        """End each loop's body with a simple statement.
+
+        Ctrl-C may raise where a loop jumps back. If that is the jump of a condition, CPython 3.13
+        takes it to be outside of the `try` around the loop, which then closes nothing; 3.14 still
+        does so for an ``if`` at the end of the body. For ``while`` see `put`.
+        """
+        depths = [len(line) - len(line.lstrip()) for line in self.text]
+        for start in reversed(range(len(depths))):
+            depth = depths[start]
+            if not self.text[start].lstrip().startswith(("for ", "while ")):
+                continue
+            rest = range(start + 1, len(depths))
+            end = next((index for index in rest if depths[index] <= depth), len(depths))
+            if depths[end - 1] > depth + 1:
+                depths.insert(end, depth + 1)
+                self.text.insert(end, f"{' ' * (depth + 1)}pass\n")
+                self.owners.insert(end, _HEAD)
 
 
 @final
@@ -788,6 +811,7 @@ class _Generator:
             out.put(3, "close()")
         elif not self._handlers:
             out.put(2, "pass")
+        out.end_loops()
         return out
 
     def _states(self, depth: int) -> None:

@@ -27,6 +27,7 @@ def do_each(flow: Flow[T], action: Callable[[T], object]) -> None:
             given = action(item)
             if asyncio.iscoroutine(given):
                 _wait(given)
+            del given
     finally:
         close = getattr(items, "close", None)
         if close is not None:

@@ -231,15 +231,15 @@ class Coordinator(SerialDrain, Generic[R]):
             except KeyError:
                 return
             try:
-                while later:
+                while True:
                     try:
                         action, argument, drop = later.popleft()
-                    except IndexError:  # the flow is over: it was dropped
+                    except IndexError:
                         break
-                    if not self.over:
-                        action(argument)
-                    elif drop is not None:
-                        drop(argument)
+                    act = drop if self.over else action
+                    if act is None:
+                        continue
+                    act(argument)
             except BaseException as error:
                 if is_fatal(error):
                     self.give_up(error)

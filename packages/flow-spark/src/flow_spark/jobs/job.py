@@ -99,7 +99,10 @@ class PushedJob:
             return
         decode = Decoder(self._origin.as_)
         try:
-            while (batch := receiver.next_batch()) is not None:
+            while True:
+                batch = receiver.next_batch()
+                if batch is None:
+                    break
                 yield decode(batch)
             if self._no_task_ran and self._program is not None:
                 # Spark makes no task of no rows, and stages may give items at the end all the same.

@@ -1,0 +1,111 @@
+"""Ctrl-C comes while a flow runs in the main thread: what is to be closed is closed."""
+
+from __future__ import annotations
+
+import dis
+import itertools
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+import pytest
+
+import flow_core as flow
+from flow_core import Flow
+from flow_core.stages import Form, Program, generated_source
+from flow_core.stages.sink import SingleSink
+from flow_core.structure import stages_of
+from flow_core.testing import STAGE_CASES, StageCase
+
+TRIALS = 50
+
+
+def jumps_out(code: CodeType) -> Iterator[dis.Instruction]:
+    """The jumps of a condition back to a place within a `try`, from a place that is in no `try`."""
+    table = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]  # not in typeshed
+
+    def handler(offset: int) -> int | None:
+        innermost = None
+        for entry in table:
+            if entry.start <= offset < entry.end:
+                innermost = entry.target
+        return innermost
+
+    instructions = [each for each in dis.get_instructions(code) if each.opname != "NOT_TAKEN"]
+    for before, instruction in itertools.pairwise(instructions):
+        if (
+            instruction.opname == "JUMP_BACKWARD"
+            and before.opname.startswith("POP_JUMP_IF")
+            and handler(instruction.offset) != handler(instruction.argval)
+        ):
+            yield instruction
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from jumps_out(constant)
+
+
+@pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("form", Form)
+def test_no_loop_jumps_back_past_the_try_that_closes(case: StageCase, form: Form) -> None:
+    """Ctrl-C may raise at such a jump, see `_Writer.end_loops`."""
+    made = case.apply(flow.range(9).filter(bool)).filter(bool).finally_action(int)
+    source = generated_source(form, Program(stages_of(made)))
+    assert list(jumps_out(compile(source, "<flow>", "exec"))) == []
+
+
+def one(state: int, sink: SingleSink[int]) -> int:
+    sink.next(1)
+    return state
+
+
+def endless() -> Flow[int]:
+    return flow.from_iterable(itertools.count())
+
+
+FLOWS: dict[str, Callable[[Callable[[], object]], Flow[Any]]] = {
+    "filter": lambda closed: endless().finally_action(closed).filter(lambda _: False),
+    "flat_map_iterable": lambda closed: (
+        endless().finally_action(closed).flat_map_iterable(lambda _: ())
+    ),
+    "skip_while": lambda closed: endless().finally_action(closed).skip_while(lambda _: True),
+    "generate": lambda closed: flow.generate(int, one, on_end=lambda _: closed()).filter(
+        lambda _: False
+    ),
+}
+RUNS: dict[str, Callable[[Flow[Any]], object]] = {
+    "iterated": lambda made: deque(made, 0),
+    "subscribed": lambda made: made.subscribe(lambda _: None),
+    "for_each": lambda made: made.for_each(lambda _: None),
+}
+
+
+@pytest.fixture
+def interrupts() -> Iterator[Callable[[float], object]]:
+    """Have Ctrl-C come after some seconds of CPU time."""
+
+    def interrupt(*_: object) -> None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    # Again later: CPython forgets a signal once in a while.
+    yield lambda after_s: signal.setitimer(signal.ITIMER_VIRTUAL, after_s, 0.5)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", FLOWS)
+def test_an_interrupt_closes_what_runs(
+    name: str, run: str, interrupts: Callable[[float], object]
+) -> None:
+    ended: list[None] = []
+    for trial in range(TRIALS):
+        made = FLOWS[name](lambda: ended.append(None))
+        with pytest.raises(KeyboardInterrupt):
+            interrupts(0.001 if trial else 0.2)  # the first one compiles the loop
+            RUNS[run](made)
+    assert len(ended) == TRIALS
