@@ -206,7 +206,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
             try:
                 del permit[0]
             except KeyError:
-                pass  # somebody is at work
+                pass  # another caller has the permit
             else:
                 sent = False
                 try:

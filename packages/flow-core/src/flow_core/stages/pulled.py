@@ -135,7 +135,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
                 self._requested = requested if requested < UNBOUNDED else UNBOUNDED  # noqa: FURB136
                 if self._unbounded:
                     self._requested = UNBOUNDED
-        # As signal, which would cost a call where somebody is at work: within on_subscribe, and
+        # As signal, which would cost a call where the permit is taken: within on_subscribe, and
         # where a subscriber asks for more.
         self._missed = True
         if self._permit or not HAS_GIL:

@@ -614,7 +614,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             try:
                 del permit[0]
             except KeyError:
-                pass  # somebody is at work: the item waits for him
+                pass  # another caller has the permit: the item waits
             else:  # up to the `try` there is no call: Ctrl-C cannot take the permit away
                 try:
                     if self._ends:

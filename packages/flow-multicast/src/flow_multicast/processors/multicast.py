@@ -551,7 +551,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             try:
                 del permit[0]
             except KeyError:
-                pass  # somebody is at work: the item waits for him
+                pass  # another caller has the permit: the item waits
             else:
                 # Up to the next `try` there is no call: Ctrl-C cannot take the permit away.
                 if self._sent < self._direct and not self._missed:

@@ -709,7 +709,7 @@ class Listener(Input[T], ConditionalSubscriber[T]):
         try:
             del permit[0]
         except KeyError:
-            pass  # somebody is at work
+            pass  # another caller has the permit
         else:
             used: object = True
             try:

@@ -60,7 +60,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         try:
             del permit[0]
         except KeyError:
-            pass  # somebody is at work
+            pass  # another caller has the permit
         else:
             try:
                 if self._emitted < self._requested and not self._waiting:
@@ -170,7 +170,7 @@ class MergedInput(Input[R]):
         try:
             del permit[0]
         except KeyError:
-            pass  # somebody is at work
+            pass  # another caller has the permit
         else:
             try:
                 if owner._emitted < owner._requested and not (owner._waiting or self.done):
@@ -209,7 +209,7 @@ class MergedInput(Input[R]):
         try:
             del permit[0]
         except KeyError:
-            pass  # somebody is at work
+            pass  # another caller has the permit
         else:
             try:
                 if owner._tasks:
