@@ -156,7 +156,7 @@ def test_alone_gives_the_result_and_drains_what_was_published_meanwhile() -> Non
     adder = Adder()
 
     def work(n: int) -> int:
-        assert adder.busy
+        assert adder._busy
         adder.publish(n)
         assert adder.drains == 0
         return 2 * n
@@ -165,7 +165,7 @@ def test_alone_gives_the_result_and_drains_what_was_published_meanwhile() -> Non
     assert (adder.total, adder.drains) == (3, 1)
     assert adder.alone(str, 4) == "4"
     assert adder.drains == 1  # nothing was published
-    assert not adder.busy
+    assert not adder._busy
 
 
 def test_alone_calls_nothing_while_another_caller_has_the_permit() -> None:

@@ -60,7 +60,7 @@ class Exclusive:
             permit[0] = True
 
     @property
-    def busy(self) -> bool:
+    def _busy(self) -> bool:
         """Whether a caller has the permit."""
         return 0 not in self._permit
 

@@ -69,12 +69,12 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
     @property
     def gi_running(self) -> bool:
         """Whether a thread is in it."""
-        return self.busy
+        return self._busy
 
     @property
     def gi_suspended(self) -> bool:
         """Whether it waits at a ``yield``."""
-        return not self.busy and self._generator.gi_suspended
+        return not self._busy and self._generator.gi_suspended
 
     @property
     def gi_frame(self) -> FrameType | None:
