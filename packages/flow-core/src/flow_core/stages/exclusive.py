@@ -60,11 +60,11 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
         /,
     ) -> Y:
         """See `Generator.throw`."""
-        return self._alone(self._generator.throw, typ)
+        return self._alone(lambda generator: generator.throw(typ), self._generator)
 
     def close(self) -> None:
         """See `Generator.close`."""
-        self._alone(GeneratorType.close, self._generator)
+        self._alone(lambda generator: generator.close(), self._generator)
 
     @property
     def gi_running(self) -> bool:
