@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Decide about sample and patience, for this process and the workers that it starts."""
     if config.option.patience != 1:
-        os.environ["FLOW_PATIENCE"] = str(config.option.patience)  # `flow_core.testing` reads it
+        os.environ["FLOW_PATIENCE"] = str(config.option.patience)  # `flow_testing` reads it
     if config.option.quick:
         os.environ.setdefault("FLOW_SAMPLE", _commit())
 

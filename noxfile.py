@@ -75,7 +75,7 @@ STREAMS = (  # of Spark, on clusters
     "packages/flow-spark/tests/out",
 )
 
-ELSEWHERE = ("cli", "interleave", "plugins", "testing")
+ELSEWHERE = ("cli", "plugins")
 """Tests of a package that the quick tier runs on the newest Python only: commands and the like."""
 
 REGISTRY = "packages/flow-ops/tests/registry"
@@ -334,7 +334,7 @@ def typing_alone(session: nox.Session) -> None:
 @nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
 def plugin(session: nox.Session) -> None:
     """Build the example of somebody else's package, install it beside flow-core, and test it."""
-    install(session, "flow-core")
+    install(session, "flow-core", "flow-testing")
     session.install("./examples/plugin[test]", *dependencies("typing"))
     with session.chdir("examples/plugin"):
         session.run("pytest", *session.posargs)
@@ -390,6 +390,7 @@ def test_alone(session: nox.Session, package: str, *selected: str) -> None:
     install(session, package)
     # Before pytest comes, which brings pluggy and would hide that it is not declared.
     session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
+    install(session, package, "flow-testing")
     session.install(*test_dependencies(session))
     command = ("pytest", f"packages/{package}/tests", *selected)
     if package == "flow-spark":  # its tests share a JVM, those of a file in any case
@@ -566,7 +567,7 @@ def interleave(session: nox.Session, explored: tuple[str, ...]) -> None:
 @nox.parametrize("version", [nox.param(version, id=version) for version in REACTIVEX])
 def reactivex(session: nox.Session, version: str) -> None:
     """Test the bridges to ReactiveX with one of its major versions."""
-    install(session, "flow-rxcompat")
+    install(session, "flow-rxcompat", "flow-testing")
     session.install(f"reactivex=={version}", *dependencies("test"))
     folder = Path("packages", "flow-rxcompat", "tests")
     files = (str(folder / "rx"), str(folder / "test_without_reactivex.py"))

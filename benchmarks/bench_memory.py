@@ -21,7 +21,6 @@ from reactivex.subject import ReplaySubject, Subject
 import flow_core as flow
 from flow_core import Flow, Subscription
 from flow_core.subscribers.awaiting import iterate_async
-from flow_core.testing import VirtualClock
 from flow_multicast import (
     MulticastProcessor,
     ReplayProcessor,
@@ -62,6 +61,7 @@ from flow_ops import (
     zip,
 )
 from flow_rxcompat.rx import from_rx
+from flow_testing import VirtualClock
 from rounds import ITEM, Store, weigh
 
 MARK = 64

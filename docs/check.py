@@ -606,7 +606,7 @@ def open_classes(library: Library) -> Iterator[Finding]:
 def per_subscription(library: Library) -> Iterator[Thing]:
     """The classes of subscribers and subscriptions that instances are made of."""
     for cls in library.classes:
-        if cls.module.name.startswith("flow_core.testing"):
+        if cls.module.name.startswith("flow_testing"):
             continue  # made to be extended
         members = library.members(cls)
         abstract = any("abstractmethod" in decorators(each.node) for each in members.values())

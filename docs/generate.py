@@ -42,9 +42,9 @@ from flow_core import (
 from flow_core.flow import AbsorbingSource, DeferredSource
 from flow_core.plugins import Kind, OperatorSpec, PluginHost, SourceSpec
 from flow_core.structure import source_of
-from flow_core.testing import VirtualClock
-from flow_core.testing.facts import Facts, Fusable, differences, facts_of, grants, together
 from flow_multicast import MulticastProcessor
+from flow_testing import VirtualClock
+from flow_testing.facts import Facts, Fusable, differences, facts_of, grants, together
 
 PACKAGES: Final = ("flow-core", "flow-ops", "flow-multicast")
 PROCESSORS: Final = ("flow_multicast",)

@@ -23,6 +23,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
 ENGINE: Final = "flow-core"
+KIT: Final = "flow-testing"
 BESIDE: Final = ("flow-ops", "flow-multicast")  # what is built on the engine, and needs no Spark
 ALWAYS: Final = [f"tests/test_{name}.py" for name in ("architecture", "docs")]
 PARALLEL: Final = ["--numprocesses=auto"]
@@ -97,7 +98,7 @@ def selections(root: Path, paths: Iterable[str]) -> list[list[str]]:
                     tests.setdefault(package, []).append(chosen.as_posix())
             case ("packages", package, "src", *_) if path.suffix == ".py":
                 operators = operators_of(root, package, path)
-                if operators and package != ENGINE:
+                if operators and package not in {ENGINE, KIT}:
                     names.setdefault(package, set()).update(operators)
                 else:
                     whole.add(package)

@@ -14,7 +14,7 @@ import flow_core as flow
 from flow_core import BlockingInEventLoopError
 from flow_core.backoff import Backoff
 from flow_core.homes import library_loop
-from flow_core.testing import TIMEOUT_S
+from flow_testing import TIMEOUT_S
 
 PARTS = ("timer", "retry", "time-out", "coroutine", "generator", "stage")
 

@@ -21,7 +21,7 @@ import pytest
 import flow_core as flow
 from flow_core import hooks
 from flow_core.backoff import Backoff, RetryExhaustedError
-from flow_core.testing import TIMEOUT_S
+from flow_testing import TIMEOUT_S
 
 FLOWS = int(os.environ.get("FLOW_STRESS", "400"))
 SEED = int(os.environ.get("FLOW_STRESS_SEED", "0")) or time.time_ns() % 1_000_000

@@ -7,7 +7,8 @@ from importlib.resources import files
 
 import pytest
 
-PACKAGES = ["flow-core", "flow-multicast", "flow-ops", "flow-rxcompat", "flow-spark"]
+PLUGINS = ["flow-core", "flow-multicast", "flow-ops", "flow-rxcompat", "flow-spark"]
+PACKAGES = [*PLUGINS, "flow-testing"]
 
 each_package = pytest.mark.parametrize("name", PACKAGES)
 
@@ -32,12 +33,17 @@ def test_a_wheel_came_from_a_file_and_not_from_an_index(name: str) -> None:
     assert "file://" in origin
 
 
-@each_package
+@pytest.mark.parametrize("name", PLUGINS)
 def test_the_plugin_of_a_wheel_is_registered_under_its_own_name(name: str) -> None:
     plugins = {point.name: point for point in entry_points(group="flow")}
     short = name.removeprefix("flow-")
     assert plugins[short].module.startswith(name.replace("-", "_") + ".")
     plugins[short].load()
+
+
+def test_the_kit_brings_its_fixtures_to_pytest() -> None:
+    (point,) = entry_points(group="pytest11", name="flow")
+    assert point.load().__all__ == ["drops", "frequent_switches", "virtual_clock"]
 
 
 def test_the_core_brings_the_flow_command() -> None:

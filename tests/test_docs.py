@@ -13,7 +13,7 @@ import pytest
 from flow_core import Flow
 from flow_core.plugins import Backpressure, Kind
 from flow_core.protocols import Fusion
-from flow_core.testing.facts import Fusable, granted
+from flow_testing.facts import Fusable, granted
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -66,7 +66,7 @@ def test_a_flow_says_what_a_name_is_here(name: str, text: str) -> None:
         (flow_core, "Subject", "flow_core has no 'Subject'; here it is flow_multicast.Direct"),
         (flow_core, "rnge", "flow_core has no 'rnge'; did you mean 'range'?"),
         (flow_core, "Timestamped", "flow_core has no 'Timestamped'; it is flow_ops.Timestamped"),
-        (flow_core, "VirtualClock", "flow_core has no 'VirtualClock'; it is flow_core.testing."),
+        (flow_core, "VirtualClock", "flow_core has no 'VirtualClock'; it is flow_testing."),
         (operators, "filter", "flow_core.operators has no 'filter'; it is a method of Flow: "),
         (flow_ops, "share", "flow_ops has no 'share'; it is a method of Flow: share()"),
         (flow_multicast, "Flow", "flow_multicast has no 'Flow'; it is flow_core.Flow"),

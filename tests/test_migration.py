@@ -14,9 +14,9 @@ import reactivex
 from reactivex.scheduler import VirtualTimeScheduler
 
 import flow_core as flow
-from flow_core.testing import VirtualClock, cold
 from flow_rxcompat import agera
 from flow_rxcompat.agera import TestLoop
+from flow_testing import VirtualClock, cold
 
 GUIDE = Path(__file__).parent.parent / "docs" / "migration.md"
 TEXT = GUIDE.read_text("utf-8")

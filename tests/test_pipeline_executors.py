@@ -10,7 +10,7 @@ import pytest
 
 from flow_core.pipelines import PipelineError, load
 from flow_core.plugins import plugin_host
-from flow_core.testing import TIMEOUT_S
+from flow_testing import TIMEOUT_S
 
 THREADS = """
 [source]

@@ -13,9 +13,9 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, Fusion, MissingBackpressureError
-from flow_core.testing import TestPublisher, TestSubscriber, Violation, race
 from flow_multicast import MulticastProcessor, UnicastProcessor
 from flow_ops import observe_on
+from flow_testing import TestPublisher, TestSubscriber, Violation, race
 
 WAIT_S = 20
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TIMEOUT_S, race
+from flow_testing import TIMEOUT_S, race
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
@@ -213,7 +213,7 @@ def test_what_takes_too_long_is_cancelled_and_told(start: Start, program: str) -
 
 TWICE = """
     with flow.Shutdown() as stop:
-        stop.subscribe(flow.testing.TestSubscriber())
+        stop.subscribe(flow_testing.TestSubscriber())
         flow.from_(stop).subscribe(on_complete=lambda: print("begun", flush=True))
         every().take_until(stop).map_concurrent(never, 1).run()
 """
@@ -233,7 +233,7 @@ TWICE_IN_A_LOOP = """
 def test_a_second_signal_does_what_it_would_do_without_the_block(
     start: Start, program: str, second: int
 ) -> None:
-    running = start(WORK + "    import flow_core.testing\n" + program)
+    running = start(WORK + "    import flow_testing\n" + program)
     running.await_line("ready")
     running.send(signal.SIGTERM)
     running.await_line("begun")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber
 from flow_multicast import publish, share
+from flow_testing import TestSubscriber
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

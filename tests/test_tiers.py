@@ -133,7 +133,7 @@ def test_patience_makes_every_time_limit_longer(project: pytest.Pytester) -> Non
     project.makepyfile(
         test_limits="""
         import pytest
-        from flow_core.testing import TIMEOUT_S
+        from flow_testing import TIMEOUT_S
 
         def limit(request):
             return request.node.get_closest_marker("timeout").args[0]

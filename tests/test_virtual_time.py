@@ -14,7 +14,7 @@ import asyncio
 import pytest
 
 import flow_core as flow
-from flow_core.testing import VirtualClock
+from flow_testing import VirtualClock
 
 @pytest.mark.anyio
 async def test_hours():

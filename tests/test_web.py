@@ -22,7 +22,7 @@ from starlette.routing import Route
 from websockets.asyncio.server import ServerConnection, serve
 
 import flow_core as flow
-from flow_core.testing import TIMEOUT_S
+from flow_testing import TIMEOUT_S
 
 PAGE = Path(__file__).parent.parent / "docs" / "web.md"
 WAITS_S = 4 * TIMEOUT_S

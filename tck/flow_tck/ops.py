@@ -10,10 +10,10 @@ import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow
 from flow_core.clocks import system_clock
-from flow_core.testing import HastyClock, OperatorCase, Surroundings, VirtualClock
 from flow_ops._plugin import flow_sources
 from flow_ops.testing import OPERATOR_CASES
 from flow_tck.threads import event_loop, pool
+from flow_testing import HastyClock, OperatorCase, Surroundings, VirtualClock
 
 __all__ = ["EXEMPT", "OPERATORS", "SOURCES"]
 

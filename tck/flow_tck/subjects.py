@@ -1,6 +1,6 @@
 """What is verified. A new operator is added here, if at all, with one line in `RECIPES`.
 
-A synchronous stage needs no line when a case of `flow_core.testing.STAGE_CASES` can give any number
+A synchronous stage needs no line when a case of `flow_testing.STAGE_CASES` can give any number
 of items: the inputs that make it do so are searched for. `uncovered` names what has no subject.
 """
 
@@ -36,7 +36,6 @@ from flow_core.progress import progress
 from flow_core.sources.files import read_csv, read_json_lines, read_lines
 from flow_core.structure import stages_of
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber
-from flow_core.testing import STAGE_CASES, StageCase, TestSubscriber
 from flow_multicast import MulticastProcessor, UnicastProcessor, serialized
 from flow_ops import concat_map, observe_on
 from flow_tck import multicast, ops
@@ -55,6 +54,7 @@ from flow_tck.expected import (
     publisher_of,
 )
 from flow_tck.threads import event_loop, pool, spawn, spawn_async, subscriber_of
+from flow_testing import STAGE_CASES, StageCase, TestSubscriber
 
 __all__ = [
     "Probe",

@@ -20,9 +20,9 @@ from flow_core import Flow
 from flow_core.homes import library_loop
 from flow_core.protocols import CoreSubscriber, QueueSubscription
 from flow_core.serial import SerialDrain
-from flow_core.testing import Drops, OperatorCase, Surroundings, VirtualClock, recorded_drops
-from flow_core.testing.tck import operator_recipes
 from flow_ops.testing import OPERATOR_CASES
+from flow_testing import Drops, OperatorCase, Surroundings, VirtualClock, recorded_drops
+from flow_testing.tck import operator_recipes
 
 ROOT = Path(__file__).parent.parent.parent
 WAIT_S = 20

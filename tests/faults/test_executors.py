@@ -15,8 +15,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, FlowError, RejectedExecutionError
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
 from flow_ops import flat_map, map_concurrent, observe_on, subscribe_on
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 

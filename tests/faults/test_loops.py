@@ -12,8 +12,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, FlowError, LoopEndedError, RejectedExecutionError
-from flow_core.testing import TestPublisher, TestSubscriber
 from flow_ops import map_concurrent, observe_on, subscribe_on
+from flow_testing import TestPublisher, TestSubscriber
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 

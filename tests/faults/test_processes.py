@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber
 from flow_ops import on_processes, parallel
+from flow_testing import TestSubscriber
 
 WAIT_S = 60
 COUNT = 200

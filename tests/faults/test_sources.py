@@ -16,7 +16,7 @@ from flow_core import Flow
 from flow_core.plugins import Backpressure, plugin_host
 from flow_core.protocols import Subscriber
 from flow_core.structure import source_of
-from flow_core.testing import BAD_SOURCES, TestSubscriber, VirtualClock, check_bad_source
+from flow_testing import BAD_SOURCES, TestSubscriber, VirtualClock, check_bad_source
 
 PASSES_ON = {"hide", "do_on_request", "lift", "context_capture", "context_write"}
 """Links that add nothing to what their source does: strangers belong behind ``from_publisher``."""

@@ -20,8 +20,8 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.homes import library_loop
 from flow_core.protocols import EMPTY, CoreSubscriber, Fusion, QueueSubscription, Subscription
-from flow_core.testing import TestPublisher, VirtualClock
-from flow_core.testing.tck.registry import SOURCES
+from flow_testing import TestPublisher, VirtualClock
+from flow_testing.tck.registry import SOURCES
 
 WAIT_S = 20
 CALLBACKS = ("on_subscribe", "on_next", "on_error", "on_complete")

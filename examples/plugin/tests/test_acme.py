@@ -6,8 +6,8 @@ from acme_flow.operators import append, countdown, every, smoothed
 
 import flow_core as flow
 from flow_core.plugins import plugin_host
-from flow_core.testing import VirtualClock, assert_marbles, assert_result, cold
-from flow_core.testing.facts import assert_facts
+from flow_testing import VirtualClock, assert_marbles, assert_result, cold
+from flow_testing.facts import assert_facts
 
 
 def test_operators_and_functions_are_for_pipe() -> None:

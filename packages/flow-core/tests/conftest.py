@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, Self
 
 import pytest
 
-from flow_core.testing import Drops, recorded_drops
+from flow_testing import Drops
 
 
 @pytest.fixture(autouse=True)
-def drops() -> Iterator[Drops]:
-    """What no subscriber could receive. A test that expects dropped errors takes them."""
-    with recorded_drops() as drops:
-        yield drops
-    drops.assert_no_errors()
-
-
-@pytest.fixture
-def frequent_switches() -> Iterator[None]:
-    """Threads that race are switched as often as can be."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
+def no_error_is_dropped_unseen(drops: Drops) -> None:
+    """An error that reaches the hooks fails the test that does not take it out of `drops`."""
 
 
 EACH: Final = "line" if sys.version_info[:2] == (3, 12) else "opcode"

@@ -32,7 +32,7 @@ from flow_core.clocks import (
     in_seconds,
     system_clock,
 )
-from flow_core.testing import TIMEOUT_S, Drops, VirtualClock, race
+from flow_testing import TIMEOUT_S, Drops, VirtualClock, race
 
 FOREVER_S = 3600.0
 
@@ -344,7 +344,7 @@ def test_even_a_hook_that_raises_does_not_end_the_thread(
     def hook(_: BaseException) -> None:
         raise error
 
-    with hooks.dropped_errors.scoped("flow_core.testing", hook):
+    with hooks.dropped_errors.scoped("flow_testing", hook):
         clock.schedule(0, Task(KeyError()))
         clock.schedule(0, last)
         last.await_run()

@@ -10,7 +10,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, operators
 from flow_core.plugins import Kind, PluginHost, _builtin
-from flow_core.testing import STAGE_CASES
+from flow_testing import STAGE_CASES
 
 HOST = PluginHost({"FLOW_DISABLE_PLUGINS": "*"})
 STAGES = sorted(name for name, found in HOST.operators.items() if found.spec.kind is Kind.STAGE)

@@ -24,7 +24,7 @@ from flow_core import (
 from flow_core.introspection import links
 from flow_core.operators import serialize
 from flow_core.subscribers import core_subscriber
-from flow_core.testing import (
+from flow_testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
     TestPublisher,

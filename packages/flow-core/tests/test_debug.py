@@ -15,7 +15,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, Fusion, hooks
 from flow_core.assembly import assembly_trace
-from flow_core.testing import TestPublisher, TestSubscriber, observe, race
+from flow_testing import TestPublisher, TestSubscriber, observe, race
 
 
 class FailureError(Exception):

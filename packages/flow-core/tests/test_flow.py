@@ -30,7 +30,7 @@ from flow_core import (
 from flow_core.progress import progress
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.structure import boundary_of, source_of, stages_of
-from flow_core.testing import (
+from flow_testing import (
     TIMEOUT_S,
     Drops,
     TestPublisher,

@@ -14,7 +14,7 @@ import flow_core as flow
 from flow_core.homes import Home, current_home, in_turn, turns
 from flow_core.operators import lift, serialize
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber
+from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber
 
 
 class Visited(Publisher[int]):

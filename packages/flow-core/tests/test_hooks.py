@@ -15,7 +15,7 @@ import flow_core as flow
 from flow_core import CoreSubscriber, Flow, Operator, Subscription, hooks
 from flow_core.hooks import Chain, Hook
 from flow_core.subscribers import StrictSubscriber
-from flow_core.testing import TIMEOUT_S, Drops, observe, recorded_drops
+from flow_testing import TIMEOUT_S, Drops, observe, recorded_drops
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def no_recording(drops: Drops) -> Iterator[None]:
         hook: dict(hook._functions) for hook in (hooks.dropped_errors, hooks.dropped_items)
     }
     for hook in functions:
-        hook.remove("flow_core.testing")
+        hook.remove("flow_testing")
     yield
     for hook, before in functions.items():
         for key, function in before.items():

@@ -16,7 +16,7 @@ from flow_core.cli.explain import explain
 from flow_core.introspection import Scannable, Statistics, links, report, snapshot
 from flow_core.operators import lift, serialize
 from flow_core.structure import source_of
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, observe, race
+from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber, observe, race
 
 
 def look(handle: object) -> Statistics:

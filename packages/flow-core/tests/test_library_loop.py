@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from flow_core.homes import current_home, library_loop
-from flow_core.testing import TIMEOUT_S
+from flow_testing import TIMEOUT_S
 
 
 def done(coroutine: Any) -> Any:

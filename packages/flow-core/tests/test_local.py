@@ -9,7 +9,7 @@ from flow_core.flow import AbsorbingSource, Flow
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Stage
 from flow_core.structure import source_of
-from flow_core.testing import assert_result
+from flow_testing import assert_result
 
 
 class Far(AbsorbingSource[int]):

@@ -16,7 +16,7 @@ from flow_core.stages.compiler import Program
 from flow_core.stages.pushed import subscribe_stages
 from flow_core.structure import source_of, stages_of
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber, core_subscriber
-from flow_core.testing import TestPublisher, TestSubscriber
+from flow_testing import TestPublisher, TestSubscriber
 
 
 @pytest.mark.checklist("X01", "X04")

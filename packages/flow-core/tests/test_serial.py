@@ -13,7 +13,7 @@ from threading import Event, Thread, get_ident
 import pytest
 
 from flow_core.serial import BUSY, SerialDrain
-from flow_core.testing import TIMEOUT_S, race
+from flow_testing import TIMEOUT_S, race
 
 
 class Adder(SerialDrain):

@@ -17,7 +17,6 @@ from flow_core import Flow
 from flow_core.demand import UNBOUNDED
 from flow_core.operator import Operator
 from flow_core.protocols import Subscriber
-from flow_core.testing import Drops
 from flow_multicast import (
     BehaviorProcessor,
     Connectable,
@@ -28,6 +27,7 @@ from flow_multicast import (
     replay,
     share,
 )
+from flow_testing import Drops
 
 ROUNDS = int(os.environ.get("FLOW_SOAK_ROUNDS", "4000"))
 """Of subscribe and cancel; ``nox -s soak`` does more."""

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import pytest
 
 import flow_core as flow
-from flow_core.testing import Drops, TestSubscriber
 from flow_multicast import (
     DirectProcessor,
     MulticastProcessor,
@@ -20,6 +19,7 @@ from flow_multicast import (
     publish,
     share,
 )
+from flow_testing import Drops, TestSubscriber
 
 TRIALS = 100
 PROCESSORS: dict[

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from flow_core import Flow
-from flow_core.testing import Drops, TestPublisher, TestSubscriber
-from flow_core.testing.retention import Payload
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -27,6 +25,8 @@ from flow_multicast import (
     serialized,
     share,
 )
+from flow_testing import Drops, TestPublisher, TestSubscriber
+from flow_testing.retention import Payload
 
 
 @pytest.fixture(autouse=True)

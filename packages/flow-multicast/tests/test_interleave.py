@@ -7,9 +7,9 @@ from collections.abc import Collection, Hashable
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_multicast.processors import MulticastProcessor
+from flow_testing import TestPublisher, TestSubscriber
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 

@@ -8,8 +8,6 @@ from typing import Generic, TypeAlias, TypeVar
 import pytest
 
 from flow_core import Fusion
-from flow_core.testing import Drops, TestPublisher, TestSubscriber
-from flow_core.testing.reentry import Reentry, explore_reentry
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -20,6 +18,8 @@ from flow_multicast import (
     serialized,
 )
 from flow_multicast.processors.serialized import SerializedProcessor
+from flow_testing import Drops, TestPublisher, TestSubscriber
+from flow_testing.reentry import Reentry, explore_reentry
 
 Hot: TypeAlias = (
     DirectProcessor[int]

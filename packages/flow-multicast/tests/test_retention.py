@@ -15,8 +15,6 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.protocols import Subscriber
-from flow_core.testing import ENDINGS, Ending, Payloads, TestSubscriber, assert_released
-from flow_core.testing.retention import Payload
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -29,6 +27,8 @@ from flow_multicast import (
     replay,
     serialized,
 )
+from flow_testing import ENDINGS, Ending, Payloads, TestSubscriber, assert_released
+from flow_testing.retention import Payload
 
 UPSTREAMS: dict[str, Callable[[Payloads], Flow[Any]]] = {
     "iterable": flow.from_iterable,

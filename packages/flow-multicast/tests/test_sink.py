@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from flow_core.errors import NoneItemError
-from flow_core.testing import TestSubscriber
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -20,6 +19,7 @@ from flow_multicast import (
     Sink,
     UnicastProcessor,
 )
+from flow_testing import TestSubscriber
 
 PROCESSORS: dict[str, Any] = {
     "async": AsyncProcessor,

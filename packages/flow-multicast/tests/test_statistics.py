@@ -12,7 +12,6 @@ import flow_multicast
 from flow_core import Flow
 from flow_core.introspection import Scannable, Statistics, links, report
 from flow_core.plugins import plugin_host
-from flow_core.testing import TestPublisher, TestSubscriber
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -29,6 +28,7 @@ from flow_multicast import (
     serialized,
     share,
 )
+from flow_testing import TestPublisher, TestSubscriber
 
 PROCESSORS: dict[str, Callable[[], Any]] = {
     "AsyncProcessor": AsyncProcessor,

@@ -8,14 +8,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Processor, Publisher
-from flow_core.testing.tck import (
-    OperatorRecipe,
-    OperatorsAsSubscribersVerification,
-    OperatorsVerification,
-    ProcessorVerification,
-    PublisherVerification,
-    without_recipe,
-)
 from flow_multicast import (
     AsyncProcessor,
     MulticastProcessor,
@@ -25,6 +17,14 @@ from flow_multicast import (
     publish,
     replay,
     share,
+)
+from flow_testing.tck import (
+    OperatorRecipe,
+    OperatorsAsSubscribersVerification,
+    OperatorsVerification,
+    ProcessorVerification,
+    PublisherVerification,
+    without_recipe,
 )
 
 pytestmark = pytest.mark.tck

@@ -17,7 +17,6 @@ from flow_core import Flow, FlowError, hooks
 from flow_core.clocks import Clock
 from flow_core.executors import as_runner
 from flow_core.protocols import Disposable
-from flow_core.testing import TIMEOUT_S, Drops, TestPublisher, TestSubscriber, VirtualClock
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -33,6 +32,7 @@ from flow_multicast import (
     share,
 )
 from flow_multicast._plugin import flow_operators
+from flow_testing import TIMEOUT_S, Drops, TestPublisher, TestSubscriber, VirtualClock
 
 FEW = 9
 """How many items a source sends."""

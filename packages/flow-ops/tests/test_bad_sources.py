@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from flow_core.testing import BAD_SOURCES, BadSource, VirtualClock, check_bad_source
 from flow_ops import observe_on
+from flow_testing import BAD_SOURCES, BadSource, VirtualClock, check_bad_source
 
 pytestmark = pytest.mark.usefixtures("dropped")  # which the check looks at itself
 

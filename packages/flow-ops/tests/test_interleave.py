@@ -13,8 +13,9 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import RejectedExecutionError
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import (
+from flow_ops import concat_map, observe_on
+from flow_testing import TestPublisher, TestSubscriber
+from flow_testing.interleave import (
     Body,
     Report,
     Scenario,
@@ -22,7 +23,6 @@ from flow_core.testing.interleave import (
     step,
     thread_per_task,
 )
-from flow_ops import concat_map, observe_on
 
 pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 

@@ -10,7 +10,7 @@ import pytest
 import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow, Subscriber
-from flow_core.testing import TestSubscriber, VirtualClock
+from flow_testing import TestSubscriber, VirtualClock
 
 Made = Callable[[Flow[int], VirtualClock], Flow[Any]]
 

@@ -12,8 +12,10 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Publisher
-from flow_core.testing import HastyClock, OperatorCase, Surroundings, VirtualClock
-from flow_core.testing.tck import (
+from flow_ops import interval, interval_range, observe_on, subscribe_on, timer
+from flow_ops.testing import OPERATOR_CASES
+from flow_testing import HastyClock, OperatorCase, Surroundings, VirtualClock
+from flow_testing.tck import (
     OperatorsAsSubscribersVerification,
     OperatorsVerification,
     OperatorVerification,
@@ -22,8 +24,6 @@ from flow_core.testing.tck import (
     recipes_of,
     without_recipe,
 )
-from flow_ops import interval, interval_range, observe_on, subscribe_on, timer
-from flow_ops.testing import OPERATOR_CASES
 
 pytestmark = [pytest.mark.tck, pytest.mark.usefixtures("dropped")]
 

@@ -6,7 +6,6 @@ from typing import assert_type
 
 import flow_core as flow
 from flow_core import Flow, Operator
-from flow_core.testing import VirtualClock
 from flow_ops import (
     on_backpressure_buffer,
     on_backpressure_drop,
@@ -15,6 +14,7 @@ from flow_ops import (
     on_backpressure_reduce,
     rebatch_requests,
 )
+from flow_testing import VirtualClock
 
 numbers = flow.range(3)
 

@@ -6,7 +6,6 @@ from typing import assert_type
 
 import flow_core as flow
 from flow_core import Flow, Operator
-from flow_core.testing import VirtualClock
 from flow_ops import (
     GroupedFlow,
     batch,
@@ -28,6 +27,7 @@ from flow_ops import (
     window_with_time,
     window_with_time_or_count,
 )
+from flow_testing import VirtualClock
 
 clock = VirtualClock()
 numbers = flow.range(3)

@@ -7,7 +7,6 @@ from typing import assert_type
 
 import flow_core as flow
 from flow_core import Flow, Operator
-from flow_core.testing import VirtualClock
 from flow_ops import (
     TimeInterval,
     Timestamped,
@@ -34,6 +33,7 @@ from flow_ops import (
     timer,
     timestamp,
 )
+from flow_testing import VirtualClock
 
 clock = VirtualClock()
 numbers = flow.range(3)

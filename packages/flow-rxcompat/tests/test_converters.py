@@ -14,7 +14,6 @@ from flow_core import Flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.plugins import plugin_host
 from flow_core.protocols import Subscriber
-from flow_core.testing import Drops, TestPublisher, TestSubscriber
 from flow_multicast import BehaviorProcessor, DirectProcessor
 from flow_rxcompat.agera import (
     BaseObservable,
@@ -40,6 +39,7 @@ from flow_rxcompat.converters import (
     to_update_dispatcher,
 )
 from flow_rxcompat.signals import UPDATE, Dispatcher, MutableRepository, Signal
+from flow_testing import Drops, TestPublisher, TestSubscriber
 
 
 class Source(BaseObservable):

@@ -10,8 +10,6 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.executors import Task
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, recorded_drops
-from flow_core.testing.interleave import Body, Scenario, explore_all, step
 from flow_rxcompat._outlets import Counted, Outlet, Queued
 from flow_rxcompat.agera import (
     BaseObservable,
@@ -37,6 +35,8 @@ from flow_rxcompat.signals import (
     Signal,
     merge,
 )
+from flow_testing import Drops, TestPublisher, TestSubscriber, recorded_drops
+from flow_testing.interleave import Body, Scenario, explore_all, step
 
 pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 

@@ -10,11 +10,11 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import Drops, TestSubscriber
-from flow_core.testing.retention import Payloads, assert_released
 from flow_rxcompat.agera import BaseObservable, TestLoop, repositories
 from flow_rxcompat.converters import from_agera, from_repository, to_signals
 from flow_rxcompat.signals import Dispatcher, MutableRepository, Observable, merge
+from flow_testing import Drops, TestSubscriber
+from flow_testing.retention import Payloads, assert_released
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from collections.abc import Callable
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber
-from flow_core.testing.interleave import Scenario, explore_all
 from flow_rxcompat._outlets import Strategy
 from flow_rxcompat.agera import (
     IllegalStateError,
@@ -25,6 +23,8 @@ from flow_rxcompat.signals import UPDATE, Dispatcher, Removables
 from flow_rxcompat.signals import MutableRepository as Values
 from flow_rxcompat.signals import Observable as Signals
 from flow_rxcompat.signals import Updatable as SignalUpdatable
+from flow_testing import TestSubscriber
+from flow_testing.interleave import Scenario, explore_all
 
 ACCEPTS = 100_000
 

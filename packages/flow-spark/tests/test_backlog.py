@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from flow_core.testing.interleave import Scenario, explore_all
 from flow_spark.channel import backlog
 from flow_spark.channel.backlog import MIB, Backlog, Batch
 from flow_spark.channel.wire import Kind
 from flow_spark.jobs.cluster import Cluster, cluster_of
+from flow_testing.interleave import Scenario, explore_all
 
 SIZE = 1_000
 ROUGHLY = 600

@@ -13,9 +13,9 @@ import pytest
 
 from flow_core.errors import NoneItemError
 from flow_core.flow import Flow
-from flow_core.testing import TestSubscriber
 from flow_spark import from_dataframe
 from flow_spark.jobs import origin
+from flow_testing import TestSubscriber
 
 from .infrastructure.processes import wait_until
 

@@ -19,7 +19,6 @@ from flow_core.cli.explain import explain
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
 from flow_core.structure import source_of
-from flow_core.testing import assert_result
 from flow_spark import (
     NotPicklableError,
     OrderedOperatorError,
@@ -31,6 +30,7 @@ from flow_spark import (
     to_dataframe,
 )
 from flow_spark.engine import SparkEngine
+from flow_testing import assert_result
 
 from .tried import FLOWS, Half, Pair, halved, in_any_order
 

@@ -11,9 +11,9 @@ import flow_core as flow
 from flow_core.errors import NoItemError
 from flow_core.stages import Program, Stage, Template
 from flow_core.structure import source_of, stages_of
-from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark.errors import OrderedOperatorError
 from flow_spark.jobs.lowering import Split, split
+from flow_testing import STAGE_CASES, StageCase
 
 F = flow.range(10)
 

@@ -13,7 +13,6 @@ from queue import SimpleQueue
 
 import pytest
 
-from flow_core.testing.interleave import Scenario, explore_all
 from flow_spark.channel import receiver as receiving
 from flow_spark.channel import relief as relieving
 from flow_spark.channel.backlog import Backlog, Batch
@@ -22,6 +21,7 @@ from flow_spark.channel.receiver import BatchReceiver, PartitionResult
 from flow_spark.channel.relief import Relief
 from flow_spark.channel.wire import NONCE_SIZE, Kind, Target
 from flow_spark.errors import ChannelError
+from flow_testing.interleave import Scenario, explore_all
 
 from .infrastructure.processes import wait_until
 

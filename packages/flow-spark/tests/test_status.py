@@ -15,10 +15,10 @@ import pytest
 import flow_core as flow
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
-from flow_core.testing import Screen, recorded_screen
 from flow_spark import JobStatus, on_spark, running_jobs, to_arrow, write
 from flow_spark._status import followed, showing
 from flow_spark.engine import spark_engine
+from flow_testing import Screen, recorded_screen
 
 from .infrastructure.processes import wait_until
 

@@ -25,9 +25,9 @@ from flow_core.protocols import (
 )
 from flow_core.stages import Program
 from flow_core.subscribers import core_subscriber
-from flow_core.testing import assert_result
 from flow_spark.jobs.origin import Job, Runs
 from flow_spark.jobs.publisher import JobSource, JobSubscription
+from flow_testing import assert_result
 
 TIMEOUT_S = 10.0
 ON_EXECUTOR = Fusion.SYNC | Fusion.THREAD_BOUNDARY

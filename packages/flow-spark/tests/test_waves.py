@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flow_core.testing import TestSubscriber
-from flow_core.testing.interleave import Scenario, explore_all
 from flow_spark import JobStatus, from_dataframe, running_jobs, union
 from flow_spark.channel.receiver import Statistics
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs import waves as waving
 from flow_spark.jobs.waves import Parts, Waves
+from flow_testing import TestSubscriber
+from flow_testing.interleave import Scenario, explore_all
 
 from .infrastructure.processes import wait_until
 

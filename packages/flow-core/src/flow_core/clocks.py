@@ -1,7 +1,7 @@
 """Time: what tells it, and what runs tasks later.
 
 An operator that waits takes a `Clock`. `system_clock` is the one of the process, `AsyncioClock`
-runs tasks in an event loop, and `flow_core.testing.VirtualClock` makes hours pass in no time.
+runs tasks in an event loop, and `flow_testing.VirtualClock` makes hours pass in no time.
 """
 
 from __future__ import annotations
@@ -590,7 +590,7 @@ def home_clock(clock: Clock | None, home: Home | None) -> Clock:
 
     Args:
         clock: what the operator was given. If None, it is the clock that a test has put in force
-            (see `flow_core.testing.VirtualClock`), that of the home's loop, or that of the process.
+            (see `flow_testing.VirtualClock`), that of the home's loop, or that of the process.
         home: where the subscription belongs.
     """
     if clock is not None:

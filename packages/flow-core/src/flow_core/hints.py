@@ -41,6 +41,9 @@ _SECTIONS: Final = {
     "module": "here it is ",
 }
 
+_PACKAGES: Final = {"flow_core.testing": "flow_testing"}
+"""What is a package of its own, and would be looked for in the core."""
+
 _AS_METHOD: Final = {"ParallelFlow": "no rail has it: go on with sequential() and"}
 
 
@@ -55,7 +58,13 @@ def hint(name: str, owner: str) -> str:
         How the sentence goes on that says what is missing; nothing if nothing is known.
     """
     plain = _plain(name)
-    found = _as_method(plain, owner) or words(name) or _elsewhere(name, owner) or _of_plugins(name)
+    found = (
+        _in_package(name, owner)
+        or _as_method(plain, owner)
+        or words(name)
+        or _elsewhere(name, owner)
+        or _of_plugins(name)
+    )
     if found:
         return f"; {found}"
     known = _public(owner)
@@ -131,6 +140,15 @@ def _as_method(plain: str, owner: str) -> str:
             where = "it is a method of Flow:" if owner in sys.modules else "here it is"
             return f"{_AS_METHOD.get(owner, where)} {_shown(name)}"
     return ""
+
+
+def _in_package(name: str, owner: str) -> str:
+    """Where a name is that is looked for in the core, and has a package of its own."""
+    own = _PACKAGES.get(f"{owner}.{name}")
+    if own is not None:
+        return f"it is the package {own}{_install(_distribution(own))}"
+    package = _PACKAGES.get(owner)
+    return f"it is {package}.{name}{_install(_distribution(package))}" if package else ""
 
 
 def _elsewhere(name: str, owner: str) -> str:

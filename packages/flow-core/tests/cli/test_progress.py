@@ -16,7 +16,7 @@ import pytest
 import flow_core as flow
 from flow_core import CoreSubscriber, Flow, Fusion, QueueSubscription, Subscription, structure
 from flow_core.progress import counting, progress
-from flow_core.testing import Screen, assert_result, recorded_screen
+from flow_testing import Screen, assert_result, recorded_screen
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flow_core.testing import Drops
+from flow_testing import Drops
 
 NUMBERS = """
     import flow_core as flow

@@ -14,7 +14,7 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.sinks import write_csv
 from flow_core.sources.files import MalformedInputError, read_csv, read_json_lines, read_lines
-from flow_core.testing import TestSubscriber
+from flow_testing import TestSubscriber
 
 Write = Callable[[str, str], Path]
 

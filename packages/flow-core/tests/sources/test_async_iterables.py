@@ -16,7 +16,7 @@ import flow_core as flow
 from flow_core import UNBOUNDED, Flow, Fusion
 from flow_core.errors import BlockingInEventLoopError, FlowError, NoneItemError
 from flow_core.homes import library_loop
-from flow_core.testing import (
+from flow_testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
     Drops,

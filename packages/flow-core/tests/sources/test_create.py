@@ -22,7 +22,7 @@ from flow_core.errors import (
 )
 from flow_core.protocols import QueueSubscription
 from flow_core.sources.emitter import OVERFLOWS, Overflow
-from flow_core.testing import (
+from flow_testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
     Drops,

@@ -19,7 +19,7 @@ import flow_core as flow
 from flow_core import Flow, Fusion
 from flow_core.errors import BlockingInEventLoopError, FlowError
 from flow_core.homes import library_loop
-from flow_core.testing import TIMEOUT_S, Drops, TestSubscriber, assert_result, race
+from flow_testing import TIMEOUT_S, Drops, TestSubscriber, assert_result, race
 
 
 class FailureError(Exception):

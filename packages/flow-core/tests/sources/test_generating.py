@@ -13,7 +13,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, Fusion, SingleSink
 from flow_core.errors import NoneItemError, ProtocolViolationError
-from flow_core.testing import Drops, TestSubscriber, assert_result, race
+from flow_testing import Drops, TestSubscriber, assert_result, race
 
 
 class FailureError(Exception):

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from flow_core.sources.loops import LoopWatch
-from flow_core.testing import TIMEOUT_S, Drops
-from flow_core.testing.interleave import Scenario, explore_all
+from flow_testing import TIMEOUT_S, Drops
+from flow_testing.interleave import Scenario, explore_all
 
 
 class Told:

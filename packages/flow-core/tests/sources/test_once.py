@@ -15,7 +15,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, FlowError
-from flow_core.testing import TestSubscriber
+from flow_testing import TestSubscriber
 
 AGAIN = r"assembled at .*test_once\.py:\d+.*was iterated over before.*only once.*defer\(lambda"
 

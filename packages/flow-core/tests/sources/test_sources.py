@@ -12,7 +12,7 @@ import pytest
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow
 from flow_core.structure import source_of
-from flow_core.testing import (
+from flow_testing import (
     Drops,
     TestPublisher,
     TestSubscriber,

@@ -10,7 +10,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, Fusion
-from flow_core.testing import Drops, TestSubscriber, assert_result, race
+from flow_testing import Drops, TestSubscriber, assert_result, race
 
 
 class FailureError(Exception):

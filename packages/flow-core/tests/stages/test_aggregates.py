@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, NoItemError, NoneItemError, TooManyItemsError
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 Stages = Callable[[Flow[Any]], Flow[Any]]
 

@@ -19,7 +19,7 @@ from flow_core import EMPTY, UNBOUNDED, Flow, Fusion, NoneItemError, QueueSubscr
 from flow_core.errors import ProtocolViolationError
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
 from flow_core.structure import source_of, stages_of
-from flow_core.testing import (
+from flow_testing import (
     STAGE_CASES,
     TIMEOUT_S,
     ConditionalTestSubscriber,

@@ -9,8 +9,8 @@ import pytest
 
 from flow_core import EMPTY, Flow, Fusion, QueueSubscription
 from flow_core.protocols import Subscriber
-from flow_core.testing import TestSubscriber
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
+from flow_testing import TestSubscriber
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = pytest.mark.interleave
 

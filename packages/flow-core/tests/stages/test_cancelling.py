@@ -13,7 +13,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, Fusion
-from flow_core.testing import (
+from flow_testing import (
     STAGE_CASES,
     TIMEOUT_S,
     Drops,

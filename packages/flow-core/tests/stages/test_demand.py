@@ -12,7 +12,7 @@ import flow_core as flow
 from flow_core import UNBOUNDED, Flow
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.stages import pulled, pushed
-from flow_core.testing import (
+from flow_testing import (
     STAGE_CASES,
     ConditionalTestSubscriber,
     StageCase,

@@ -16,7 +16,7 @@ from flow_core import Flow, NoneItemError, Stage, Template, structure
 from flow_core.plugins import plugin_host
 from flow_core.protocols import Fusion
 from flow_core.structure import stages_of
-from flow_core.testing import (
+from flow_testing import (
     ConditionalTestSubscriber,
     Drops,
     TestPublisher,

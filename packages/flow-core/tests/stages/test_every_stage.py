@@ -13,7 +13,7 @@ import flow_core as flow
 from flow_core import Flow, Template, stages
 from flow_core.stages import filtering
 from flow_core.structure import source_of, stages_of
-from flow_core.testing import STAGE_CASES, StageCase, assert_result
+from flow_testing import STAGE_CASES, StageCase, assert_result
 
 INPUTS = [(), (5,), tuple(range(10)), (1, 1, 2, 3, 3, 3, 1, 7, 7)]
 SOURCES: dict[str, Callable[[tuple[int, ...]], Flow[int]]] = {

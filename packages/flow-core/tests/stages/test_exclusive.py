@@ -12,7 +12,7 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.stages import exclusive
 from flow_core.stages.exclusive import ExclusiveGenerator
-from flow_core.testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
+from flow_testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
 
 each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
 

@@ -9,7 +9,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, NoItemError, NoneItemError, TooManyItemsError, structure
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 Stages = Callable[[Flow[Any]], Flow[Any]]
 

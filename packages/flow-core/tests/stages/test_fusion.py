@@ -22,7 +22,7 @@ from flow_core import (
 )
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
 from flow_core.structure import source_of, stages_of
-from flow_core.testing import (
+from flow_testing import (
     STAGE_CASES,
     TIMEOUT_S,
     StageCase,

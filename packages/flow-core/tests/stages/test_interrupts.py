@@ -17,7 +17,7 @@ from flow_core import Flow
 from flow_core.stages import Form, Program, generated_source
 from flow_core.stages.sink import SingleSink
 from flow_core.structure import stages_of
-from flow_core.testing import STAGE_CASES, StageCase
+from flow_testing import STAGE_CASES, StageCase
 
 TRIALS = 50
 

@@ -19,7 +19,7 @@ from flow_core import (
     Template,
     structure,
 )
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, assert_result, race
+from flow_testing import Drops, TestPublisher, TestSubscriber, assert_result, race
 
 Make = Callable[[list[str]], Flow[Any]]
 

@@ -19,7 +19,7 @@ from flow_core import (
     Subscription,
 )
 from flow_core.operators import lift, serialize
-from flow_core.testing import (
+from flow_testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
     Drops,

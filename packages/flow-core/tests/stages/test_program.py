@@ -17,7 +17,7 @@ import flow_core as flow
 from flow_core import Flow, Stage, Template
 from flow_core.stages import Form, Program, compiler, generated_source
 from flow_core.structure import stages_of
-from flow_core.testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
+from flow_testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
 
 each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
 

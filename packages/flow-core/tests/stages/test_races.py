@@ -10,7 +10,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, Violation, race
+from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber, Violation, race
 
 pytestmark = pytest.mark.usefixtures("frequent_switches")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, Fusion, structure
 from flow_core.structure import source_of, stages_of
-from flow_core.testing import (
+from flow_testing import (
     STAGE_CASES,
     ConditionalTestSubscriber,
     StageCase,

@@ -25,7 +25,7 @@ from flow_core import (
     Template,
     structure,
 )
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, assert_result
+from flow_testing import Drops, TestPublisher, TestSubscriber, assert_result
 
 Run = Callable[[Flow[Any]], tuple[list[Any], BaseException | None]]
 

@@ -8,7 +8,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, NoneItemError, ProtocolViolationError, SingleSink
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 
 def test_a_sink_maps_filters_completes_and_fails() -> None:

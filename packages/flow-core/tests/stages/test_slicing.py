@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core import Flow, Fusion
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 bounds = st.none() | st.integers(-12, 12)
 each_upstream = pytest.mark.parametrize("hidden", [False, True])

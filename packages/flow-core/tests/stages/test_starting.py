@@ -9,7 +9,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, Fusion, NoneItemError, Stage, Template
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 each_source = pytest.mark.parametrize(
     "source", [lambda: flow.range(3), lambda: flow.range(3).hide()], ids=["iterated", "hidden"]

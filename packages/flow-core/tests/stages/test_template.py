@@ -10,7 +10,7 @@ import pytest
 import flow_core as flow
 from flow_core import UNSET, Flow, FlowError, Operator, Stage, Template, operators
 from flow_core.stages import TemplateError
-from flow_core.testing import TestSubscriber, assert_result
+from flow_testing import TestSubscriber, assert_result
 
 T = TypeVar("T")
 

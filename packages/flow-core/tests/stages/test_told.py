@@ -10,8 +10,8 @@ import pytest
 import flow_core as flow
 from flow_core import FlowError, hooks
 from flow_core.executors import as_runner
-from flow_core.testing import STAGE_CASES, TIMEOUT_S, Drops, StageCase, TestPublisher
-from flow_core.testing import TestSubscriber as Seen
+from flow_testing import STAGE_CASES, TIMEOUT_S, Drops, StageCase, TestPublisher
+from flow_testing import TestSubscriber as Seen
 
 each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
 

@@ -28,7 +28,7 @@ from flow_core import (
     system_clock,
 )
 from flow_core.subscribers import blocking, callbacks, queued
-from flow_core.testing import TIMEOUT_S, Drops, TestPublisher, Violation, race
+from flow_testing import TIMEOUT_S, Drops, TestPublisher, Violation, race
 
 
 class FailureError(Exception):

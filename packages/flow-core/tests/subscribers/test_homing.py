@@ -20,8 +20,8 @@ from flow_core.errors import FlowError, LoopEndedError
 from flow_core.homes import Home
 from flow_core.subscribers import CallbackSubscriber
 from flow_core.subscribers.homing import HomingSubscriber
-from flow_core.testing import TIMEOUT_S, Drops, TestPublisher
-from flow_core.testing.interleave import Scenario, explore_all, step
+from flow_testing import TIMEOUT_S, Drops, TestPublisher
+from flow_testing.interleave import Scenario, explore_all, step
 
 
 class Seen:

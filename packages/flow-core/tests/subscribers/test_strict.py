@@ -9,7 +9,7 @@ import pytest
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow
 from flow_core.subscribers import StrictSubscriber, core_subscriber
-from flow_core.testing import Drops, TestPublisher, Violation
+from flow_testing import Drops, TestPublisher, Violation
 
 
 class Stranger:

@@ -6,9 +6,9 @@ from types import ModuleType
 from typing import Any
 
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_core.testing import TestSubscriber
-from flow_core.testing.interleave import Body, Exhaustive, explore_all
 from flow_multicast import Connectable
+from flow_testing import TestSubscriber
+from flow_testing.interleave import Body, Exhaustive, explore_all
 
 
 class Source:

@@ -6,9 +6,9 @@ import weakref
 
 import pytest
 
-from flow_core.testing.interleave import Scenario, explore_all
-from flow_core.testing.reentry import Reentry, explore_reentry
 from flow_multicast.connectables.atom import Atom
+from flow_testing.interleave import Scenario, explore_all
+from flow_testing.reentry import Reentry, explore_reentry
 
 
 @pytest.mark.interleave

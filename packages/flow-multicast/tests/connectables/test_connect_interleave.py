@@ -8,8 +8,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Disposable
-from flow_core.testing import TestSubscriber, VirtualClock
-from flow_core.testing.interleave import Scenario, step
 from flow_multicast import (
     Connectable,
     DirectProcessor,
@@ -25,6 +23,8 @@ from flow_multicast.connectables import auto_connect, ref_count
 from flow_multicast.connectables.connection import Feeder
 from flow_multicast.connectables.multicast import MulticastConnectable
 from flow_multicast.connectables.socket import Socket
+from flow_testing import TestSubscriber, VirtualClock
+from flow_testing.interleave import Scenario, step
 
 from .played import Source, exhaust, joined, nobody_is_forgotten
 

@@ -12,7 +12,6 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.protocols import Disposable
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
 from flow_multicast import (
     Connectable,
     DirectProcessor,
@@ -26,6 +25,7 @@ from flow_multicast import (
     replay,
     share,
 )
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock
 
 KINDS: dict[str, Callable[[Flow[int]], Connectable[int]]] = {
     "publish": lambda source: source.pipe(publish()),

@@ -15,8 +15,8 @@ from flow_core import Flow
 from flow_core.clocks import AsyncioClock
 from flow_core.errors import FlowError
 from flow_core.homes import Home
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber
 from flow_multicast import MulticastProcessor
+from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber
 
 SHARED: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
     "auto_connect": lambda source: source.publish().auto_connect(),

@@ -8,8 +8,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Disposable
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, VirtualClock
-from flow_core.testing.reentry import Reentry, explore_reentry
 from flow_multicast import (
     Connectable,
     MulticastProcessor,
@@ -19,6 +17,8 @@ from flow_multicast import (
     replay,
     share,
 )
+from flow_testing import Drops, TestPublisher, TestSubscriber, VirtualClock
+from flow_testing.reentry import Reentry, explore_reentry
 
 MODULES = ["flow_multicast.connectables"]
 

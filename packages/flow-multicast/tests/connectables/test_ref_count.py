@@ -10,8 +10,8 @@ import flow_core as flow
 from flow_core.clocks import Clock
 from flow_core.executors import Task
 from flow_core.protocols import CoreSubscriber, Disposable, Subscription
-from flow_core.testing import TIMEOUT_S, Drops, TestPublisher, TestSubscriber, VirtualClock
 from flow_multicast import MulticastProcessor
+from flow_testing import TIMEOUT_S, Drops, TestPublisher, TestSubscriber, VirtualClock
 
 
 class Interrupted(Clock):

@@ -12,7 +12,17 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.protocols import Subscriber
-from flow_core.testing import (
+from flow_multicast import (
+    Connectable,
+    DirectProcessor,
+    MulticastProcessor,
+    cache,
+    multicast,
+    publish,
+    replay,
+    share,
+)
+from flow_testing import (
     BAD_SOURCES,
     ENDINGS,
     BadSource,
@@ -23,16 +33,6 @@ from flow_core.testing import (
     TestSubscriber,
     assert_released,
     check_bad_source,
-)
-from flow_multicast import (
-    Connectable,
-    DirectProcessor,
-    MulticastProcessor,
-    cache,
-    multicast,
-    publish,
-    replay,
-    share,
 )
 
 Shared = Callable[[Flow[Any]], Flow[Any]]

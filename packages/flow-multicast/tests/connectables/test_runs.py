@@ -13,7 +13,6 @@ import flow_core as flow
 from flow_core import Flow, Operator
 from flow_core.introspection import links, report
 from flow_core.protocols import Disposable
-from flow_core.testing import TestPublisher, TestSubscriber
 from flow_multicast import (
     Connectable,
     DirectProcessor,
@@ -29,6 +28,7 @@ from flow_multicast import (
 )
 from flow_multicast.connectables.connection import State
 from flow_multicast.connectables.multicast import MulticastConnectable
+from flow_testing import TestPublisher, TestSubscriber
 
 KINDS: dict[str, Callable[[Flow[int]], Connectable[int]]] = {
     "publish": lambda source: source.pipe(publish()),

@@ -9,8 +9,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Disposable
-from flow_core.testing import TestSubscriber, VirtualClock
-from flow_core.testing.interleave import Scenario, step
 from flow_multicast import (
     Connectable,
     DirectProcessor,
@@ -28,6 +26,8 @@ from flow_multicast import (
 )
 from flow_multicast.connectables import auto_connect, ref_count
 from flow_multicast.connectables.multicast import MulticastConnectable
+from flow_testing import TestSubscriber, VirtualClock
+from flow_testing.interleave import Scenario, step
 
 from .played import Source, exhaust, joined, nobody_is_forgotten
 

@@ -10,8 +10,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, Violation
 from flow_multicast import MulticastProcessor
+from flow_testing import Drops, TestPublisher, TestSubscriber, Violation
 
 
 class Item:

@@ -14,19 +14,19 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.protocols import Subscription
-from flow_core.testing import (
-    ConditionalTestSubscriber,
-    Drops,
-    TestPublisher,
-    TestSubscriber,
-    assert_result,
-)
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
     DirectProcessor,
     MulticastProcessor,
     ReplayProcessor,
+)
+from flow_testing import (
+    ConditionalTestSubscriber,
+    Drops,
+    TestPublisher,
+    TestSubscriber,
+    assert_result,
 )
 
 MAKERS: dict[str, Callable[[], Any]] = {

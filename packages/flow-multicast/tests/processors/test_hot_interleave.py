@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import ConditionalTestSubscriber, TestPublisher, TestSubscriber
-from flow_core.testing.interleave import Body, Exhaustive, Report, Scenario, explore_all, step
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
     DirectProcessor,
     ReplayProcessor,
 )
+from flow_testing import ConditionalTestSubscriber, TestPublisher, TestSubscriber
+from flow_testing.interleave import Body, Exhaustive, Report, Scenario, explore_all, step
 
 pytestmark = pytest.mark.interleave
 

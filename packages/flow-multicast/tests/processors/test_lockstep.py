@@ -8,13 +8,13 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow, Publisher, Subscriber
-from flow_core.testing import (
+from flow_multicast import MulticastProcessor
+from flow_testing import (
     ConditionalTestSubscriber,
     TestPublisher,
     TestSubscriber,
     assert_result,
 )
-from flow_multicast import MulticastProcessor
 
 
 def subscribed(processor: MulticastProcessor[int], *requests: int) -> list[TestSubscriber[int]]:

@@ -13,8 +13,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, race
 from flow_multicast import MulticastProcessor
+from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber, race
 
 ROUNDS = 60
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
 from flow_multicast import ReplayProcessor
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock
 
 several = settings(max_examples=150, deadline=None)
 

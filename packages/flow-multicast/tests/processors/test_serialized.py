@@ -10,8 +10,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, assert_result
-from flow_core.testing.interleave import Body, Scenario, explore_all, step
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -21,6 +19,8 @@ from flow_multicast import (
     UnicastProcessor,
     serialized,
 )
+from flow_testing import Drops, TestPublisher, TestSubscriber, assert_result
+from flow_testing.interleave import Body, Scenario, explore_all, step
 
 SENDING: dict[str, Callable[[], Any]] = {
     "behavior": BehaviorProcessor,

@@ -11,14 +11,14 @@ import pytest
 import flow_core as flow
 from flow_core import NoneItemError, Subscription
 from flow_core.protocols import CoreSubscriber
-from flow_core.testing import (
+from flow_multicast import MulticastProcessor
+from flow_testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
     Drops,
     TestPublisher,
     TestSubscriber,
 )
-from flow_multicast import MulticastProcessor
 
 
 class LeavesAtOnce(TestSubscriber[int]):

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import pytest
 
 from flow_core import UNBOUNDED, Flow, Processor, Publisher
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber, race
 from flow_multicast import MulticastProcessor
+from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber, race
 
 pytestmark = pytest.mark.tck
 

@@ -25,7 +25,9 @@ from flow_core import (
     QueueSubscription,
 )
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_core.testing import (
+from flow_multicast import MulticastProcessor, UnicastProcessor
+from flow_multicast.processors import unicast
+from flow_testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
     Drops,
@@ -34,8 +36,6 @@ from flow_core.testing import (
     Violation,
     race,
 )
-from flow_multicast import MulticastProcessor, UnicastProcessor
-from flow_multicast.processors import unicast
 
 MODES = [Fusion(mode) for mode in range(8)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from flow_core import Fusion
-from flow_core.testing import TestPublisher, TestSubscriber, recorded_drops
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_multicast.processors import UnicastProcessor
+from flow_testing import TestPublisher, TestSubscriber, recorded_drops
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = pytest.mark.interleave
 

@@ -21,8 +21,8 @@ from flow_core import (
     QueueSubscription,
     Subscriber,
 )
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, Violation, race
 from flow_multicast import MulticastProcessor
+from flow_testing import Drops, TestPublisher, TestSubscriber, Violation, race
 
 
 @pytest.mark.checklist("M05")

@@ -14,7 +14,7 @@ import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow
 from flow_core.demand import UNBOUNDED
-from flow_core.testing import OperatorCase, Surroundings
+from flow_testing import OperatorCase, Surroundings
 
 __all__ = ["OPERATOR_CASES", "WITHOUT_CASE"]
 

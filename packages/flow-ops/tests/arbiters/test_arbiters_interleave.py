@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from flow_core.testing import TestPublisher, TestSubscriber, Violation
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import ProducerArbiter, SubscriptionArbiter, SwitchArbiter
+from flow_testing import TestPublisher, TestSubscriber, Violation
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = [
     pytest.mark.interleave,

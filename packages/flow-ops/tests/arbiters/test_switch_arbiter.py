@@ -10,7 +10,8 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import CoreSubscriber
-from flow_core.testing import (
+from flow_ops import SwitchArbiter
+from flow_testing import (
     ConditionalTestSubscriber,
     Payloads,
     TestPublisher,
@@ -18,7 +19,6 @@ from flow_core.testing import (
     Violation,
     assert_released,
 )
-from flow_ops import SwitchArbiter
 
 
 def started(subscriber: CoreSubscriber[Any]) -> SwitchArbiter[Any]:

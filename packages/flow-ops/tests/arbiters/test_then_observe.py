@@ -11,8 +11,8 @@ import pytest
 import flow_core as flow
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_core.testing import TestSubscriber
 from flow_ops import ProducerArbiter, concat, concat_with
+from flow_testing import TestSubscriber
 
 REQUESTED = 20
 

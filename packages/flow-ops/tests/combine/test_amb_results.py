@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import flow_core as flow
-from flow_core.testing import (
+from flow_ops import amb, amb_with
+from flow_testing import (
     PublisherProbe,
     TestPublisher,
     TestSubscriber,
@@ -13,7 +14,6 @@ from flow_core.testing import (
     assert_result,
     recorded_drops,
 )
-from flow_ops import amb, amb_with
 
 
 def played(count=2, *, request=flow.UNBOUNDED):

@@ -12,7 +12,9 @@ from flow_core import EMPTY, Flow, Fusion, QueueSubscription
 from flow_core.errors import MissingBackpressureError, ProtocolViolationError
 from flow_core.introspection import links
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_core.testing import (
+from flow_ops import combine_latest, concat_map, concat_with, observe_on, ordered_merge
+from flow_ops import zip as zip_flows
+from flow_testing import (
     ENDINGS,
     Payloads,
     TestPublisher,
@@ -22,8 +24,6 @@ from flow_core.testing import (
     assert_result,
     observe,
 )
-from flow_ops import combine_latest, concat_map, concat_with, observe_on, ordered_merge
-from flow_ops import zip as zip_flows
 
 pytestmark = pytest.mark.checklist("F50")
 

@@ -9,8 +9,9 @@ import pytest
 
 from flow_core import EMPTY, Flow, Fusion, QueueSubscription
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import (
+from flow_ops import combine_latest, observe_on
+from flow_testing import TestPublisher, TestSubscriber
+from flow_testing.interleave import (
     Body,
     Report,
     Scenario,
@@ -18,7 +19,6 @@ from flow_core.testing.interleave import (
     step,
     thread_per_task,
 )
-from flow_ops import combine_latest, observe_on
 
 pytestmark = [pytest.mark.interleave, pytest.mark.checklist("F50")]
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core import Fusion
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import (
+from flow_ops import combine_latest
+from flow_testing import (
     TestPublisher,
     TestSubscriber,
     Violation,
     assert_result,
     recorded_drops,
 )
-from flow_ops import combine_latest
 
 
 def played(count=2, *, request=flow.UNBOUNDED, **more):

@@ -8,7 +8,6 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import ENDINGS, Payloads, assert_released
 from flow_ops import (
     amb,
     amb_with,
@@ -22,6 +21,7 @@ from flow_ops import (
     zip_with,
 )
 from flow_ops import zip as zip_flows
+from flow_testing import ENDINGS, Payloads, assert_released
 
 
 def inline(task: Any) -> None:

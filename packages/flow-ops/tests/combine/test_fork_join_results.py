@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result, recorded_drops
 from flow_ops import fork_join
+from flow_testing import TestPublisher, TestSubscriber, assert_result, recorded_drops
 
 
 def played(*, request=flow.UNBOUNDED):

@@ -13,7 +13,8 @@ from flow_core import pipelines
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import AbsorbingSource
 from flow_core.structure import source_of
-from flow_core.testing import (
+from flow_ops import merge, merge_all, merge_sequential, merge_with, observe_on
+from flow_testing import (
     ENDINGS,
     Payloads,
     TestPublisher,
@@ -23,7 +24,6 @@ from flow_core.testing import (
     assert_result,
     check_bad_source,
 )
-from flow_ops import merge, merge_all, merge_sequential, merge_with, observe_on
 
 SOURCES = {
     "none": ([], []),

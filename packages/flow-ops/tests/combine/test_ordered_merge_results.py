@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core.errors import FlowError, MissingBackpressureError, RejectedExecutionError
-from flow_core.testing import (
+from flow_ops import observe_on, ordered_merge
+from flow_testing import (
     TestPublisher,
     TestSubscriber,
     Violation,
     assert_result,
     recorded_drops,
 )
-from flow_ops import observe_on, ordered_merge
 
 
 def inline(task):

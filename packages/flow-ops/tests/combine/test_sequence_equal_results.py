@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import (
+from flow_ops import observe_on, sequence_equal
+from flow_testing import (
     TestPublisher,
     TestSubscriber,
     Violation,
     assert_result,
     recorded_drops,
 )
-from flow_ops import observe_on, sequence_equal
 
 
 def played(*, request=flow.UNBOUNDED, **more):

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.testing import (
+from flow_ops import concat_with, skip_until_other, take_until_other
+from flow_testing import (
     PublisherProbe,
     TestPublisher,
     TestSubscriber,
@@ -15,7 +16,6 @@ from flow_core.testing import (
     assert_result,
     recorded_drops,
 )
-from flow_ops import concat_with, skip_until_other, take_until_other
 
 BOTH = pytest.mark.parametrize("operator", [take_until_other, skip_until_other])
 

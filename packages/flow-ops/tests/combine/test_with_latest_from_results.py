@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import with_latest_from
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 
 def played(count=1, *, request=flow.UNBOUNDED, **more):

@@ -9,15 +9,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import RejectedExecutionError
-from flow_core.testing import TestPublisher, TestSubscriber, Violation
-from flow_core.testing.interleave import (
-    Body,
-    Report,
-    Scenario,
-    explore_all,
-    step,
-    thread_per_task,
-)
 from flow_ops import (
     amb,
     combine_latest,
@@ -29,6 +20,15 @@ from flow_ops import (
     with_latest_from,
 )
 from flow_ops import zip as zip_flows
+from flow_testing import TestPublisher, TestSubscriber, Violation
+from flow_testing.interleave import (
+    Body,
+    Report,
+    Scenario,
+    explore_all,
+    step,
+    thread_per_task,
+)
 
 pytestmark = pytest.mark.interleave
 

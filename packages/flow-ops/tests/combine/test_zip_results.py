@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core.protocols import IterableSource
 from flow_core.structure import source_of
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import concat_map, zip_with
 from flow_ops import zip as zip_flows
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 FORMS = {
     "range": lambda: flow.range(5),

@@ -8,15 +8,15 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
-from flow_core.testing import (
+from flow_ops import observe_on, zip_with
+from flow_ops import zip as zip_flows
+from flow_testing import (
     TestPublisher,
     TestSubscriber,
     Violation,
     assert_result,
     recorded_drops,
 )
-from flow_ops import observe_on, zip_with
-from flow_ops import zip as zip_flows
 
 
 def zipped(*, request=flow.UNBOUNDED, **more):

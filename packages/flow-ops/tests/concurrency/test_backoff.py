@@ -11,7 +11,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Backoff, Flow
-from flow_core.testing import VirtualClock
+from flow_testing import VirtualClock
 
 
 class Failing:

@@ -12,8 +12,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import BlockingInEventLoopError, FlowTimeoutError
-from flow_core.testing import TIMEOUT_S, assert_result
 from flow_ops import Backoff, do_concurrent
+from flow_testing import TIMEOUT_S, assert_result
 
 
 class Store:

@@ -15,7 +15,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.backoff import Backoff
-from flow_core.testing import TIMEOUT_S, TestSubscriber
+from flow_testing import TIMEOUT_S, TestSubscriber
 
 USER = ContextVar("USER", default="nobody")
 

@@ -17,7 +17,8 @@ import pytest
 import flow_core as flow
 from flow_core.errors import FlowTimeoutError, RejectedExecutionError
 from flow_core.homes import library_loop
-from flow_core.testing import (
+from flow_ops import Backoff, map_concurrent
+from flow_testing import (
     ENDINGS,
     TIMEOUT_S,
     Ending,
@@ -29,7 +30,6 @@ from flow_core.testing import (
     assert_result,
     observe,
 )
-from flow_ops import Backoff, map_concurrent
 
 USER: ContextVar[str] = ContextVar("user", default="nobody")
 

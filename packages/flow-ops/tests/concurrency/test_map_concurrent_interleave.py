@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import (
+from flow_ops import map_concurrent
+from flow_testing import TestPublisher, TestSubscriber
+from flow_testing.interleave import (
     Body,
     Report,
     Scenario,
@@ -17,7 +18,6 @@ from flow_core.testing.interleave import (
     step,
     thread_per_task,
 )
-from flow_ops import map_concurrent
 
 pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
 

@@ -16,7 +16,8 @@ import pytest
 import flow_core as flow
 from flow_core.errors import FlowError, LoopEndedError
 from flow_core.homes import library_loop
-from flow_core.testing import (
+from flow_ops import map_concurrent, observe_on
+from flow_testing import (
     DOWNSTREAMS,
     ENDINGS,
     TIMEOUT_S,
@@ -28,7 +29,6 @@ from flow_core.testing import (
     assert_result,
     observe,
 )
-from flow_ops import map_concurrent, observe_on
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import map_concurrent
+from flow_testing import TestPublisher, TestSubscriber
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = pytest.mark.interleave
 

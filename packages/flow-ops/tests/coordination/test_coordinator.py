@@ -12,7 +12,9 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher, Subscription
-from flow_core.testing import (
+from flow_ops import observe_on
+from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, Listener
+from flow_testing import (
     ConditionalTestSubscriber,
     Payloads,
     TestPublisher,
@@ -20,8 +22,6 @@ from flow_core.testing import (
     Violation,
     assert_released,
 )
-from flow_ops import observe_on
-from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, Listener
 
 Made = list[Any]
 

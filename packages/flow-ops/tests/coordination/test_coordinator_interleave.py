@@ -10,8 +10,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import EMPTY, Publisher
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock, recorded_drops
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import observe_on
 from flow_ops.coordination import (
     BufferedInput,
@@ -20,6 +18,8 @@ from flow_ops.coordination import (
     Input,
     Listener,
 )
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock, recorded_drops
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = [
     pytest.mark.interleave,

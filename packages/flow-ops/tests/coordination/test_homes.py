@@ -15,7 +15,7 @@ from flow_core.backoff import Backoff
 from flow_core.executors import Executor
 from flow_core.homes import Home
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
-from flow_core.testing import TIMEOUT_S, TestSubscriber
+from flow_testing import TIMEOUT_S, TestSubscriber
 
 
 class Inner(Publisher[int]):

@@ -9,8 +9,6 @@ import pytest
 
 from flow_core import Flow, Fusion
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import (
     on_backpressure_buffer,
     on_backpressure_drop,
@@ -19,6 +17,8 @@ from flow_ops import (
     on_backpressure_reduce,
     rebatch_requests,
 )
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
 

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
-from flow_core.testing import (
-    ConditionalTestSubscriber,
-    TestPublisher,
-    TestSubscriber,
-    assert_result,
-    observe,
-)
 from flow_ops import (
     on_backpressure_buffer,
     on_backpressure_drop,
     on_backpressure_error,
     on_backpressure_latest,
     on_backpressure_reduce,
+)
+from flow_testing import (
+    ConditionalTestSubscriber,
+    TestPublisher,
+    TestSubscriber,
+    assert_result,
+    observe,
 )
 
 Operators = dict[str, Any]

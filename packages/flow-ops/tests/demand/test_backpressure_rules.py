@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from flow_core.testing import (
+from flow_ops import (
+    on_backpressure_buffer,
+    on_backpressure_drop,
+    on_backpressure_error,
+    on_backpressure_latest,
+    on_backpressure_reduce,
+)
+from flow_testing import (
     BAD_SOURCES,
     ENDINGS,
     BadSource,
@@ -14,13 +21,6 @@ from flow_core.testing import (
     VirtualClock,
     assert_released,
     check_bad_source,
-)
-from flow_ops import (
-    on_backpressure_buffer,
-    on_backpressure_drop,
-    on_backpressure_error,
-    on_backpressure_latest,
-    on_backpressure_reduce,
 )
 
 ALL: dict[str, Any] = {

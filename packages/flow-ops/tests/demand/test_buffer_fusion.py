@@ -10,8 +10,8 @@ import pytest
 import flow_core as flow
 from flow_core import Flow, Fusion
 from flow_core.errors import MissingBackpressureError, ProtocolViolationError
-from flow_core.testing import TestPublisher, TestSubscriber, observe
 from flow_ops import observe_on, on_backpressure_buffer, on_backpressure_latest
+from flow_testing import TestPublisher, TestSubscriber, observe
 
 
 def fused(source: TestPublisher[int], operator: Any, request: int) -> TestSubscriber[int]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from flow_core import Flow
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock, observe
 from flow_ops import on_backpressure_buffer
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock, observe
 
 pytestmark = pytest.mark.usefixtures("dropped")
 

@@ -9,7 +9,8 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import (
+from flow_ops import rebatch_requests
+from flow_testing import (
     BAD_SOURCES,
     BadSource,
     PublisherProbe,
@@ -20,7 +21,6 @@ from flow_core.testing import (
     check_bad_source,
     observe,
 )
-from flow_ops import rebatch_requests
 
 
 @pytest.mark.parametrize("prefetch", [1, 2, 3, 128])

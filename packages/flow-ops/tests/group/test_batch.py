@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
 from flow_core.structure import stages_of
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock, assert_result
 from flow_ops import batch, session_buffer, session_window
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock, assert_result
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all
 from flow_ops import batch, group_by_until, session_buffer
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock
+from flow_testing.interleave import Body, Report, Scenario, explore_all
 
 pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
 

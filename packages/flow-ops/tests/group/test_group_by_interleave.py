@@ -11,8 +11,6 @@ import flow_core as flow
 from flow_core import hooks
 from flow_core.errors import ProtocolViolationError
 from flow_core.protocols import Fusion
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import (
     GroupedFlow,
     buffer_with_time_or_count,
@@ -23,6 +21,8 @@ from flow_ops import (
     window_with_count,
     window_with_time_or_count,
 )
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = pytest.mark.interleave
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError, ProtocolViolationError
 from flow_core.protocols import EMPTY, Fusion
-from flow_core.testing import TestPublisher, TestSubscriber, Violation, assert_result
 from flow_ops import GroupedFlow, concat_map, flat_map, group_by, observe_on
+from flow_testing import TestPublisher, TestSubscriber, Violation, assert_result
 
 
 def tagged(group: GroupedFlow[Any, Any]) -> flow.Flow[tuple[Any, Any]]:

@@ -11,14 +11,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.structure import source_of
-from flow_core.testing import (
-    ENDINGS,
-    Ending,
-    TestPublisher,
-    TestSubscriber,
-    VirtualClock,
-    assert_released,
-)
 from flow_ops import (
     buffer_boundary,
     buffer_toggle,
@@ -34,6 +26,14 @@ from flow_ops import (
     window_with_count,
     window_with_time,
     window_with_time_or_count,
+)
+from flow_testing import (
+    ENDINGS,
+    Ending,
+    TestPublisher,
+    TestSubscriber,
+    VirtualClock,
+    assert_released,
 )
 
 CLOCK = VirtualClock()

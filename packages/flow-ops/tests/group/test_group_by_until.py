@@ -8,8 +8,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock, assert_result
 from flow_ops import GroupedFlow, flat_map, group_by_until
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock, assert_result
 
 Groups = flow.Flow[GroupedFlow[int, int]]
 

@@ -18,10 +18,10 @@ import flow_ops
 from flow_core import Flow, hooks
 from flow_core.errors import MissingBackpressureError
 from flow_core.serial import HAS_GIL
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock
 from flow_ops import GroupedFlow
 from flow_ops.group import _splitting, _standstill
 from flow_ops.group._standstill import PATIENCE_S
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock
 
 Groups = Flow[GroupedFlow[int, int]]
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError, ProtocolViolationError
 from flow_core.protocols import Fusion
-from flow_core.testing import TestPublisher, TestSubscriber, VirtualClock, assert_result
 from flow_ops import (
     buffer_boundary,
     buffer_toggle,
@@ -28,6 +27,7 @@ from flow_ops import (
     window_with_time,
     window_with_time_or_count,
 )
+from flow_testing import TestPublisher, TestSubscriber, VirtualClock, assert_result
 
 Windows = flow.Flow[flow.Flow[Any]]
 

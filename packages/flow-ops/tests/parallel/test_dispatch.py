@@ -9,13 +9,13 @@ import pytest
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, leave
 from flow_core.protocols import Publisher
-from flow_core.testing import (
+from flow_ops.parallel.dispatch import Dispatcher, RailSource
+from flow_testing import (
     ConditionalTestSubscriber,
     TestPublisher,
     TestSubscriber,
     Violation,
 )
-from flow_ops.parallel.dispatch import Dispatcher, RailSource
 
 
 def dealt(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from flow_core.testing import BAD_SOURCES, BadSource, check_bad_source
 from flow_ops import map_concurrent, on_processes, parallel
+from flow_testing import BAD_SOURCES, BadSource, check_bad_source
 
 pytestmark = pytest.mark.usefixtures("dropped")  # which the check looks at itself
 

@@ -9,10 +9,10 @@ import pytest
 
 import flow_core as flow
 from flow_core import hooks
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import parallel
 from flow_ops.parallel.dispatch import Dispatcher, RailSource
+from flow_testing import TestPublisher, TestSubscriber
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = pytest.mark.interleave
 

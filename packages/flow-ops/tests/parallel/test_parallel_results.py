@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.testing import (
+from flow_ops import FailureHandling, ParallelFlow, observe_on, parallel, repeat, retry
+from flow_testing import (
     STAGE_CASES,
     TIMEOUT_S,
     StageCase,
@@ -20,7 +21,6 @@ from flow_core.testing import (
     assert_result,
     observe,
 )
-from flow_ops import FailureHandling, ParallelFlow, observe_on, parallel, repeat, retry
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import ENDINGS, Ending, Payloads, assert_released
 from flow_ops import parallel
+from flow_testing import ENDINGS, Ending, Payloads, assert_released
 
 UPSTREAMS: dict[str, Any] = {
     "iterable": flow.from_iterable,

@@ -17,7 +17,15 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import FlowError, RejectedExecutionError
-from flow_core.testing import (
+from flow_ops import (
+    FailureHandling,
+    observe_on,
+    on_error_resume,
+    on_processes,
+    parallel,
+    retry,
+)
+from flow_testing import (
     ENDINGS,
     TIMEOUT_S,
     Ending,
@@ -27,14 +35,6 @@ from flow_core.testing import (
     assert_released,
     assert_result,
     observe,
-)
-from flow_ops import (
-    FailureHandling,
-    observe_on,
-    on_error_resume,
-    on_processes,
-    parallel,
-    retry,
 )
 
 

@@ -16,8 +16,8 @@ import pytest
 import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow, hooks
-from flow_core.testing import OperatorCase, TestSubscriber
 from flow_ops.testing import OPERATOR_CASES
+from flow_testing import OperatorCase, TestSubscriber
 
 CASES = [case for case in OPERATOR_CASES if case.kinds.isdisjoint(("loop", "processes"))]
 """Those in loops and processes have tests of their own."""

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TIMEOUT_S, OperatorCase, Surroundings, TestSubscriber, VirtualClock
 from flow_ops import _plugin
 from flow_ops.testing import OPERATOR_CASES, WITHOUT_CASE
+from flow_testing import TIMEOUT_S, OperatorCase, Surroundings, TestSubscriber, VirtualClock
 
 ITEMS = 5_000
 """Items of a flow whose subscriber takes one at a time."""

@@ -14,14 +14,14 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import (
+from flow_testing import (
     OperatorCase,
     Surroundings,
     TestPublisher,
     TestSubscriber,
     VirtualClock,
 )
-from flow_core.testing.interleave import (
+from flow_testing.interleave import (
     Body,
     Exhaustive,
     Scenario,

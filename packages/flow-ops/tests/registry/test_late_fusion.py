@@ -9,7 +9,7 @@ import pytest
 import flow_core as flow
 from flow_core import Fusion, ProtocolViolationError
 from flow_core.protocols import QueueSubscription
-from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
+from flow_testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
 
 
 class Keeping(TestSubscriber[Any]):

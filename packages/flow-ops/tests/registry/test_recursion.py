@@ -10,7 +10,7 @@ import pytest
 import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow
-from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
+from flow_testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
 
 ENDS = 100_000
 """Flows that complete, or fail, one after the other."""

@@ -15,7 +15,7 @@ import flow_core as flow
 import flow_ops as ops
 from flow_core import Flow
 from flow_core.errors import is_fatal
-from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
+from flow_testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
 
 DEEP = 200
 """Operators in a row: for most of them, more than Python's stack holds."""

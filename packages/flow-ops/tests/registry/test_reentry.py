@@ -16,8 +16,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
-from flow_core.testing.reentry import LIBRARY, Reentry, ReentryFailure, explore_reentry
+from flow_testing import OperatorCase, Surroundings, TestSubscriber, VirtualClock
+from flow_testing.reentry import LIBRARY, Reentry, ReentryFailure, explore_reentry
 
 pytestmark = pytest.mark.nightly
 
@@ -106,7 +106,7 @@ def watch_locks(monkeypatch: pytest.MonkeyPatch, *, hangs: str = "") -> list[str
         return threading.Lock() if owner == hangs else Watched(owner, waits)
 
     for name, module in list(sys.modules.items()):
-        ours = name.partition(".")[0] in LIBRARY and not name.startswith("flow_core.testing")
+        ours = name.partition(".")[0] in LIBRARY and not name.startswith("flow_testing")
         if ours and getattr(module, "Lock", None) is threading.Lock:
             monkeypatch.setattr(module, "Lock", lock)
     return waits

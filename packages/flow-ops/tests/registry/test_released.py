@@ -11,7 +11,7 @@ import pytest
 
 from flow_core.protocols import CoreSubscriber, QueueSubscription
 from flow_core.serial import SerialDrain
-from flow_core.testing import (
+from flow_testing import (
     ENDINGS,
     OperatorCase,
     Payloads,

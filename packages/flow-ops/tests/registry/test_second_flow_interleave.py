@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flow_core.testing.interleave import Body, Exhaustive, Scenario, bound, explore_all
+from flow_testing.interleave import Body, Exhaustive, Scenario, bound, explore_all
 
 pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
 

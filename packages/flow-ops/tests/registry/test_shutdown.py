@@ -11,14 +11,14 @@ import pytest
 import flow_core as flow
 import flow_ops as ops
 from flow_core.errors import RejectedExecutionError
-from flow_core.testing import (
+from flow_testing import (
     OperatorCase,
     Surroundings,
     TestPublisher,
     TestSubscriber,
     VirtualClock,
 )
-from flow_core.testing.retention import PayloadError
+from flow_testing.retention import PayloadError
 
 ON_EXECUTOR = {
     "cancel_on",

@@ -47,14 +47,14 @@ from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError, RejectedExecutionError
 from flow_core.protocols import CoreSubscriber, Fusion, Subscription
 from flow_core.serial import HAS_GIL, SerialDrain
-from flow_core.testing import (
+from flow_ops.coordination import Input
+from flow_testing import (
     OperatorCase,
     Surroundings,
     TestPublisher,
     TestSubscriber,
     VirtualClock,
 )
-from flow_ops.coordination import Input
 
 SECONDS = float(os.environ.get("FLOW_SOAK_S", "2"))
 SEED = int(os.environ.get("FLOW_SOAK_SEED", "0")) or time.time_ns() % 1_000_000

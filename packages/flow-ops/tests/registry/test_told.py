@@ -20,7 +20,8 @@ import flow_core as flow
 from flow_core import FlowError, hooks, system_clock
 from flow_core.clocks import Clock
 from flow_core.protocols import Disposable
-from flow_core.testing import (
+from flow_ops import observe_on
+from flow_testing import (
     TIMEOUT_S,
     OperatorCase,
     Surroundings,
@@ -28,7 +29,6 @@ from flow_core.testing import (
     TestSubscriber,
     VirtualClock,
 )
-from flow_ops import observe_on
 
 FEW = 9
 """How many items a source sends."""

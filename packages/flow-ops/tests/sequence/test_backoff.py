@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import Payloads, TestPublisher, TestSubscriber, VirtualClock, assert_released
 from flow_ops import Backoff, RetryExhaustedError, retry, retry_when
+from flow_testing import Payloads, TestPublisher, TestSubscriber, VirtualClock, assert_released
 
 ERROR = ValueError("failed")
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core import Flow, NoItemError
 from flow_core.protocols import Fusion
-from flow_core.testing import TestSubscriber, assert_result
 from flow_ops import (
     Backoff,
     and_then,
@@ -32,6 +31,7 @@ from flow_ops import (
     start_with_flows,
     switch_if_empty,
 )
+from flow_testing import TestSubscriber, assert_result
 
 MANY = 10**5
 

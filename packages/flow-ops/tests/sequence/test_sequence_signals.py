@@ -10,16 +10,6 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.structure import source_of
-from flow_core.testing import (
-    BAD_SOURCES,
-    BadSource,
-    ConditionalTestSubscriber,
-    Payloads,
-    TestPublisher,
-    TestSubscriber,
-    assert_released,
-    check_bad_source,
-)
 from flow_ops import (
     Backoff,
     and_then,
@@ -34,6 +24,16 @@ from flow_ops import (
     retry_when,
     start_with_flows,
     switch_if_empty,
+)
+from flow_testing import (
+    BAD_SOURCES,
+    BadSource,
+    ConditionalTestSubscriber,
+    Payloads,
+    TestPublisher,
+    TestSubscriber,
+    assert_released,
+    check_bad_source,
 )
 
 

@@ -15,9 +15,9 @@ import flow_core as flow
 from flow_core import Flow, Operator
 from flow_core.errors import FlowTimeoutError
 from flow_core.serial import SerialDrain
-from flow_core.testing import TestSubscriber, VirtualClock
 from flow_ops import observe_on, ordered_merge, timeout
 from flow_ops.threads.observe_on import ObserveOnSubscriber
+from flow_testing import TestSubscriber, VirtualClock
 
 Upstream = Callable[[int], Flow[Any]]
 

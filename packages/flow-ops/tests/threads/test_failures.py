@@ -14,9 +14,9 @@ import pytest
 import flow_core as flow
 from flow_core import FlowError, RejectedExecutionError
 from flow_core.executors import as_runner
-from flow_core.testing import TIMEOUT_S
 from flow_ops import interval, merge, observe_on, parallel, subscribe_on
 from flow_ops.threads.observe_on import ObserveOnSource
+from flow_testing import TIMEOUT_S
 
 
 @pytest.mark.checklist("O30")

@@ -16,8 +16,8 @@ import flow_core as flow
 from flow_core import EMPTY, Flow, Fusion, ProtocolViolationError, QueueSubscription, hooks
 from flow_core.errors import RejectedExecutionError
 from flow_core.protocols import CoreSubscriber
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result, race
 from flow_ops import observe_on
+from flow_testing import TestPublisher, TestSubscriber, assert_result, race
 
 ACROSS = Fusion.ANY | Fusion.THREAD_BOUNDARY
 MODES = [Fusion(mode) for mode in range(8)]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from flow_core import Flow, Fusion
-from flow_core.testing import TestPublisher, TestSubscriber, recorded_drops
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import observe_on
+from flow_testing import TestPublisher, TestSubscriber, recorded_drops
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 

@@ -11,7 +11,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import (
+from flow_ops import cancel_on, observe_on, subscribe_on
+from flow_testing import (
     BAD_SOURCES,
     BadSource,
     PublisherProbe,
@@ -21,7 +22,6 @@ from flow_core.testing import (
     check_bad_source,
     observe,
 )
-from flow_ops import cancel_on, observe_on, subscribe_on
 
 
 def here() -> str:

@@ -11,8 +11,8 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import RejectedExecutionError
-from flow_core.testing import ENDINGS, Ending, TestPublisher, assert_released, observe
 from flow_ops import cancel_on, subscribe_on
+from flow_testing import ENDINGS, Ending, TestPublisher, assert_released, observe
 
 
 def elsewhere(action: Any) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from flow_core import Flow
 from flow_core.errors import RejectedExecutionError
-from flow_core.testing import TestPublisher, TestSubscriber
-from flow_core.testing.interleave import (
+from flow_ops import cancel_on, subscribe_on
+from flow_testing import TestPublisher, TestSubscriber
+from flow_testing.interleave import (
     Body,
     Report,
     Scenario,
@@ -21,7 +22,6 @@ from flow_core.testing.interleave import (
     step,
     thread_per_task,
 )
-from flow_ops import cancel_on, subscribe_on
 
 pytestmark = [
     pytest.mark.interleave,

@@ -11,8 +11,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import RejectedExecutionError
-from flow_core.testing import TIMEOUT_S
 from flow_ops import observe_on
+from flow_testing import TIMEOUT_S
 
 observing = sys.modules["flow_ops.threads.observe_on"]
 

@@ -14,7 +14,7 @@ from flow_core.clocks import Clock
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import Task
 from flow_core.protocols import Disposable
-from flow_core.testing import VirtualClock
+from flow_testing import VirtualClock
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ import flow_ops
 from flow_core.backoff import Backoff
 from flow_core.clocks import AsyncioClock, Clock, SystemClock
 from flow_core.errors import FlowError
-from flow_core.testing import TIMEOUT_S, TestSubscriber, VirtualClock
 from flow_ops import TimeInterval, Timestamped
+from flow_testing import TIMEOUT_S, TestSubscriber, VirtualClock
 
 HOUR_S = 3600.0
 """Nobody waits that long: the time of the clock has to be another one than that of the process."""

@@ -6,7 +6,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
-from flow_core.testing import (
+from flow_ops import delay, delay_elements, delay_subscription, delay_with_mapper, timer
+from flow_testing import (
     ConditionalTestSubscriber,
     TestPublisher,
     TestSubscriber,
@@ -15,7 +16,6 @@ from flow_core.testing import (
     assert_result,
     cold,
 )
-from flow_ops import delay, delay_elements, delay_subscription, delay_with_mapper, timer
 
 # -- delay
 

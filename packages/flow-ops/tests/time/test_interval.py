@@ -7,8 +7,8 @@ import pytest
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
 from flow_core.structure import stages_of
-from flow_core.testing import TestSubscriber, VirtualClock, assert_marbles, assert_result
 from flow_ops import interval, interval_range, timer
+from flow_testing import TestSubscriber, VirtualClock, assert_marbles, assert_result
 
 
 def test_counts_one_number_each_period(clock):
@@ -78,7 +78,7 @@ def test_numbers_that_nobody_requested_may_come_later(clock):
 
 
 def test_what_a_conditional_subscriber_turns_down_does_not_count(clock):
-    from flow_core.testing import ConditionalTestSubscriber
+    from flow_testing import ConditionalTestSubscriber
 
     seen = ConditionalTestSubscriber(lambda n: n % 2 == 0, 2)
     interval(1, clock=clock).subscribe(seen)

@@ -8,15 +8,6 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core.clocks import Clock
-from flow_core.testing import (
-    ConditionalTestSubscriber,
-    TestPublisher,
-    TestSubscriber,
-    VirtualClock,
-    assert_marbles,
-    assert_result,
-    cold,
-)
 from flow_ops import (
     TimeInterval,
     Timestamped,
@@ -29,6 +20,15 @@ from flow_ops import (
     take_with_time,
     time_interval,
     timestamp,
+)
+from flow_testing import (
+    ConditionalTestSubscriber,
+    TestPublisher,
+    TestSubscriber,
+    VirtualClock,
+    assert_marbles,
+    assert_result,
+    cold,
 )
 
 SOURCE = "-a-b-c-d|"

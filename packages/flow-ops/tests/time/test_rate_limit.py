@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import (
+from flow_ops import rate_limit
+from flow_testing import (
     TestPublisher,
     TestSubscriber,
     VirtualClock,
@@ -16,7 +17,6 @@ from flow_core.testing import (
     assert_result,
     cold,
 )
-from flow_ops import rate_limit
 
 
 @pytest.fixture

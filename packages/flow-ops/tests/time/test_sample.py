@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core.errors import NoneItemError
-from flow_core.testing import (
+from flow_ops import (
+    debounce,
+    sample,
+    throttle_first,
+    throttle_last,
+    throttle_latest,
+    timer,
+)
+from flow_testing import (
     ConditionalTestSubscriber,
     TestPublisher,
     TestSubscriber,
@@ -17,14 +25,6 @@ from flow_core.testing import (
     assert_result,
     cold,
     to_marbles,
-)
-from flow_ops import (
-    debounce,
-    sample,
-    throttle_first,
-    throttle_last,
-    throttle_latest,
-    timer,
 )
 
 # -- sample

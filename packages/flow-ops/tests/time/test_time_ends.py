@@ -12,7 +12,10 @@ import flow_core as flow
 from flow_core.clocks import AsyncioClock, Clock, system_clock
 from flow_core.errors import RejectedExecutionError
 from flow_core.flow import Flow
-from flow_core.testing import (
+from flow_ops import delay, interval, interval_range, timeout, timer
+from flow_ops._plugin import flow_operators, flow_sources
+from flow_ops.testing import OPERATOR_CASES
+from flow_testing import (
     BAD_SOURCES,
     ENDINGS,
     BadSource,
@@ -27,9 +30,6 @@ from flow_core.testing import (
     assert_released,
     check_bad_source,
 )
-from flow_ops import delay, interval, interval_range, timeout, timer
-from flow_ops._plugin import flow_operators, flow_sources
-from flow_ops.testing import OPERATOR_CASES
 
 TIMED = [spec for spec in flow_operators() if spec.target.startswith("flow_ops.time.")]
 OPERATORS = {

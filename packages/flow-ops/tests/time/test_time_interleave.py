@@ -11,8 +11,6 @@ import flow_core as flow
 from flow_core.errors import FlowTimeoutError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_core.testing import TestPublisher, TestSubscriber, Violation, VirtualClock
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all
 from flow_ops import (
     debounce,
     delay,
@@ -27,6 +25,8 @@ from flow_ops import (
     timeout,
     timer,
 )
+from flow_testing import TestPublisher, TestSubscriber, Violation, VirtualClock
+from flow_testing.interleave import Body, Report, Scenario, explore_all
 
 pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
 

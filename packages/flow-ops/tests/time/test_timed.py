@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flow_core.testing import TestSubscriber, VirtualClock
 from flow_ops.time._timed import Timed
+from flow_testing import TestSubscriber, VirtualClock
 
 
 class Waking(Timed[int]):

@@ -6,7 +6,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import FlowError, FlowTimeoutError, NoneItemError
-from flow_core.testing import (
+from flow_ops import timeout, timer
+from flow_testing import (
     ConditionalTestSubscriber,
     TestPublisher,
     TestSubscriber,
@@ -15,7 +16,6 @@ from flow_core.testing import (
     assert_result,
     cold,
 )
-from flow_ops import timeout, timer
 
 pytestmark = pytest.mark.checklist("O34")
 

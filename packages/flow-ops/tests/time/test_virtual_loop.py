@@ -8,8 +8,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import FlowTimeoutError, MissingBackpressureError
-from flow_core.testing import VirtualClock
 from flow_ops import Backoff
+from flow_testing import VirtualClock
 
 
 def test_retries_timeouts_rates_and_coroutines_share_the_time() -> None:

@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, Violation, race, recorded_drops
 from flow_ops import concat_map, observe_on
+from flow_testing import TestPublisher, TestSubscriber, Violation, race, recorded_drops
 
 WAIT_S = 20
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, Violation, race
 from flow_ops import concat_map
+from flow_testing import TestPublisher, TestSubscriber, Violation, race
 
 
 def hidden(n):

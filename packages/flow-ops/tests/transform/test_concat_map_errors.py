@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, Violation, assert_result
 from flow_ops import concat, concat_map
+from flow_testing import TestPublisher, TestSubscriber, Violation, assert_result
 
 FAILURE = ValueError("no")
 

@@ -11,8 +11,8 @@ import pytest
 import flow_core as flow
 from flow_core.protocols import Fusion, IterableSource, QueueSubscription
 from flow_core.structure import source_of
-from flow_core.testing import TestSubscriber
 from flow_ops import concat_map, observe_on
+from flow_testing import TestSubscriber
 
 ASKED = Fusion.ANY | Fusion.THREAD_BOUNDARY
 

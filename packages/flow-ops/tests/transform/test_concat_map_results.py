@@ -9,8 +9,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import CoreSubscriber
-from flow_core.testing import TestSubscriber, assert_result
 from flow_ops import concat_map, observe_on
+from flow_testing import TestSubscriber, assert_result
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.protocols import Fusion
-from flow_core.testing import (
+from flow_ops import concat_map_eager
+from flow_testing import (
     ENDINGS,
     Payloads,
     TestPublisher,
@@ -19,7 +20,6 @@ from flow_core.testing import (
     assert_result,
     check_bad_source,
 )
-from flow_ops import concat_map_eager
 
 
 def mapped(*inners, demand=flow.UNBOUNDED, **options):

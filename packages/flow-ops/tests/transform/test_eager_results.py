@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import concat_map_eager, merge_sequential, observe_on
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 INNER = {
     "scalar": (flow.just, lambda n: [n]),

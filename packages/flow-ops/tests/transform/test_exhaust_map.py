@@ -9,7 +9,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import hooks
-from flow_core.testing import (
+from flow_ops import concat_all, exhaust_map
+from flow_testing import (
     TestPublisher,
     TestSubscriber,
     VirtualClock,
@@ -17,7 +18,6 @@ from flow_core.testing import (
     assert_result,
     cold,
 )
-from flow_ops import concat_all, exhaust_map
 
 
 def test_items_that_come_while_a_flow_runs_are_dropped() -> None:

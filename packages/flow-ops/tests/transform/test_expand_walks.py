@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
-from flow_core.testing import (
+from flow_ops import expand
+from flow_testing import (
     ENDINGS,
     Payloads,
     TestPublisher,
@@ -19,7 +20,6 @@ from flow_core.testing import (
     assert_result,
     check_bad_source,
 )
-from flow_ops import expand
 
 WALKS = pytest.mark.parametrize("depth_first", [False, True])
 

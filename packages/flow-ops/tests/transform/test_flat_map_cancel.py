@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import (
+from flow_ops import flat_map, observe_on
+from flow_testing import (
     ENDINGS,
     Payloads,
     TestPublisher,
@@ -16,7 +17,6 @@ from flow_core.testing import (
     assert_released,
     check_bad_source,
 )
-from flow_ops import flat_map, observe_on
 
 INNER: dict[str, Any] = {
     "scalar": flow.just,

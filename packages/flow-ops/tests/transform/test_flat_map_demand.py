@@ -6,13 +6,13 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError
-from flow_core.testing import (
+from flow_ops import flat_map
+from flow_testing import (
     ConditionalTestSubscriber,
     TestPublisher,
     TestSubscriber,
     Violation,
 )
-from flow_ops import flat_map
 
 
 def mapped(*inners, request=flow.UNBOUNDED, **options):

@@ -6,8 +6,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.errors import NoneItemError
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import flat_map
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 
 def mapped(*inners, demand=flow.UNBOUNDED, **options):

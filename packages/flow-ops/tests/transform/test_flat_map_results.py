@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_ops import flat_map, observe_on
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 INNER = {
     "scalar": (flow.just, lambda n: [n]),

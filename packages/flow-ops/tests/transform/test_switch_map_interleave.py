@@ -9,9 +9,9 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import TestPublisher, TestSubscriber, Violation
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, step
 from flow_ops import concat_map, switch_map, switch_on_first
+from flow_testing import TestPublisher, TestSubscriber, Violation
+from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 
 pytestmark = [pytest.mark.interleave, pytest.mark.usefixtures("dropped")]
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import NoneItemError
-from flow_core.testing import (
+from flow_ops import observe_on, subscribe_on, switch_latest, switch_map
+from flow_testing import (
     BAD_SOURCES,
     ENDINGS,
     BadSource,
@@ -28,7 +29,6 @@ from flow_core.testing import (
     check_bad_source,
     observe,
 )
-from flow_ops import observe_on, subscribe_on, switch_latest, switch_map
 
 Inner = TestPublisher[int]
 

@@ -10,7 +10,8 @@ import flow_core as flow
 from flow_core import Flow
 from flow_core.errors import MissingBackpressureError, NoneItemError, ProtocolViolationError
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
-from flow_core.testing import (
+from flow_ops import switch_on_first
+from flow_testing import (
     BAD_SOURCES,
     ENDINGS,
     BadSource,
@@ -23,7 +24,6 @@ from flow_core.testing import (
     check_bad_source,
     observe,
 )
-from flow_ops import switch_on_first
 
 
 def whole(_: object, flowing: Flow[Any]) -> Flow[Any]:

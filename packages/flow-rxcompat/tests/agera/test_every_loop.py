@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from flow_core.testing import Drops
 from flow_rxcompat.agera import (
     BaseObservable,
     RepositoryConfig,
@@ -19,6 +18,7 @@ from flow_rxcompat.agera import (
     observables,
     repositories,
 )
+from flow_testing import Drops
 
 Script = Callable[[], Iterator[None]]
 """Runs on the loop; what was posted is done when it goes on after a ``yield``."""

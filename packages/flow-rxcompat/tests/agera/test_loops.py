@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-from flow_core.testing import Drops
 from flow_rxcompat.agera import (
     AsyncioLoop,
     IllegalStateError,
@@ -20,6 +19,7 @@ from flow_rxcompat.agera import (
     repositories,
 )
 from flow_rxcompat.agera.handlers import IdentityMultimap, Message, WorkerHandler, worker_handler
+from flow_testing import Drops
 
 
 def test_a_thread_without_a_loop_has_none() -> None:

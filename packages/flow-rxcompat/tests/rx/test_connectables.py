@@ -13,9 +13,9 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 import flow_core as flow
-from flow_core.testing import TIMEOUT_S, TestPublisher, TestSubscriber
 from flow_multicast import DisconnectedError, publish, replay
 from flow_rxcompat.rx import from_rx_connectable, to_rx_connectable
+from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber
 
 # -- theirs as ours
 

@@ -16,7 +16,6 @@ from reactivex.subject import Subject
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import TestPublisher, TestSubscriber
 from flow_rxcompat.agera import TestLoop, repositories, reservoirs
 from flow_rxcompat.converters import (
     from_repository,
@@ -29,6 +28,7 @@ from flow_rxcompat.converters import (
 )
 from flow_rxcompat.rx import from_rx, to_rx
 from flow_rxcompat.signals import UPDATE, Dispatcher
+from flow_testing import TestPublisher, TestSubscriber
 
 ERROR = LookupError("why")
 

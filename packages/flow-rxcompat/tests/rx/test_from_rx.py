@@ -19,8 +19,8 @@ from reactivex.subject import BehaviorSubject, ReplaySubject, Subject
 import flow_core as flow
 from flow_core.errors import FlowError, MissingBackpressureError, NoneItemError
 from flow_core.structure import source_of
-from flow_core.testing import Drops, TestSubscriber, assert_result
 from flow_rxcompat.rx import from_rx
+from flow_testing import Drops, TestSubscriber, assert_result
 
 Pushing = Callable[[ObserverBase[Any]], object]
 

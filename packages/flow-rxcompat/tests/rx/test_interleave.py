@@ -16,11 +16,11 @@ from reactivex.disposable import Disposable
 
 import flow_core as flow
 from flow_core.sources.emitter import EmitterSubscription
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, recorded_drops
-from flow_core.testing.interleave import Body, Report, Scenario, explore_all, thread_per_task
 from flow_rxcompat.rx import from_rx, rx
 from flow_rxcompat.rx.feeding import DirectFeed, ScheduledFeed
 from flow_rxcompat.rx.observables import EmittingObserver
+from flow_testing import Drops, TestPublisher, TestSubscriber, recorded_drops
+from flow_testing.interleave import Body, Report, Scenario, explore_all, thread_per_task
 
 pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 

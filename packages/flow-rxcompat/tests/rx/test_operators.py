@@ -17,8 +17,8 @@ from reactivex.scheduler import NewThreadScheduler, VirtualTimeScheduler
 import flow_core as flow
 from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.structure import source_of
-from flow_core.testing import Drops, TestPublisher, TestSubscriber, assert_result
 from flow_rxcompat.rx import rx, via_flow
+from flow_testing import Drops, TestPublisher, TestSubscriber, assert_result
 
 
 def counted(taken: list[int], stop: int | None = None) -> Iterator[int]:

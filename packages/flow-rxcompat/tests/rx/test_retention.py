@@ -8,8 +8,8 @@ from reactivex.scheduler import ImmediateScheduler
 from reactivex.subject import Subject
 
 import flow_core as flow
-from flow_core.testing import ENDINGS, assert_released
 from flow_rxcompat.rx import from_rx, from_rx_subject, rx, to_rx, via_flow
+from flow_testing import ENDINGS, assert_released
 
 BRIDGES = {
     "there and back": lambda items: from_rx(to_rx(items)),

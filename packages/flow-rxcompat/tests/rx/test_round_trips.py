@@ -16,8 +16,8 @@ from reactivex.scheduler import EventLoopScheduler
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.testing import TestPublisher, TestSubscriber, assert_result
 from flow_rxcompat.rx import from_rx, rx, to_rx, via_flow
+from flow_testing import TestPublisher, TestSubscriber, assert_result
 
 # -- round trips
 

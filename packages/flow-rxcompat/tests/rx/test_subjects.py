@@ -12,7 +12,6 @@ from reactivex.subject import AsyncSubject, BehaviorSubject, ReplaySubject, Subj
 
 import flow_core as flow
 from flow_core.demand import UNBOUNDED
-from flow_core.testing import Drops, TestPublisher, TestSubscriber
 from flow_multicast import (
     AsyncProcessor,
     BehaviorProcessor,
@@ -23,6 +22,7 @@ from flow_multicast import (
     multicast,
 )
 from flow_rxcompat.rx import from_rx_subject, to_rx_subject
+from flow_testing import Drops, TestPublisher, TestSubscriber
 
 # -- subjects as processors
 

@@ -10,8 +10,8 @@ from reactivex.subject import ReplaySubject
 
 import flow_core as flow
 from flow_core.protocols import Processor, Publisher
-from flow_core.testing.tck import ProcessorVerification, PublisherVerification
 from flow_rxcompat.rx import from_rx, from_rx_subject, rx, to_rx
+from flow_testing.tck import ProcessorVerification, PublisherVerification
 
 pytestmark = pytest.mark.tck
 

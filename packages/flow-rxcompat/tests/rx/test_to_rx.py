@@ -25,8 +25,8 @@ from reactivex.testing import TestScheduler
 import flow_core as flow
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import RejectedExecutionError
-from flow_core.testing import Drops, TestPublisher, Violation, race
 from flow_rxcompat.rx import to_rx
+from flow_testing import Drops, TestPublisher, Violation, race
 
 
 class Seen:

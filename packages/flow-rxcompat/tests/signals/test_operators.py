@@ -12,9 +12,9 @@ import pytest
 import flow_core as flow
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import Task
-from flow_core.testing import Drops, TestSubscriber, assert_result
 from flow_rxcompat._outlets import Outlet
 from flow_rxcompat.signals import UPDATE, Dispatcher, MutableRepository, Observable, Signal, merge
+from flow_testing import Drops, TestSubscriber, assert_result
 
 
 class Executor:

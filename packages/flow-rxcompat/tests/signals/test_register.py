@@ -10,7 +10,6 @@ import pytest
 import flow_core as flow
 from flow_core.errors import NoneItemError
 from flow_core.protocols import Disposable, Subscriber, Subscription
-from flow_core.testing import Drops, TestSubscriber
 from flow_rxcompat.agera import TestLoop, observables
 from flow_rxcompat.signals import (
     UPDATE,
@@ -23,6 +22,7 @@ from flow_rxcompat.signals import (
     Updatable,
     register_with,
 )
+from flow_testing import Drops, TestSubscriber
 
 
 class Recorder(Updatable):

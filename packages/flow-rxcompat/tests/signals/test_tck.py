@@ -6,10 +6,10 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
-from flow_core.testing.tck import PublisherVerification, SubscriberVerification
 from flow_rxcompat.agera import TestLoop
 from flow_rxcompat.converters import from_repository, to_repository, to_signals, to_subscriber
 from flow_rxcompat.signals import Dispatcher, MutableRepository, Signal, merge
+from flow_testing.tck import PublisherVerification, SubscriberVerification
 
 pytestmark = [pytest.mark.tck, pytest.mark.checklist("A17")]
 

@@ -11,8 +11,8 @@ import pytest
 
 import flow_core as flow
 from flow_core.flow import Flow
-from flow_core.testing import TestSubscriber
 from flow_spark import from_stream, on_spark
+from flow_testing import TestSubscriber
 
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until

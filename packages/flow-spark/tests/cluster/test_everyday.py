@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber
 from flow_spark import (
     RemoteError,
     SqliteBatchStore,
@@ -29,6 +28,7 @@ from flow_spark import (
     stream_source,
     union,
 )
+from flow_testing import TestSubscriber
 
 from ..infrastructure.places import Place
 

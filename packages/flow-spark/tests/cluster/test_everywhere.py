@@ -20,7 +20,6 @@ from flow_core.flow import Flow
 from flow_core.stages import Stage, Translation
 from flow_core.stages.filtering import TAKE
 from flow_core.structure import stages_of
-from flow_core.testing import STAGE_CASES, StageCase
 from flow_spark import (
     NotPicklableError,
     OrderedOperatorError,
@@ -35,6 +34,7 @@ from flow_spark.errors import RemoteTracebackError
 from flow_spark.jobs import lowering
 from flow_spark.jobs.lowering import Split, split
 from flow_spark.jobs.translations import translated
+from flow_testing import STAGE_CASES, StageCase
 
 from ..infrastructure.places import Place
 from ..tried import FLOWS, Half, Pair, halved, in_any_order

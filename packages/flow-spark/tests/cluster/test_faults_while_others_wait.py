@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from flow_core.testing import TestSubscriber
 from flow_spark import from_dataframe
 from flow_spark.channel.backlog import MIB
 from flow_spark.channel.receiver import BatchReceiver
 from flow_spark.jobs import job as jobs
 from flow_spark.jobs.cluster import BACKLOG_LIMIT
+from flow_testing import TestSubscriber
 
 from ..infrastructure.places import Place
 from ..infrastructure.processes import wait_until

@@ -18,7 +18,6 @@ import pyarrow.dataset as dataset
 import pytest
 
 import flow_spark
-from flow_core.testing import TestSubscriber
 from flow_spark import (
     MicroBatch,
     SqliteBatchStore,
@@ -27,6 +26,7 @@ from flow_spark import (
     from_dataframe,
     from_stream,
 )
+from flow_testing import TestSubscriber
 
 from ..infrastructure.processes import processes_with, wait_until
 

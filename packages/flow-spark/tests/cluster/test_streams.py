@@ -12,7 +12,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber
 from flow_spark import (
     CheckpointConflictError,
     MicroBatch,
@@ -27,6 +26,7 @@ from flow_spark import (
     write_each,
 )
 from flow_spark.errors import RemoteTracebackError
+from flow_testing import TestSubscriber
 
 from ..infrastructure.drop import Drop
 from ..infrastructure.fixtures import each_place

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import flow_core as flow
 from flow_core.flow import Flow
-from flow_core.testing import TestSubscriber
 from flow_spark import from_dataframe, from_stream
+from flow_testing import TestSubscriber
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

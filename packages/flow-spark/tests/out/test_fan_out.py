@@ -12,7 +12,6 @@ import pytest
 from pyspark import StorageLevel
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber
 from flow_spark import (
     MicroBatch,
     UnsupportedTypeError,
@@ -22,6 +21,7 @@ from flow_spark import (
     stream_source,
     write_each,
 )
+from flow_testing import TestSubscriber
 
 from ..infrastructure.versions import WITH_LIMITS
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import flow_core as flow
-from flow_core.testing import TestPublisher, TestSubscriber
 from flow_spark import (
     NotPicklableError,
     UnsupportedTypeError,
@@ -23,6 +22,7 @@ from flow_spark import (
     stream_source,
 )
 from flow_spark._keyed import KeyStates
+from flow_testing import TestPublisher, TestSubscriber
 
 from ..infrastructure.versions import WITH_LIMITS
 

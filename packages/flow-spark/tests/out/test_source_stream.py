@@ -19,7 +19,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.flow import Flow
-from flow_core.testing import TestPublisher
 from flow_spark import (
     SessionConflictError,
     SpoolError,
@@ -29,6 +28,7 @@ from flow_spark import (
 )
 from flow_spark._segments import Lock, Outcome, Position, Segments
 from flow_spark.items.schema import schema_of
+from flow_testing import TestPublisher
 
 from ..infrastructure.versions import WITH_LIMITS
 

@@ -16,11 +16,11 @@ from pyspark.sql.types import LongType, StructType
 
 import flow_core as flow
 from flow_core.flow import Flow
-from flow_core.testing import TestPublisher
 from flow_spark import SpoolError, _source_stream
 from flow_spark._segments import Outcome, Segments
 from flow_spark._source_stream import _Feeder, _Settings
 from flow_spark.items.schema import schema_of
+from flow_testing import TestPublisher
 
 from ..infrastructure.versions import WITH_LIMITS
 

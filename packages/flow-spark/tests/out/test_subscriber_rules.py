@@ -8,10 +8,10 @@ from typing import Any, cast
 import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.protocols import Subscriber
-from flow_core.testing import TestPublisher
-from flow_core.testing.tck import SubscriberVerification
 from flow_spark import WriteSubscriber
 from flow_spark._source_stream import _Intake
+from flow_testing import TestPublisher
+from flow_testing.tck import SubscriberVerification
 
 NO_SESSION = cast("Any", None)
 TIMEOUT_S = 20.0

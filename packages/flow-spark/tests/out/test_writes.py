@@ -18,7 +18,6 @@ import pytest
 
 import flow_core as flow
 from flow_core.flow import Flow
-from flow_core.testing import TestPublisher
 from flow_spark import (
     LimitExceededError,
     SchemaMismatchError,
@@ -35,6 +34,7 @@ from flow_spark import (
     write,
 )
 from flow_spark.items.arrow import ArrowBatch
+from flow_testing import TestPublisher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

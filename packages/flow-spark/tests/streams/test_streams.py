@@ -15,7 +15,6 @@ import pytest
 from pyspark.sql.streaming import StreamingQueryManager
 
 import flow_core as flow
-from flow_core.testing import TestSubscriber
 from flow_spark import (
     CheckpointConflictError,
     MicroBatch,
@@ -32,6 +31,7 @@ from flow_spark import (
 )
 from flow_spark.jobs import streaming
 from flow_spark.jobs.checkpoint import Fingerprints
+from flow_testing import TestSubscriber
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -51,7 +51,13 @@ UNSET: Final = _Unset()
 Site: TypeAlias = tuple[CodeType, int] | tuple[str, int]
 """A place in the user's code: an instruction, or (once it was pickled) a file and a line."""
 
-_OTHERS: Final = ("flow_ops.", "flow_multicast.", "flow_rxcompat.", "flow_spark.")
+_OTHERS: Final = (
+    "flow_ops.",
+    "flow_multicast.",
+    "flow_rxcompat.",
+    "flow_spark.",
+    "flow_testing.",
+)
 """How the modules of the packages beside this one begin: they are no user's code, either."""
 
 Helper: TypeAlias = Callable[..., object]

@@ -322,7 +322,7 @@ def interval(
     """0, 1, 2 and so on, one in each period, without end.
 
     >>> import flow_core as flow
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
     >>> flow.interval(0.5, clock=clock).take(3).subscribe(seen)
     >>> clock.advance_by(10)

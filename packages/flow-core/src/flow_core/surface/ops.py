@@ -928,7 +928,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """Each item becomes a flow, but for those that come while such a flow runs: they are dropped.
 
         >>> import flow_core as flow
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> clock, seen = VirtualClock(), TestSubscriber()
         >>> clicks = flow.interval(1, clock=clock).take(6)
         >>> clicks.exhaust_map(lambda n: flow.timer(2.5, clock=clock).map(lambda _: n)).subscribe(
@@ -2059,7 +2059,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """At most `n` items in `per` seconds: items that come too early wait, and none is dropped.
 
         >>> import flow_core as flow
-        >>> from flow_core.testing import VirtualClock
+        >>> from flow_testing import VirtualClock
         >>> clock = VirtualClock()
         >>> limited = flow.range(5).rate_limit(2, clock=clock).timestamp(clock=clock)
         >>> handle = limited.subscribe(lambda item: print(item.item, "at", item.time_s))
@@ -2255,7 +2255,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """Subscribe again to a flow that has failed: after a while, or whenever another flow says so.
 
         >>> import flow_core as flow
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_core import Backoff
         >>> clock = VirtualClock()
         >>> failing = flow.from_callable(lambda: print(f"at {clock.now()} s") or 1 // 0)
@@ -2302,7 +2302,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     ) -> Flow[T_co]:
         """The newest item each period, if there was one since the last time.
 
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
         >>> clock, seen = VirtualClock(), TestSubscriber[int]()
         >>> interval(1, clock=clock).sample(3.2, clock=clock).subscribe(seen)
@@ -2421,7 +2421,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """Windows that begin with an item, and end when nothing has come for `gap` seconds.
 
         >>> import flow_core as flow
-        >>> from flow_core.testing import VirtualClock
+        >>> from flow_testing import VirtualClock
         >>> clock, seen = VirtualClock(), []
         >>> times = flow.just(1, 2, 3, 10, 11)
         >>> clicks = times.flat_map(lambda n: flow.timer(n, clock=clock).map(lambda _: n))
@@ -2461,7 +2461,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def skip_last_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
         """All items but those of the last `duration` before the end.
 
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
         >>> clock, seen = VirtualClock(), TestSubscriber[int]()
         >>> interval(1, clock=clock).take(5).skip_last_with_time(1.5, clock=clock).subscribe(seen)
@@ -2534,7 +2534,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def skip_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items after the first `duration`; those before are dropped.
 
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
         >>> clock, seen = VirtualClock(), TestSubscriber[int]()
         >>> interval(1, clock=clock).skip_with_time(2.5, clock=clock).subscribe(seen)
@@ -2759,7 +2759,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     ) -> Flow[T_co]:
         """The items of the last `duration` before the end.
 
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
         >>> clock, seen = VirtualClock(), TestSubscriber[int]()
         >>> interval(1, clock=clock).take(5).take_last_with_time(1.5, clock=clock).subscribe(seen)
@@ -2834,7 +2834,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def take_with_time(self, duration: Seconds, *, clock: Clock | None = None) -> Flow[T_co]:
         """Items of the first `duration`; then it completes.
 
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import interval
         >>> clock, seen = VirtualClock(), TestSubscriber[int]()
         >>> interval(1, clock=clock).take_with_time(2.5, clock=clock).subscribe(seen)
@@ -2951,7 +2951,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
     def time_interval(self, *, clock: Clock | None = None) -> Flow[TimeInterval[T_co]]:
         """Each item with the seconds since the one before it, or since the subscription.
 
-        >>> from flow_core.testing import TestSubscriber, VirtualClock
+        >>> from flow_testing import TestSubscriber, VirtualClock
         >>> from flow_ops import TimeInterval, interval
         >>> clock, seen = VirtualClock(), TestSubscriber[TimeInterval[int]]()
         >>> interval(2, clock=clock).time_interval(clock=clock).subscribe(seen)
@@ -3031,7 +3031,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """Each item with the time at which it came.
 
         >>> import flow_core as flow
-        >>> from flow_core.testing import VirtualClock
+        >>> from flow_testing import VirtualClock
         >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
         Timestamped(item='a', time_s=7.0)
 

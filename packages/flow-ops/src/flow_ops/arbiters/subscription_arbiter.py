@@ -39,7 +39,7 @@ class SubscriptionArbiter(Subscription):
     ...             return self.downstream.on_complete()
     ...         other, *rest = self.others
     ...         other.subscribe(Then(self.downstream, self.arbiter, *rest))
-    >>> from flow_core.testing import TestSubscriber
+    >>> from flow_testing import TestSubscriber
     >>> subscriber, arbiter = TestSubscriber(3), SubscriptionArbiter()
     >>> subscriber.on_subscribe(arbiter)
     >>> flow.range(2).subscribe(Then(subscriber, arbiter, flow.range(2, 5)))

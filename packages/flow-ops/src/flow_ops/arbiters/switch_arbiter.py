@@ -20,7 +20,7 @@ class SwitchArbiter(Coordinator[T]):
     """Gives a downstream the items of one source at a time; the source may change at any time.
 
     >>> import flow_core as flow
-    >>> from flow_core.testing import TestSubscriber
+    >>> from flow_testing import TestSubscriber
     >>> subscriber = TestSubscriber(3)
     >>> arbiter = SwitchArbiter(subscriber)
     >>> arbiter.start()

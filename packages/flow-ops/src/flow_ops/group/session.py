@@ -26,7 +26,7 @@ def session_window(
     """Windows that begin with an item, and end when nothing has come for `gap` seconds.
 
     >>> import flow_core as flow
-    >>> from flow_core.testing import VirtualClock
+    >>> from flow_testing import VirtualClock
     >>> clock, seen = VirtualClock(), []
     >>> times = flow.just(1, 2, 3, 10, 11)
     >>> clicks = times.flat_map(lambda n: flow.timer(n, clock=clock).map(lambda _: n))

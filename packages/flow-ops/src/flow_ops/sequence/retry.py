@@ -89,7 +89,7 @@ def retry_when(
     """Subscribe again to a flow that has failed: after a while, or whenever another flow says so.
 
     >>> import flow_core as flow
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_core import Backoff
     >>> clock = VirtualClock()
     >>> failing = flow.from_callable(lambda: print(f"at {clock.now()} s") or 1 // 0)

@@ -26,7 +26,7 @@ def rate_limit(
     """At most `n` items in `per` seconds: items that come too early wait, and none is dropped.
 
     >>> import flow_core as flow
-    >>> from flow_core.testing import VirtualClock
+    >>> from flow_testing import VirtualClock
     >>> clock = VirtualClock()
     >>> limited = flow.range(5).rate_limit(2, clock=clock).timestamp(clock=clock)
     >>> handle = limited.subscribe(lambda item: print(item.item, "at", item.time_s))

@@ -26,7 +26,7 @@ def sample(
 ) -> Operator[T, Flow[T]]:
     """The newest item each period, if there was one since the last time.
 
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
     >>> interval(1, clock=clock).sample(3.2, clock=clock).subscribe(seen)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 def skip_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items after the first `duration`; those before are dropped.
 
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
     >>> interval(1, clock=clock).skip_with_time(2.5, clock=clock).subscribe(seen)
@@ -84,7 +84,7 @@ def skip_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
 def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """All items but those of the last `duration` before the end.
 
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
     >>> interval(1, clock=clock).take(5).skip_last_with_time(1.5, clock=clock).subscribe(seen)

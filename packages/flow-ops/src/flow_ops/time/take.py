@@ -27,7 +27,7 @@ T = TypeVar("T")
 def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator[T, Flow[T]]:
     """Items of the first `duration`; then it completes.
 
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
     >>> interval(1, clock=clock).take_with_time(2.5, clock=clock).subscribe(seen)
@@ -87,7 +87,7 @@ def take_last_with_time(
 ) -> Operator[T, Flow[T]]:
     """The items of the last `duration` before the end.
 
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import interval
     >>> clock, seen = VirtualClock(), TestSubscriber[int]()
     >>> interval(1, clock=clock).take(5).take_last_with_time(1.5, clock=clock).subscribe(seen)

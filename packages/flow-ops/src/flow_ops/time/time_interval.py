@@ -35,7 +35,7 @@ _TIME_INTERVAL: Final = Template(
 def time_interval(*, clock: Clock | None = None) -> Operator[T, Flow[TimeInterval[T]]]:
     """Each item with the seconds since the one before it, or since the subscription.
 
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> from flow_ops import TimeInterval, interval
     >>> clock, seen = VirtualClock(), TestSubscriber[TimeInterval[int]]()
     >>> interval(2, clock=clock).time_interval(clock=clock).subscribe(seen)

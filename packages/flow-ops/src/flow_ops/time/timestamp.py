@@ -19,7 +19,7 @@ def timestamp(*, clock: Clock | None = None) -> Operator[T, Flow[Timestamped[T]]
     """Each item with the time at which it came.
 
     >>> import flow_core as flow
-    >>> from flow_core.testing import VirtualClock
+    >>> from flow_testing import VirtualClock
     >>> flow.just("a").timestamp(clock=VirtualClock(7)).single()
     Timestamped(item='a', time_s=7.0)
 

@@ -26,7 +26,7 @@ def exhaust_map(
     """Each item becomes a flow, but for those that come while such a flow runs: they are dropped.
 
     >>> import flow_core as flow
-    >>> from flow_core.testing import TestSubscriber, VirtualClock
+    >>> from flow_testing import TestSubscriber, VirtualClock
     >>> clock, seen = VirtualClock(), TestSubscriber()
     >>> clicks = flow.interval(1, clock=clock).take(6)
     >>> clicks.exhaust_map(lambda n: flow.timer(2.5, clock=clock).map(lambda _: n)).subscribe(seen)

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check_existing", "check_release", "differing"]
 
-_PACKAGES: Final = tuple(name for name in SHIPPED if name.startswith("flow_"))
+_PACKAGES: Final = tuple(
+    name for name in SHIPPED if name.startswith("flow_") and name != "flow_testing"
+)
+"""What is to be the same on executors; tests bring what they test with."""
 _NEEDED: Final = ("flow_core", "flow_spark")
 
 _UNKNOWN: Final = "?"

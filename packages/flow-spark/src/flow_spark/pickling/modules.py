@@ -14,7 +14,14 @@ from typing import Final
 
 __all__ = ["SHIPPED", "importable", "own_paths"]
 
-SHIPPED: Final = ("flow_core", "flow_multicast", "flow_ops", "flow_spark", "typing_extensions")
+SHIPPED: Final = (
+    "flow_core",
+    "flow_multicast",
+    "flow_ops",
+    "flow_spark",
+    "flow_testing",
+    "typing_extensions",
+)
 """What a session brings along to executors on other machines, if it is installed here."""
 
 

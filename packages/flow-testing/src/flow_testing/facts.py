@@ -1,0 +1,301 @@
+"""What an operator does with demand and fusion: seen, and compared to what its record says.
+
+A record of an operator says so by hand. Whoever registers one has a test like this:
+
+>>> import flow_core as flow
+>>> from flow_core.plugins import plugin_host
+>>> assert_facts(plugin_host().operators["take"].spec, lambda made: made.take(2))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, final
+
+from flow_core.demand import UNBOUNDED
+from flow_core.flow import Flow
+from flow_core.plugins import Backpressure, Kind, OperatorSpec
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Empty,
+    Fusion,
+    QueueSubscription,
+    Subscriber,
+    Subscription,
+)
+from flow_core.sources import from_callable, from_iterable, just, range
+from flow_core.structure import source_of, stages_of
+
+__all__ = [
+    "Facts",
+    "Fusable",
+    "assert_facts",
+    "differences",
+    "facts_of",
+    "granted",
+    "grants",
+    "together",
+]
+
+_AnyFlow = Flow[Any]  # Any, in this module: the items are of no matter
+
+_MODES: Final = (Fusion.SYNC, Fusion.ASYNC, Fusion.ANY)
+_ASKED: Final = (*_MODES, *(mode | Fusion.THREAD_BOUNDARY for mode in _MODES))
+
+
+def assert_facts(record: OperatorSpec, *ways: Callable[[_AnyFlow], _AnyFlow]) -> None:
+    """An operator does what its record says: kind, demand, fusion and conditional.
+
+    Args:
+        record: what `flow_core.plugins.plugin_host` has of it.
+        ways: each puts the operator behind a flow, in some use of it.
+
+    Raises:
+        AssertionError: names the first fact that is not so, with what was seen.
+        ValueError: if no way is given.
+    """
+    if not ways:
+        raise ValueError(f"assert_facts({record.name}): how is it put behind a flow?")
+    if wrong := differences(record, together([facts_of(apply) for apply in ways])):
+        raise AssertionError(wrong)
+    upstream = range(3)
+    stages = [stages_of(apply(upstream)) for apply in ways]
+    if (record.kind is Kind.STAGE) != all(stages):
+        kinds = "a stage" if all(stages) else "a boundary"
+        raise AssertionError(f"{record.name}: its record says {record.kind}, but it is {kinds}")
+
+
+def differences(record: OperatorSpec, seen: Facts) -> str:
+    """What a record says otherwise than it was seen; an empty text if it says the truth.
+
+    Args:
+        record: what is said.
+        seen: what happened.
+    """
+    said = {
+        "asks": (record.asks, seen.asks),
+        "answers": (record.answers, seen.answers),
+        "conditional": (record.conditional, seen.conditional),
+    }
+    for fact, (registered, found) in said.items():
+        if registered != found:
+            return (
+                f"{record.name}: its record says {fact}={registered!r}, but it was seen to have "
+                f"{found!r}; correct the record (or the operator)"
+            )
+    demand = {
+        Backpressure.PASS: seen.requested == 1,
+        Backpressure.UNBOUNDED_IN: seen.requested == UNBOUNDED,
+        Backpressure.FULL: seen.requested < UNBOUNDED,
+    }
+    if not demand.get(record.backpressure, True):
+        return (
+            f"{record.name}: its record says {record.backpressure.value!r}, but for one item it "
+            f"requests {seen.requested}"
+        )
+    return ""
+
+
+def together(seen: Sequence[Facts]) -> Facts:
+    """What several uses have in common, as a record says it: what may be.
+
+    Args:
+        seen: what each did.
+    """
+    asks = answers = Fusion.NONE
+    for facts in seen:
+        asks |= facts.asks
+        answers |= facts.answers & Fusion.ANY
+    across = all(Fusion.THREAD_BOUNDARY in facts.answers for facts in seen)
+    return replace(
+        seen[0],
+        asks=asks,
+        answers=answers | (Fusion.THREAD_BOUNDARY if across else Fusion.NONE),
+        front=any(facts.front for facts in seen),
+        back=any(facts.back for facts in seen),
+        conditional=all(facts.conditional for facts in seen),
+        scalar=any(facts.scalar for facts in seen),
+        callable=any(facts.callable for facts in seen),
+    )
+
+
+@final
+class _Probe(CoreSubscriber[Any]):
+    """Asks for fusion, or requests one item, and notes the answer."""
+
+    def __init__(self, asks: Fusion = Fusion.NONE) -> None:
+        self.asks = asks
+        self.answer = Fusion.NONE
+        self.subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        if not self.asks:
+            subscription.request(1)
+        elif isinstance(subscription, QueueSubscription):
+            self.answer = subscription.request_fusion(self.asks)
+
+    def on_next(self, item: Any, /) -> None: ...
+
+    def on_error(self, error: BaseException, /) -> None: ...
+
+    def on_complete(self) -> None: ...
+
+
+class _Plain:
+    """A publisher that sends nothing and notes who subscribes and what is requested."""
+
+    def __init__(self) -> None:
+        self.requested = 0
+        self.asked: Fusion = Fusion.NONE
+        self.subscriber: Subscriber[Any] | None = None
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        """See `Publisher.subscribe`."""
+        self.subscriber = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        self.requested = min(self.requested + n, UNBOUNDED)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+
+
+class Fusable(_Plain, QueueSubscription[Any]):
+    """A publisher that sends nothing, grants fusion, and notes what it is asked for.
+
+    Args:
+        grants: the modes that it grants.
+    """
+
+    def __init__(self, grants: Fusion) -> None:
+        super().__init__()
+        self._grants = grants
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`."""
+        self.asked |= mode
+        return mode & self._grants
+
+    def poll(self) -> Empty:
+        """See `QueueSubscription.poll`."""
+        return EMPTY
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`."""
+        return True
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`."""
+
+
+def granted(made: _AnyFlow, asks: Fusion) -> Fusion:
+    """What a flow answers when it is asked for fusion.
+
+    Args:
+        made: the flow.
+        asks: the modes.
+
+    Raises:
+        AssertionError: if it grants what it was not asked for.
+    """
+    probe = _Probe(asks)
+    made.subscribe(probe)  # and no more: nothing of it has begun to run
+    if probe.answer & ~asks or probe.answer not in {Fusion.NONE, Fusion.SYNC, Fusion.ASYNC}:
+        raise AssertionError(f"{made!r} answers {probe.answer!r} to {asks!r}")
+    return probe.answer
+
+
+def grants(makes: Iterable[Callable[[], _AnyFlow]]) -> Fusion:
+    """All that these flows answer; with THREAD_BOUNDARY if one of them grants something there.
+
+    Args:
+        makes: each makes a flow anew.
+    """
+    found = Fusion.NONE
+    for make in makes:
+        for asks in _ASKED:
+            answer = granted(make(), asks)
+            found |= answer | (asks & Fusion.THREAD_BOUNDARY if answer else Fusion.NONE)
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class Facts:
+    """What an operator was seen to do in one use of it."""
+
+    asks: Fusion
+    """Of its upstream."""
+    answers: Fusion
+    """To its downstream."""
+    front: bool
+    """Whether it asks its upstream though nobody asks it."""
+    back: bool
+    """Whether it grants fusion though its upstream does not."""
+    conditional: bool
+    """Whether it tells its upstream which items it has used up."""
+    scalar: bool
+    """Whether it looks at a constant upstream, and makes something else of it (macro-fusion)."""
+    callable: bool
+    """The same for an upstream that is a function."""
+    requested: int
+    """Of the upstream, for one item."""
+
+    @property
+    def transitive(self) -> bool:
+        """Whether it only hands on what its neighbours agree on."""
+        return bool(self.asks) and not self.front and not self.back
+
+
+def facts_of(apply: Callable[[_AnyFlow], _AnyFlow]) -> Facts:
+    """What an operator does between neighbours that note everything.
+
+    Args:
+        apply: puts it behind a flow. It is called several times.
+    """
+    front = passed = Fusion.NONE
+    for mode in (Fusion.SYNC, Fusion.ASYNC):
+        upstream = Fusable(mode)
+        probe = _Probe()
+        apply(Flow(upstream)).subscribe(probe)
+        front |= upstream.asked
+        upstream = Fusable(mode)
+        granted(apply(Flow(upstream)), Fusion.ANY)
+        passed |= upstream.asked
+    plain, probe = _Plain(), _Probe()
+    apply(Flow(plain)).subscribe(probe)
+    if probe.subscription is not None:
+        probe.subscription.cancel()
+    back = grants([lambda: apply(Flow(_Plain()))])
+    behind = (
+        lambda: apply(_no_items()),
+        lambda: apply(Flow(Fusable(Fusion.SYNC))),
+        lambda: apply(Flow(Fusable(Fusion.ASYNC))),
+    )
+    return Facts(
+        asks=front | passed,
+        answers=back | grants(behind),
+        front=bool(front),
+        back=bool(back),
+        conditional=isinstance(plain.subscriber, ConditionalSubscriber),
+        scalar=_special(apply, just(1)),
+        callable=_special(apply, from_callable(lambda: 1)),
+        requested=plain.requested,
+    )
+
+
+def _no_items() -> _AnyFlow:
+    """A flow of an iterator that is nothing special."""
+    return from_iterable(iter(()))
+
+
+def _special(apply: Callable[[_AnyFlow], _AnyFlow], upstream: _AnyFlow) -> bool:
+    made, usual = apply(upstream), apply(_no_items())
+    source = source_of(made)
+    return source is not source_of(upstream) and type(source) is not type(source_of(usual))

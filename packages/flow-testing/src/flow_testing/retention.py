@@ -1,0 +1,345 @@
+"""Whether a flow that is over lets go of everything: its subscriber, its items, its chain."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial, total_ordering
+from typing import Any, Final, NamedTuple, final
+
+from flow_core.flow import Flow
+from flow_core.protocols import Fusion, Publisher, QueueSubscription, Subscriber, Subscription
+from flow_core.serial import HAS_GIL
+from flow_testing.drops import recorded_drops
+from flow_testing.publisher import TestPublisher
+from flow_testing.subscriber import TIMEOUT_S, TestSubscriber
+
+__all__ = ["ENDINGS", "Ending", "Payload", "PayloadError", "Payloads", "assert_released"]
+
+
+class PayloadError(Exception):
+    """What `Payloads` that are to fail fail with."""
+
+
+@final
+@total_ordering
+class Payload:
+    """An item that can be watched, which builtin ints cannot; in arithmetic it is the int `n`."""
+
+    __slots__ = ("__weakref__", "n")
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __index__(self) -> int:
+        return self.n
+
+    def __hash__(self) -> int:
+        return hash(self.n)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (int, Payload)) and self.n == int(other)
+
+    def __lt__(self, other: int | Payload) -> bool:
+        return self.n < int(other)
+
+    def __add__(self, other: int | Payload) -> int:
+        return self.n + int(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int | Payload) -> int:
+        return self.n - int(other)
+
+    def __rsub__(self, other: int) -> int:
+        return other - self.n
+
+    def __mul__(self, other: int | Payload) -> int:
+        return self.n * int(other)
+
+    __rmul__ = __mul__
+
+    def __mod__(self, other: int) -> int:
+        return self.n % other
+
+    def __floordiv__(self, other: int) -> int:
+        return self.n // other
+
+    def __repr__(self) -> str:
+        return f"Payload({self.n})"
+
+
+class _Watched(NamedTuple):
+    what: str
+    alive: weakref.ref[Any]  # Any: objects of every kind are watched
+
+
+@final
+class Payloads:
+    """An iterable of items that are watched, as are its iterators and its error.
+
+    What `assert_released` hands to the function that makes the flow.
+
+    Args:
+        count: how many items.
+        fails: whether it fails after them.
+    """
+
+    __slots__ = ("_count", "_fails", "chains", "errors", "items")
+
+    def __init__(self, count: int, fails: bool) -> None:
+        self._count = count
+        self._fails = fails
+        self.items: list[_Watched] = []
+        self.chains: list[_Watched] = []
+        self.errors: list[_Watched] = []
+
+    def __iter__(self) -> Iterator[Payload]:
+        items = self._generate()
+        # Whoever lives as long as its upstream keeps this alive.
+        self.chains.append(_Watched("the iterator of its items", weakref.ref(items)))
+        return items
+
+    def item(self, n: int = 0) -> Payload:
+        """A single item that is watched, and stands for the number `n`."""
+        item = Payload(n)
+        self.items.append(_Watched(repr(item), weakref.ref(item)))
+        return item
+
+    def error(self) -> PayloadError:
+        """An error that is watched."""
+        error = PayloadError()
+        self.errors.append(_Watched("its error", weakref.ref(error)))
+        return error
+
+    @property
+    def fails(self) -> bool:
+        """Whether they end with an error."""
+        return self._fails
+
+    def pushed(self) -> Flow[Payload]:
+        """The items from a publisher that sends them when it is requested, and does not fuse."""
+        return Flow(_Pushing(self))
+
+    def _generate(self) -> Generator[Payload]:
+        for n in range(self._count):
+            yield self.item(n)
+        if self._fails:
+            raise self.error()
+
+
+@final
+class _Pushing(Publisher[Payload]):
+    """Sends the items of `Payloads` as they are requested."""
+
+    __slots__ = ("_payloads",)
+
+    def __init__(self, payloads: Payloads) -> None:
+        self._payloads = payloads
+
+    def subscribe(self, subscriber: Subscriber[Payload], /) -> None:
+        items = iter(self._payloads)
+        publisher = TestPublisher[Payload](on_request=partial(_answer, items))
+        self._payloads.chains.append(_Watched("its upstream's publisher", weakref.ref(publisher)))
+        publisher.subscribe(subscriber)
+
+
+def _answer(items: Iterator[Payload], publisher: TestPublisher[Payload], _: int) -> None:
+    while publisher.outstanding and not publisher.terminated and not publisher.cancelled:
+        try:
+            item = next(items)
+        except StopIteration:
+            publisher.complete()
+            return
+        except PayloadError as error:
+            publisher.error(error)
+            return
+        publisher.next(item)
+
+
+_AnySubscriber = TestSubscriber[Any]  # Any: the checks do not look at the items
+
+
+@final
+@dataclass(frozen=True)
+class Ending:
+    """One way in which a flow ends.
+
+    Args:
+        name: for messages, and as a test's id.
+        make: makes the subscriber.
+        end: brings the end about, if the subscription alone does not.
+        fails: whether the source fails.
+    """
+
+    name: str
+    make: Callable[[], _AnySubscriber] = field(repr=False)
+    end: Callable[[_AnySubscriber], object] = field(default=lambda _: None, repr=False)
+    fails: bool = False
+
+
+def _cancel(subscriber: _AnySubscriber) -> None:
+    subscriber.cancel()
+
+
+def _cancel_inside(subscriber: _AnySubscriber, _: object) -> None:
+    subscriber.cancel()
+
+
+def _await_end(subscriber: _AnySubscriber) -> None:
+    subscriber.await_terminal(TIMEOUT_S)
+
+
+def _request_and_cancel(subscriber: _AnySubscriber) -> None:
+    subscriber.request(2)
+    subscriber.cancel()
+
+
+def _cancel_and_clear(subscriber: _AnySubscriber) -> None:
+    _cancel(subscriber)
+    queue: Any = subscriber.subscription  # Any: of the operator's items
+    if isinstance(queue, QueueSubscription):
+        queue.clear()  # as whoever polls does
+
+
+ENDINGS: Final[tuple[Ending, ...]] = (
+    Ending("completed", TestSubscriber, _await_end),
+    Ending("completed, one by one", lambda: TestSubscriber(1, on_item=_one_more), _await_end),
+    Ending("completed, fused", lambda: TestSubscriber(fusion=Fusion.ANY), _await_end),
+    Ending("failed", TestSubscriber, _await_end, fails=True),
+    Ending("failed, fused", lambda: TestSubscriber(fusion=Fusion.ANY), _await_end, fails=True),
+    Ending("cancelled at once", lambda: TestSubscriber(0), _cancel),
+    Ending("cancelled between items", lambda: TestSubscriber(0), _request_and_cancel),
+    Ending("cancelled in on_next", lambda: TestSubscriber(on_item=_cancel_inside)),
+    Ending(
+        "cancelled, fused",
+        lambda: TestSubscriber(1, fusion=Fusion.ANY),
+        _cancel_and_clear,
+    ),
+    Ending("a wrong request", lambda: TestSubscriber(1), lambda subscriber: subscriber.request(0)),
+)
+"""How flows end."""
+
+
+def _one_more(subscriber: _AnySubscriber, _: object) -> None:
+    subscriber.request(1)
+
+
+def assert_released(
+    make: Callable[[Payloads], Flow[Any]],  # Any: the checks do not look at the items
+    *,
+    count: int = 6,
+    keeps_error: bool = False,
+    settle: Callable[[], object] = lambda: None,
+    only: Callable[[str], object] = lambda _: True,
+) -> None:
+    """A flow that is over lets go of all, by reference counting alone: nothing waits for the gc.
+
+    Without the GIL an object that another thread drops may wait for the thread that made it, so
+    that the collector is asked there.
+
+    For each of `ENDINGS`, the flow is run to its end, and then the references of the test are
+    dropped, one by one:
+
+    1. the subscriber must be gone while the flow and the subscription are still held (§3.13);
+    2. the items and the error must be gone while the subscription is still held;
+    3. without the subscription, nothing of the chain may be left.
+
+    >>> assert_released(lambda payloads: payloads.pushed().distinct())
+
+    Args:
+        make: makes the flow, of items from the `Payloads` it is given: an iterable for a source,
+            or ``payloads.pushed()`` for what follows a publisher.
+        count: how many items there are.
+        keeps_error: whether the error may live on with the subscription: a processor keeps it for
+            later subscribers.
+        settle: returns when other threads have let go, too; called before each look.
+        only: whether to try the ending of this name, to narrow a failure down.
+
+    Raises:
+        AssertionError: if something lives on; says what, and what refers to it.
+    """
+    for ending in ENDINGS:
+        if only(ending.name):
+            try:
+                with recorded_drops() as drops, _without_gc():
+                    payloads = Payloads(count, ending.fails)
+                    subscription = _end(make(payloads), ending, settle)
+                    drops.take_items()  # a hook may well keep what is dropped
+                    drops.take_errors()
+                    settle()
+                    errors = [] if keeps_error else payloads.errors
+                    _assert_gone([*payloads.items, *errors], "while its subscription is held")
+                    del subscription
+                    settle()
+                    _assert_gone(
+                        [*payloads.chains, *payloads.errors], "though nobody holds its subscription"
+                    )
+            except AssertionError as failure:
+                failure.add_note(f"the flow was {ending.name}")
+                raise
+
+
+@contextmanager
+def _without_gc() -> Generator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _end(flow: Flow[Any], ending: Ending, settle: Callable[[], object]) -> Subscription:
+    """Run the flow to its end, and see the subscriber go; the subscription is all that is left."""
+    subscriber = ending.make()
+    alive = _Watched("its subscriber", weakref.ref(subscriber))
+    flow.subscribe(subscriber)
+    ending.end(subscriber)
+    _forget_frames(subscriber.error)
+    subscription = subscriber.subscription
+    del subscriber
+    settle()
+    _assert_gone([alive], "while the flow and its subscription are held")
+    return subscription
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Whoever keeps an error keeps the frames it has passed, his own among them (X14)."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+def _assert_gone(watched: list[_Watched], when: str) -> None:
+    if not HAS_GIL:  # what another thread has dropped waits for its maker, or for this
+        gc.collect()
+    left = [(what, alive()) for what, alive in watched if alive() is not None]
+    if left:
+        what, thing = left[0]
+        others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        del left
+        raise AssertionError(f"{what}{others} lives on {when}; referred to by {_referrers(thing)}")
+
+
+def _referrers(thing: object) -> str:
+    found = [
+        referrer
+        for referrer in gc.get_referrers(thing)
+        if getattr(referrer, "f_code", None) not in _OWN
+    ]
+    return ", ".join(_described(referrer) for referrer in found) or "nobody that can be found"
+
+
+def _described(referrer: object) -> str:
+    code = getattr(referrer, "f_code", None)
+    if code is not None:
+        return f"the frame of {code.co_name}()"
+    return f"{type(referrer).__name__} {str(referrer)[:80]}"
+
+
+_OWN: Final = (_assert_gone.__code__, _referrers.__code__, _end.__code__, assert_released.__code__)

@@ -1,0 +1,436 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final, TypeVar, final, overload
+
+from flow_core.clocks import Clock, check_delay, check_period, clocks_in_force
+from flow_core.errors import FlowError
+from flow_core.executors import Task
+from flow_core.flow import Flow
+from flow_core.homes import turns
+from flow_core.protocols import Disposable
+from flow_core.sources.loops import EVER_S
+from flow_testing import subscriber
+
+__all__ = ["HastyClock", "VirtualClock"]
+
+T = TypeVar("T")
+
+_NANOS: Final = 1_000_000_000
+
+_LOOK_S: Final = 0.001
+"""How often to look whether other threads have sent something, in seconds of real time."""
+
+
+@final
+class _Timer(Disposable):
+    __slots__ = ("__weakref__", "delay_s", "period_s", "runs", "start", "task")
+
+    def __init__(self, start: int, delay_s: float, period_s: float, task: Task) -> None:
+        self.start = start
+        self.delay_s = delay_s
+        self.period_s = period_s
+        self.task: Task | None = partial(copy_context().run, task)
+        self.runs = 0
+
+    @property
+    def due(self) -> float:
+        """In nanoseconds, whole ones but for infinity."""
+        after = self.delay_s + self.runs * self.period_s
+        return after if after == math.inf else self.start + round(after * _NANOS)
+
+    @property
+    def disposed(self) -> bool:
+        """See `Disposable.disposed`; also True when it has run for the last time, or begun to."""
+        return self.task is None
+
+    def dispose(self) -> None:
+        """See `Disposable.dispose`."""
+        self.task = None
+
+    def __enter__(self) -> _Timer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.dispose()
+
+
+@final
+class HastyClock(Clock):
+    """A clock whose time has passed whenever somebody looks, and whenever somebody waits.
+
+    >>> clock = HastyClock()
+    >>> _ = clock.schedule(3600, lambda: print("an hour later"))
+    an hour later
+    """
+
+    def __init__(self) -> None:
+        self._passed_s = 0.0
+
+    def now(self) -> float:
+        """See `Clock.now`. 2 seconds more each time."""
+        self._passed_s += 2
+        return self._passed_s
+
+    def schedule(self, delay_s: float, task: Callable[[], object], /) -> Disposable:
+        """See `Clock.schedule`. The task runs at once."""
+        self._passed_s += delay_s
+        task()
+        return VirtualClock().schedule(0, _nothing)
+
+    def schedule_periodically(self, *_: object) -> Disposable:
+        """See `Clock.schedule_periodically`.
+
+        Raises:
+            NotImplementedError: always, since nothing would ever end.
+        """
+        raise NotImplementedError("nothing periodic runs in haste")
+
+
+def _nothing() -> None:
+    """What has run already."""
+
+
+@final
+class VirtualClock(Clock):
+    """A `Clock` whose time passes when the test says so; also an executor, ``clock(task)``.
+
+    >>> clock = VirtualClock()
+    >>> handle = clock.schedule(3600, lambda: print("an hour later"))
+    >>> clock.advance_by(3599.999)
+    >>> clock.advance_by(0.001)
+    an hour later
+    >>> clock.now(), clock.pending
+    (3600.0, 0)
+
+    Within ``with VirtualClock() as clock:`` it is in force: all operators that wait use it for what
+    is subscribed to in that block, in any thread of the process, unless they are given another
+    clock.
+
+    Everything happens in the thread that advances it, in the order of the times; at the same time,
+    first come, first served. Tasks may schedule tasks: those that are due within the same advance
+    run in it. Times are kept in whole nanoseconds, so that ten steps of 0.1 s are a second. What a
+    task raises comes out of the advance, at the time of the task; what is due later stays pending.
+
+    Args:
+        start_s: what `now` says at first.
+    """
+
+    __slots__ = ("__weakref__", "_advancing", "_heap", "_now", "_numbers")
+
+    def __init__(self, start_s: float = 0.0) -> None:
+        self._now = round(start_s * _NANOS)
+        self._heap: list[tuple[float, int, _Timer]] = []
+        self._numbers = count()
+        self._advancing = False
+
+    def now(self) -> float:
+        """See `Clock.now`."""
+        return self._now / _NANOS
+
+    def schedule(self, delay_s: float, task: Task, /) -> Disposable:
+        """See `Clock.schedule`. Nothing runs before the time is advanced, by 0 at least."""
+        return self._push(_Timer(self._now, check_delay(delay_s), 0.0, task))
+
+    def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
+        """See `Clock.schedule_periodically`."""
+        return self._push(_Timer(self._now, check_delay(delay_s), check_period(period_s), task))
+
+    def __call__(self, task: Task, /) -> None:
+        """Run `task` at the current time, after what is due already: the clock as an executor.
+
+        Args:
+            task: runs with the next advance, or within the one that is running.
+        """
+        self.schedule(0, task)
+
+    def __enter__(self) -> VirtualClock:
+        """Put this clock in force until the block ends."""
+        clocks_in_force.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        clocks_in_force.remove(self)
+
+    @property
+    def _due(self) -> float:
+        """When the next task is due, in nanoseconds; infinity for never."""
+        heap = self._heap
+        while heap and heap[0][2].disposed:
+            heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    @property
+    def pending(self) -> int:
+        """How many tasks wait; a periodic one counts once."""
+        return sum(not timer.disposed for _, _, timer in self._heap)
+
+    def advance_by(self, seconds: float) -> None:
+        """Let time pass, and run what is due meanwhile. ``advance_by(0)`` runs what is due now.
+
+        Args:
+            seconds: at least 0.
+
+        Raises:
+            ValueError: if that is less than 0.
+            FlowError: if a task calls it: time passes for all tasks, and only from outside.
+        """
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"time goes forward, by a finite amount, not by {seconds} s")
+        self._advance(self._now + round(seconds * _NANOS))
+
+    def advance_to(self, time_s: float) -> None:
+        """Let time pass until `now` is `time_s`, and run what is due meanwhile.
+
+        Args:
+            time_s: not in the past.
+
+        Raises:
+            ValueError: if it is in the past.
+            FlowError: if a task calls it.
+        """
+        target = round(time_s * _NANOS)
+        if target < self._now:
+            raise ValueError(f"time goes forward, not from {self.now()} s to {time_s} s")
+        self._advance(target)
+
+    def run(self, max_tasks: int = 100_000) -> None:
+        """Let time pass until nothing waits any more; it then is the time of the last task.
+
+        Args:
+            max_tasks: after how many to give up.
+
+        Raises:
+            AssertionError: if it has to give up, mostly because of a periodic task that nobody
+                disposes of.
+            FlowError: if a task calls it.
+        """
+        self._advance(None, max_tasks)
+
+    # Two overloads that overlap: a flow is awaitable, too, for its only item.
+    @overload
+    async def run_async(self, running: Flow[T], max_jumps: int = 100_000) -> list[T]: ...
+
+    @overload
+    async def run_async(self, running: Awaitable[T], max_jumps: int = 100_000) -> T: ...
+
+    async def run_async(
+        self, running: Flow[Any] | Awaitable[Any], max_jumps: int = 100_000
+    ) -> Any:  # Any: the overloads say
+        """Run a flow, or await something else, in the running event loop, and let time fly.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def hourly():
+        ...     for n in range(3):
+        ...         await asyncio.sleep(3600)
+        ...         yield f"answer {n}"
+        >>> async def main() -> None:
+        ...     clock = VirtualClock()
+        ...     print(await clock.run_async(flow.from_async_iterable(hourly())), clock.now())
+        >>> asyncio.run(main())
+        ['answer 0', 'answer 1', 'answer 2'] 10800.0
+
+        Whenever the loop has nothing to do, time jumps to what is due next: a task of this clock,
+        or a timer of the loop, such as that of `asyncio.sleep`. The clock is in force meanwhile,
+        and the loop's time is that of the clock. Afterwards it goes on from there.
+
+        What other threads do, and what comes through a socket, takes no time of the clock: it is
+        waited for only when nothing is due. So give functions that block an executor which runs
+        them at once, ``executor=lambda task: task()``.
+
+        Args:
+            running: a flow, whose items are the result; or an awaitable.
+            max_jumps: after how many jumps to give up.
+
+        Raises:
+            AssertionError: if it has to give up, mostly because of a flow that never ends; or if
+                nothing is due and nothing happens, for as long as the kit waits for others.
+            FlowError: if the loop is not one of asyncio's own.
+        """
+        loop = asyncio.get_running_loop()
+        flight = _Flight(self, loop)
+        work: Coroutine[Any, Any, Any] = (
+            _items(running) if isinstance(running, Flow) else _result(running)
+        )
+        with self:
+            task = loop.create_task(work)
+            flight.take_off()
+            try:
+                await flight.until_done(task, running, max_jumps)
+            finally:
+                flight.land()
+                if not task.done():
+                    task.cancel()
+                    await asyncio.wait([task])
+        return task.result()
+
+    def __repr__(self) -> str:
+        return f"VirtualClock(now={self.now()} s, pending={self.pending})"
+
+    def _push(self, timer: _Timer) -> _Timer:
+        heappush(self._heap, (timer.due, next(self._numbers), timer))
+        return timer
+
+    def _advance(self, target: int | None, max_tasks: int | None = None) -> None:
+        if self._advancing:
+            raise FlowError(
+                "a task may not advance the clock that runs it; schedule another task instead"
+            )
+        self._advancing = True
+        try:
+            runs = 0
+            while self._run_first(target):
+                runs += 1
+                if runs == max_tasks and self.pending:
+                    raise AssertionError(
+                        f"{runs} tasks have run, and {self.pending} wait at {self.now()} s; a "
+                        "periodic task never ends by itself: use advance_by, or dispose of it"
+                    )
+            if target is not None:
+                self._now = target
+        finally:
+            self._advancing = False
+
+    def _run_first(self, target: int | None) -> bool:
+        """Run the next task that is due up to `target`; whether there was one."""
+        first = self._due
+        if first == math.inf or (target is not None and first > target):
+            return False
+        due, _, timer = heappop(self._heap)
+        task = timer.task
+        self._now = max(self._now, int(due))
+        if task is None:
+            return True
+        if not timer.period_s:
+            timer.task = None
+            task()
+            return True
+        try:
+            task()
+        except BaseException:
+            timer.task = None
+            raise
+        timer.runs += 1
+        if not timer.disposed:
+            self._push(timer)
+        return True
+
+
+@final
+class _Flight:
+    """A loop of asyncio whose time is that of a clock.
+
+    Args:
+        clock: tells the time.
+        loop: the running loop.
+
+    Raises:
+        FlowError: if it does not show what is ready in it.
+    """
+
+    def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop) -> None:
+        # No public function tells whether a loop is idle, or when its next timer is due.
+        if not (hasattr(loop, "_ready") and hasattr(loop, "_scheduled")):
+            raise FlowError(
+                f"time flies in the event loops of asyncio only, and this is {loop!r}; use "
+                "asyncio.run() for this test, or a plugin of pytest that runs asyncio's own loop"
+            )
+        self._clock = clock
+        self._loop: Any = loop  # Any: for these two, and since a method is replaced
+        self._real = loop.time
+        self._least_s = loop.time()
+        """What the loop's time has reached: sums of floats may fall short of a timer's."""
+        self._ahead_s = self._least_s - clock.now()
+        self._slow_s = self._loop.slow_callback_duration
+
+    def take_off(self) -> None:
+        """From now on the loop's time is the clock's."""
+        self._loop.time = self._time
+        self._loop.slow_callback_duration = math.inf  # a jump is not a slow callback
+
+    def _time(self) -> float:
+        return max(self._clock.now() + self._ahead_s, self._least_s)
+
+    def land(self) -> None:
+        """From now on the loop's time goes by itself, from where it is. It never goes back."""
+        real, ahead_s = self._real, self._time() - self._real()
+        self._loop.time = lambda: real() + ahead_s
+        self._loop.slow_callback_duration = self._slow_s
+
+    async def until_done(
+        self,
+        task: asyncio.Task[Any],  # Any: nobody looks at its result
+        running: object,
+        max_jumps: int,
+    ) -> None:
+        """Let time jump whenever the loop is idle, until `task`, which runs `running`, is done."""
+        jumps = 0
+        idle_since_s: float | None = None
+        while not task.done():
+            await asyncio.sleep(0)
+            timers: list[asyncio.TimerHandle] = self._loop._scheduled
+            if self._loop._ready or task.done() or (timers and timers[0].cancelled()):
+                idle_since_s = None
+                continue
+            timer_s = timers[0].when() if timers else math.inf
+            left_s = timer_s - self._ahead_s
+            # The library has a timer that only tells whether the loop is closed.
+            timer_due = left_s * _NANOS if left_s < self._clock.now() + EVER_S / 2 else math.inf
+            due = min(self._clock._due, timer_due)
+            if due == math.inf:
+                now_s = time.monotonic()
+                idle_since_s = idle_since_s or now_s
+                if now_s - idle_since_s > subscriber.TIMEOUT_S:
+                    raise AssertionError(
+                        f"nothing is due, and nothing has happened for {subscriber.TIMEOUT_S} s: "
+                        f"{running!r} has not ended at {self._clock.now()} s"
+                    )
+                time.sleep(_LOOK_S)
+                continue
+            idle_since_s = None
+            if jumps == max_jumps:
+                raise AssertionError(
+                    f"time has jumped {jumps} times, and {running!r} has not ended at "
+                    f"{self._clock.now()} s; bound a flow that goes on for ever, by take() for "
+                    "example"
+                )
+            jumps += 1
+            await self._jump(max(round(due), self._clock._now))
+            if timer_due == due:
+                self._least_s = max(self._least_s, timer_s)
+
+    async def _jump(self, due: int) -> None:
+        """Have the clock run its tasks up to `due`, as a callback of the loop."""
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def run() -> None:
+            turns.add(self._loop)
+            try:
+                self._clock._advance(due)
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+            finally:
+                turns.discard(self._loop)
+
+        self._loop.call_soon(run)
+        await done
+
+
+async def _items(flow: Flow[T]) -> list[T]:
+    return [item async for item in flow]
+
+
+async def _result(awaitable: Awaitable[T]) -> T:
+    return await awaitable
