@@ -106,8 +106,8 @@ class SerialDrain(Exclusive):
         # As `run_entered`, which is no call here: Python looks for signals when a call begins, too.
         held = True
         try:
+            self._missed = False  # CPython 3.11 has a jump to what begins a `try` outside of it
             while True:
-                self._missed = False
                 self.drain()
                 permit[0] = True
                 held = False
@@ -118,6 +118,7 @@ class SerialDrain(Exclusive):
                 except KeyError:
                     return
                 held = True
+                self._missed = False
         except BaseException:
             if held:
                 permit[0] = True
@@ -158,8 +159,8 @@ class SerialDrain(Exclusive):
         permit = self._permit
         held = True
         try:
+            self._missed = False
             while True:
-                self._missed = False
                 self.drain()
                 permit[0] = True
                 held = False
@@ -170,6 +171,7 @@ class SerialDrain(Exclusive):
                 except KeyError:
                     return
                 held = True
+                self._missed = False
         except BaseException:
             if held:
                 permit[0] = True

@@ -55,24 +55,37 @@ def test_no_loop_jumps_back_past_the_try_that_closes(case: StageCase, form: Form
     assert list(jumps_out(compile(source, "<flow>", "exec"))) == []
 
 
-def one(state: int, sink: SingleSink[int]) -> int:
-    sink.next(1)
-    return state
+Begin = Callable[[], object]
+"""To be called when the flow runs: Ctrl-C comes some time after that."""
 
 
-def endless() -> Flow[int]:
-    return flow.from_iterable(itertools.count())
+def endless(begin: Begin) -> Flow[int]:
+    def numbers() -> Iterator[int]:
+        begin()
+        yield from itertools.count()
+
+    return flow.from_iterable(numbers())
 
 
-FLOWS: dict[str, Callable[[Callable[[], object]], Flow[Any]]] = {
-    "filter": lambda closed: endless().finally_action(closed).filter(lambda _: False),
-    "flat_map_iterable": lambda closed: (
-        endless().finally_action(closed).flat_map_iterable(lambda _: ())
+def generated(begin: Begin, closed: Callable[[], object]) -> Flow[int]:
+    def step(number: int, sink: SingleSink[int]) -> int:
+        if number == 0:
+            begin()
+        sink.next(number)
+        return number + 1
+
+    return flow.generate(int, step, on_end=lambda _: closed())
+
+
+FLOWS: dict[str, Callable[[Begin, Callable[[], object]], Flow[Any]]] = {
+    "filter": lambda begin, closed: endless(begin).finally_action(closed).filter(lambda _: False),
+    "flat_map_iterable": lambda begin, closed: (
+        endless(begin).finally_action(closed).flat_map_iterable(lambda _: ())
     ),
-    "skip_while": lambda closed: endless().finally_action(closed).skip_while(lambda _: True),
-    "generate": lambda closed: flow.generate(int, one, on_end=lambda _: closed()).filter(
-        lambda _: False
+    "skip_while": lambda begin, closed: (
+        endless(begin).finally_action(closed).skip_while(lambda _: True)
     ),
+    "generate": lambda begin, closed: generated(begin, closed).filter(lambda _: False),
 }
 RUNS: dict[str, Callable[[Flow[Any]], object]] = {
     "iterated": lambda made: deque(made, 0),
@@ -82,8 +95,8 @@ RUNS: dict[str, Callable[[Flow[Any]], object]] = {
 
 
 @pytest.fixture
-def interrupts() -> Iterator[Callable[[float], object]]:
-    """Have Ctrl-C come after some seconds of CPU time."""
+def interrupts() -> Iterator[Begin]:
+    """Have Ctrl-C come after some CPU time."""
 
     def interrupt(*_: object) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -91,7 +104,7 @@ def interrupts() -> Iterator[Callable[[float], object]]:
 
     before = signal.signal(signal.SIGVTALRM, interrupt)
     # Again later: CPython forgets a signal once in a while.
-    yield lambda after_s: signal.setitimer(signal.ITIMER_VIRTUAL, after_s, 0.5)
+    yield lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 0.001, 0.5)
     signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     signal.signal(signal.SIGVTALRM, before)
 
@@ -99,13 +112,10 @@ def interrupts() -> Iterator[Callable[[float], object]]:
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", FLOWS)
-def test_an_interrupt_closes_what_runs(
-    name: str, run: str, interrupts: Callable[[float], object]
-) -> None:
+def test_an_interrupt_closes_what_runs(name: str, run: str, interrupts: Begin) -> None:
     ended: list[None] = []
-    for trial in range(TRIALS):
-        made = FLOWS[name](lambda: ended.append(None))
+    for _ in range(TRIALS):
+        made = FLOWS[name](interrupts, lambda: ended.append(None))
         with pytest.raises(KeyboardInterrupt):
-            interrupts(0.001 if trial else 0.2)  # the first one compiles the loop
             RUNS[run](made)
     assert len(ended) == TRIALS

@@ -40,9 +40,10 @@ class GenerateSource(IterableSource[T], Generic[S, T]):
 
     def iterate(self) -> Iterator[T]:
         """See `IterableSource.iterate`."""
-        step, sink = self._step, SingleSink[T]("generate")
-        state = self._state()
+        step, state = self._step, self._state()
         try:
+            # Here: CPython 3.11 takes the jump to a loop that begins a `try` to be outside of it.
+            sink = SingleSink[T]("generate")
             while True:
                 state = step(state, sink)
                 item = sink.taken()
