@@ -36,6 +36,8 @@ ROOT = Path(__file__).parent
 PACKAGES = sorted(folder.parent.name for folder in ROOT.glob("packages/*/pyproject.toml"))
 PURE = [package for package in PACKAGES if package != "flow-spark"]
 EACH_PACKAGE = [nox.param(package, id=package) for package in PACKAGES]
+UNDER_THE_COMMAND = ("flow-core", "flow-testing")
+"""Packages that are tested without the command, which draws and runs flows with the others."""
 EXTRAS = {
     "flow-rxcompat": "[rx]",
     "flow-spark": "[connect,jvm]",  # the tests need no Java on the machine
@@ -75,8 +77,8 @@ STREAMS = (  # of Spark, on clusters
     "packages/flow-spark/tests/out",
 )
 
-ELSEWHERE = ("cli", "plugins")
-"""Tests of a package that the quick tier runs on the newest Python only: commands and the like."""
+ELSEWHERE = ("plugins",)
+"""Tests of a package that the quick tier runs on the newest Python only."""
 
 REGISTRY = "packages/flow-ops/tests/registry"
 IN_PARTS = {
@@ -334,7 +336,7 @@ def typing_alone(session: nox.Session) -> None:
 @nox.session(tags=["nightly"], python=OLDEST, reuse_venv=False)
 def plugin(session: nox.Session) -> None:
     """Build the example of somebody else's package, install it beside flow-core, and test it."""
-    install(session, "flow-core", "flow-testing")
+    install(session, "flow-core", "flow-cli", "flow-testing")
     session.install("./examples/plugin[test]", *dependencies("typing"))
     with session.chdir("examples/plugin"):
         session.run("pytest", *session.posargs)
@@ -390,7 +392,9 @@ def test_alone(session: nox.Session, package: str, *selected: str) -> None:
     install(session, package)
     # Before pytest comes, which brings pluggy and would hide that it is not declared.
     session.run("python", "-I", "-W", "error", "-c", f"import {package.replace('-', '_')}")
-    install(session, package, "flow-testing")
+    install(
+        session, package, "flow-testing", *(() if package in UNDER_THE_COMMAND else ["flow-cli"])
+    )
     session.install(*test_dependencies(session))
     command = ("pytest", f"packages/{package}/tests", *selected)
     if package == "flow-spark":  # its tests share a JVM, those of a file in any case

@@ -46,7 +46,7 @@ from flow_multicast import MulticastProcessor
 from flow_testing import VirtualClock
 from flow_testing.facts import Facts, Fusable, differences, facts_of, grants, together
 
-PACKAGES: Final = ("flow-core", "flow-ops", "flow-multicast")
+PACKAGES: Final = ("flow-core", "flow-cli", "flow-ops", "flow-multicast")
 PROCESSORS: Final = ("flow_multicast",)
 """Modules whose public processors are in the matrix: they are no records of the registry."""
 
@@ -336,8 +336,8 @@ def operators_page() -> str:
         "# Operators\n",
         HEAD,
         (
-            "Every operator of flow-core, flow-ops and flow-multicast. All are methods of "
-            "`Flow` but for those with †, which are arguments of `Flow.pipe`. Those with ‡ "
+            "Every operator of flow-core, flow-cli, flow-ops and flow-multicast. All are methods "
+            "of `Flow` but for those with †, which are arguments of `Flow.pipe`. Those with ‡ "
             "are boundaries: the loops before and after them are "
             "separate; all others are compiled into the loop of their neighbours. What a column "
             "says is tried on the running operator when this page is written.\n"

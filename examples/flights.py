@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 import flow_core as flow
+from flow_cli.progress import progress
 from flow_core.engine import Engine
-from flow_core.progress import progress
 from flow_multicast import MulticastProcessor
 
 DEPARTED = 328_521

@@ -46,7 +46,7 @@ def run(
     scratch.mkdir()
     own = {"TMPDIR": str(scratch), "FLOW_TEST": str(scratch)}
     done = subprocess.run(
-        [sys.executable, "-m", "flow_core.cli", "run", f"{job}:{name}", *options],
+        [sys.executable, "-m", "flow_cli", "run", f"{job}:{name}", *options],
         cwd=tmp_path,
         env={**os.environ, **(environment or {}), **own},
         text=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flow_core import pipelines
+from flow_cli import pipelines
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "delays.toml"
 LATE = [(20, "UA"), (33, "AA"), (19, "B6"), (851, "MQ"), (1272, "HA"), (16, "B6")]
@@ -17,7 +17,7 @@ LATE = [(20, "UA"), (33, "AA"), (19, "B6"), (851, "MQ"), (1272, "HA"), (16, "B6"
 
 def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "flow_core.cli", *args],
+        [sys.executable, "-W", "error", "-m", "flow_cli", *args],
         cwd=folder,
         capture_output=True,
         encoding="utf-8",

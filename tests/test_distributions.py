@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-PLUGINS = ["flow-core", "flow-multicast", "flow-ops", "flow-rxcompat", "flow-spark"]
+PLUGINS = ["flow-cli", "flow-core", "flow-multicast", "flow-ops", "flow-rxcompat", "flow-spark"]
 PACKAGES = [*PLUGINS, "flow-testing"]
 
 each_package = pytest.mark.parametrize("name", PACKAGES)
@@ -46,8 +46,8 @@ def test_the_kit_brings_its_fixtures_to_pytest() -> None:
     assert point.load().__all__ == ["drops", "frequent_switches", "virtual_clock"]
 
 
-def test_the_core_brings_the_flow_command() -> None:
-    for name in ("flow", "flow-core"):  # the second one where another program has the first
+def test_the_flow_command_has_two_names() -> None:
+    for name in ("flow", "flow-cli"):  # the second one where another program has the first
         (command,) = entry_points(group="console_scripts", name=name)
-        assert command.value == "flow_core.cli:main"
+        assert command.value == "flow_cli:main"
         assert callable(command.load())

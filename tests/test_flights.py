@@ -87,7 +87,7 @@ def test_here_and_on_spark_the_reports_are_equal(flights: ModuleType) -> None:
 
 
 def run(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "flow_core.cli", "run", *map(str, args)]
+    command = [sys.executable, "-m", "flow_cli", "run", *map(str, args)]
     return subprocess.run(
         command, cwd=cwd, text=True, capture_output=True, timeout=100, check=False
     )
@@ -168,7 +168,7 @@ def test_an_interrupted_job_ends_within_two_seconds_and_leaves_nothing(
         "            if n % 1000 == 1:\n"
         "                print('running', flush=True)\n"
     )
-    command = [sys.executable, "-m", "flow_core.cli", "run", f"{job}:pipeline", *where]
+    command = [sys.executable, "-m", "flow_cli", "run", f"{job}:pipeline", *where]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     (tmp_path / "tmp").mkdir()
     with subprocess.Popen(

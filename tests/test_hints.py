@@ -50,7 +50,7 @@ def said(owner: object, name: str) -> str:
         ("read_csv", "Flow has no 'read_csv'; it is flow_core.sources.files.read_csv"),
         ("where", "Flow has no 'where'; here it is spark.where(condition)"),
         ("from_rx", "Flow has no 'from_rx'; it is flow_rxcompat.rx.from_rx"),
-        ("progress", "Flow has no 'progress'; it is an operator for pipe(): flow_core.progress"),
+        ("progress", "Flow has no 'progress'; here it is flow_cli.progress.progress, for pipe"),
         ("kwyjibo", "Flow has no 'kwyjibo'; `flow plugins` shows what there is"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_notebook_shows_stages_and_boundaries_of_a_flow() -> None:
 def test_a_notebook_shows_a_bar() -> None:
     given, ended = executed(
         "import flow_core as flow\n"
-        "from flow_core.progress import progress\n"
+        "from flow_cli.progress import progress\n"
         "steps = flow.range(3).pipe(progress('counting', total=3))",
         "len(list(steps))",
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flow_core.pipelines import PipelineError, load
+from flow_cli.pipelines import PipelineError, load
 from flow_core.plugins import plugin_host
 from flow_testing import TIMEOUT_S
 

@@ -287,7 +287,7 @@ JOBS = """
 
 @pytest.mark.parametrize("job", ["ticks", "pulled"])
 def test_a_flow_that_the_command_runs_ends_at_its_source(start: Start, job: str) -> None:
-    running = start(JOBS, "-m", "flow_core.cli", "run", f"program.py:{job}")
+    running = start(JOBS, "-m", "flow_cli", "run", f"program.py:{job}")
     running.await_line("ready")
     running.send(signal.SIGTERM)
     code, lines, error = running.end()
@@ -301,7 +301,7 @@ def test_a_flow_that_the_command_runs_ends_at_its_source(start: Start, job: str)
 def test_a_flow_that_does_not_end_is_stopped_by_the_limit_or_a_second_signal(
     start: Start, options: list[str]
 ) -> None:
-    running = start(JOBS, "-m", "flow_core.cli", "run", "program.py:stuck", *options)
+    running = start(JOBS, "-m", "flow_cli", "run", "program.py:stuck", *options)
     running.await_line("ready")
     running.send(signal.SIGTERM)
     if not options:
@@ -315,7 +315,7 @@ def test_a_flow_that_does_not_end_is_stopped_by_the_limit_or_a_second_signal(
 
 
 def test_a_function_that_the_command_calls_has_its_own_shutdown(start: Start) -> None:
-    running = start(JOBS, "-m", "flow_core.cli", "run", "program.py:by_itself")
+    running = start(JOBS, "-m", "flow_cli", "run", "program.py:by_itself")
     running.await_line("ready")
     running.send(signal.SIGTERM)
     code, lines, error = running.end()
@@ -336,7 +336,7 @@ PIPELINE = """
 @pytest.mark.parametrize("source", ["ticks", "numbers"])
 def test_a_pipeline_writes_what_was_on_its_way(start: Start, source: str, tmp_path: Path) -> None:
     (tmp_path / "pipeline.toml").write_text(textwrap.dedent(PIPELINE.format(source=source)))
-    command = ("from flow_core.cli import main", "raise SystemExit(main())")
+    command = ("from flow_cli import main", "raise SystemExit(main())")
     running = start(JOBS, "-c", "; ".join(command), "run", "pipeline.toml")
     running.await_line("ready")
     running.send(signal.SIGTERM)

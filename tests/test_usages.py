@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_cli.progress import progress
 from flow_core import BlockingInEventLoopError, FlowError, NoConverterError, TooManyItemsError
-from flow_core.progress import progress
 from flow_ops import Backoff, observe_on
 
 FLOW: Any = flow.range(3)

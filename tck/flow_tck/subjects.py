@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol, final
 
 import flow_core as flow
+from flow_cli.progress import progress
 from flow_core import (
     UNBOUNDED,
     CoreSubscriber,
@@ -32,7 +33,6 @@ from flow_core import (
 )
 from flow_core.operators import lift, serialize
 from flow_core.plugins import Kind, plugin_host
-from flow_core.progress import progress
 from flow_core.sources.files import read_csv, read_json_lines, read_lines
 from flow_core.structure import stages_of
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber

@@ -27,7 +27,6 @@ from flow_core import (
     TooManyItemsError,
     structure,
 )
-from flow_core.progress import progress
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.structure import boundary_of, source_of, stages_of
 from flow_testing import (
@@ -84,12 +83,16 @@ def test_pipe_refuses_what_is_no_step() -> None:
             flow.range(3).pipe(wrong)  # type: ignore[call-overload]  # the mistake
     with pytest.raises(TypeError, match=r"<function .* follows \[0, 1, 2\], which is no flow"):
         flow.range(3).pipe(list, lambda made: made)  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match=r"pipe\(progress\): it makes an operator; call it: pipe"):
-        flow.range(3).pipe(progress)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"pipe\(named\): it makes an operator; call it: pipe"):
+        flow.range(3).pipe(named)
     with pytest.raises(TypeError) as caught:
         flow.range(3).pipe(halve)
     (note,) = caught.value.__notes__
     assert note.startswith("pipe() has called halve with a flow; what makes operators is called fi")
+
+
+def named(name: Any) -> Operator[int, Flow[int]]:
+    return Operator("named", lambda numbers: numbers)
 
 
 def halve(number: Any) -> Any:

@@ -24,7 +24,7 @@ def test_a_from_import_says_what_a_name_is_here() -> None:
 
 
 def test_submodules_are_imported_as_ever() -> None:
-    code = "from flow_core import backoff, progress; import flow_core.sinks as s; print(s.__name__)"
+    code = "from flow_core import backoff, counting; import flow_core.sinks as s; print(s.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "flow_core.sinks"
 

@@ -12,7 +12,6 @@ import pytest
 
 import flow_core as flow
 from flow_core import UNBOUNDED, CoreSubscriber, Emitter, Flow, Fusion, Subscription, hooks
-from flow_core.cli.explain import explain
 from flow_core.introspection import Scannable, Statistics, links, report, snapshot
 from flow_core.operators import lift, serialize
 from flow_core.structure import source_of
@@ -520,16 +519,6 @@ def test_a_record_refers_to_what_is_upstream_only() -> None:
     subscriber.cancel()
     del subscriber
     assert gone() is None
-
-
-# -- flow explain
-
-
-def test_explain_shows_names_tags_and_the_prefetch_of_a_boundary() -> None:
-    made = flow.range(3).name("numbers").tag("of", "us").pipe(serialize(prefetch=16)).map(str)
-    text = explain(made)
-    assert "; named 'numbers'; of=us" in text
-    assert "boundary serialize(prefetch=16): bounded; no fusion; prefetch 16" in text
 
 
 class Changing(list[int]):

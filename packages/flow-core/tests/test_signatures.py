@@ -5,13 +5,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flow_core.pipelines._arguments import Context, Nested, bind
-from flow_core.pipelines._document import Place, Step
 from flow_core.plugins.records import _factory_of
 from flow_core.signatures import resolved, signature_of
 
@@ -19,13 +16,6 @@ LATE = """
 def scaled(self: object, start: int = 0, scale: Decimal | None = None) -> list[Decimal]:
     return [start, scale]
 """
-
-
-def no_flow(place: Place, table: object, category: str = "") -> Nested:
-    raise NotImplementedError
-
-
-CONTEXT = Context(Path("/"), {}, no_flow, no_flow)
 
 
 @pytest.fixture(params=["as text", "late"])
@@ -45,13 +35,6 @@ def test_what_can_be_evaluated_is_and_the_rest_is_text(scaled: Callable[..., Any
     kinds = [resolved(each.annotation, scaled) for each in signature.parameters.values()]
     assert kinds == [object, int, "Decimal | None"]
     assert resolved(signature.return_annotation, scaled) == "list[Decimal]"
-
-
-def test_an_argument_of_a_file_is_taken_for_it(scaled: Callable[..., Any]) -> None:
-    problems: list[str] = []
-    step = Step(Place("job.toml", "", 1), "it", "", (None,), {"start": 3, "scale": 5})
-    assert bind(scaled, step, CONTEXT, problems).args == (None, 3, 5)
-    assert problems == []
 
 
 def test_a_method_becomes_an_operator(scaled: Callable[..., Any]) -> None:

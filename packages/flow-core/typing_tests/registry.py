@@ -1,4 +1,4 @@
-"""What type checkers infer of converted values, the host and pipelines; checked, never run."""
+"""What type checkers infer of converted values and of the host; checked, never run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Never, assert_type
 
 import flow_core as flow
-from flow_core import Flow, Operator, Publisher, pipelines, sinks
+from flow_core import Flow, Operator, Publisher, sinks
 from flow_core.engine import Engine, EngineOptions
 from flow_core.plugins import OperatorSpec, PluginHost, Registered
 from flow_core.sources import files
@@ -56,14 +56,6 @@ def hosted(host: PluginHost) -> None:
     mapped: Operator[Any, Any] = host.operator("map")(str)
     ended: Operator[Any, Any] = host.sink("print")()
     del opened, made, mapped, ended
-
-
-def described() -> None:
-    pipeline = pipelines.load("job.toml", {"limit": 3})
-    assert_type(pipeline.flow(), Flow[object])
-    assert_type(pipeline.sink(), Operator[object, object])
-    assert_type(pipeline.run(), object)
-    assert_type(pipelines.load(Path("job.toml")).engine_options, EngineOptions)
 
 
 def reading_and_writing() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_cli import main
+from flow_cli.explain import explain
 from flow_core import Flow
-from flow_core.cli import main
-from flow_core.cli.explain import explain
 
 SHARED: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
     "share": lambda numbers: numbers.share(),

@@ -15,8 +15,8 @@ from weakref import ref
 import pytest
 
 import flow_core as flow
+from flow_cli.explain import explain
 from flow_core import UNBOUNDED, Emitter, Flow, Fusion, hooks
-from flow_core.cli.explain import explain
 from flow_core.introspection import Statistics, links, report
 from flow_ops import concat_map, observe_on
 from flow_testing import TIMEOUT_S, TestPublisher, TestSubscriber, observe, race

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import flow_core as flow
+from flow_cli.explain import explain
 from flow_core import Flow
-from flow_core.cli.explain import explain
 
 HERE = "test_explained.py"
 

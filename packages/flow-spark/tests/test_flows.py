@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import Row
 
 import flow_core as flow
-from flow_core.cli.explain import explain
+from flow_cli.explain import explain
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
 from flow_core.structure import source_of

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import flow_core as flow
+from flow_cli.testing import Screen, recorded_screen
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
 from flow_spark import JobStatus, on_spark, running_jobs, to_arrow, write
 from flow_spark._status import followed, showing
 from flow_spark.engine import spark_engine
-from flow_testing import Screen, recorded_screen
 
 from .infrastructure.processes import wait_until
 

@@ -442,7 +442,7 @@ class Flow(
 
         Args:
             operators: functions of a flow, stages, or what a factory like
-                ``flow_core.progress.progress()`` returns. All but the last one make a flow.
+                ``flow_cli.progress.progress()`` returns. All but the last one make a flow.
 
         Raises:
             TypeError: if one is none of these, or makes no flow although another one follows.
@@ -1101,10 +1101,13 @@ class Flow(
         return f"{self!r}, assembled at {place}" if place else repr(self)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """What a notebook shows: the sources, stages and boundaries, and where they run."""
-        from flow_core.cli.explain import html  # which needs this module
+        """What a notebook shows: its text, and what the installed displays draw of it."""
+        from flow_core.counting import displays  # which needs this module
 
-        return {"text/plain": repr(self), "text/html": html(self)}
+        shown = {"text/plain": repr(self)}
+        for display in displays():
+            shown.update(display.drawn(self))
+        return shown
 
     def __repr__(self) -> str:
         parts = [repr(stage) for stage in stages_of(self)]

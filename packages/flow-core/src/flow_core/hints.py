@@ -24,7 +24,7 @@ from flow_core.plugins import plugin_host
 from flow_core.surface import functions
 from flow_core.surface.spark import SparkWords
 
-__all__ = ["NEAR", "hint", "plugged", "tables", "words", "words_of"]
+__all__ = ["NEAR", "command", "hint", "plugged", "tables", "words", "words_of"]
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD: Final = re.compile(r"(\w+)(?:\([^()]*\))?(?: \(\w+\))?(?:, |$)")
@@ -41,8 +41,13 @@ _SECTIONS: Final = {
     "module": "here it is ",
 }
 
-_PACKAGES: Final = {"flow_core.testing": "flow_testing"}
-"""What is a package of its own, and would be looked for in the core."""
+_PACKAGES: Final = {
+    "flow_core.cli": "flow_cli",
+    "flow_core.pipelines": "flow_cli.pipelines",
+    "flow_core.progress": "flow_cli.progress",
+    "flow_core.testing": "flow_testing",
+}
+"""Other packages, by the module of the core where people would look for them."""
 
 _AS_METHOD: Final = {"ParallelFlow": "no rail has it: go on with sequential() and"}
 
@@ -70,7 +75,7 @@ def hint(name: str, owner: str) -> str:
     known = _public(owner)
     near = difflib.get_close_matches(plain, [*known, *_words()], 1, NEAR)
     if not near:
-        return "; `flow plugins` shows what there is"
+        return f"; {command('plugins')} shows what there is"
     return f"; did you mean {near[0]!r}?" if near[0] in known else f"; {words(near[0])}"
 
 
@@ -84,6 +89,15 @@ def words(name: str, *, near: bool = False) -> str:
     known = _words()
     found = difflib.get_close_matches(_plain(name), known, 1, NEAR if near else 1)
     return known[found[0]] if found else ""
+
+
+def command(words: str = "") -> str:
+    """Return the `flow` command for a message, with how to install it if it is missing.
+
+    Args:
+        words: its arguments.
+    """
+    return f"`{f'flow {words}'.rstrip()}`{_install('flow-cli')}"
 
 
 @cache
@@ -146,9 +160,10 @@ def _in_package(name: str, owner: str) -> str:
     """Where a name is that is looked for in the core, and has a package of its own."""
     own = _PACKAGES.get(f"{owner}.{name}")
     if own is not None:
-        return f"it is the package {own}{_install(_distribution(own))}"
-    package = _PACKAGES.get(owner)
-    return f"it is {package}.{name}{_install(_distribution(package))}" if package else ""
+        what = "module" if "." in own else "package"
+        return f"it is the {what} {own}{_install(_distribution(own))}"
+    module = _PACKAGES.get(owner)
+    return f"it is {module}.{name}{_install(_distribution(module))}" if module else ""
 
 
 def _elsewhere(name: str, owner: str) -> str:

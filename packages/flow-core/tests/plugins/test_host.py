@@ -106,24 +106,11 @@ def test_a_plugin_may_ask_for_the_host_while_another_thread_makes_it(tmp_path: P
     assert (done.stdout, done.stderr) == ("True True [1, 2]\n", "")
 
 
-def test_a_wheel_of_a_third_party_registers_end_to_end(acme: Path) -> None:
-    script = (
-        "import flow_core as flow\n"
-        "from flow_core.plugins import plugin_host\n"
-        "host = plugin_host()\n"
-        "assert host.operators['every'].plugin.version == '3.1.4'\n"
-        "countdown, every = host.source('countdown'), host.operator('every')\n"
-        "print(list(countdown(9).pipe(every(3))), *host.problems)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        env={**os.environ, "PYTHONPATH": str(acme), "FLOW_LOAD_PLUGINS": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.stdout, done.stderr) == ("[7, 4, 1]\n", "")
+def test_a_module_that_is_loaded_by_name_changes_no_message(install: Install) -> None:
+    install("acme-one", GOOD.format(name="one"))
+    host = PluginHost({"FLOW_DISABLE_PLUGINS": "*", "FLOW_LOAD_PLUGINS": "acme_one_plugin"})
+    with pytest.raises(UnknownOperatorError, match="no operator 'mapp' is installed; did you mean"):
+        host.operator("mapp")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core.pipelines import PipelineError, load
+from flow_cli.pipelines import PipelineError, load
 from flow_multicast import publish, publish_value, replay
 
 HEAD = """

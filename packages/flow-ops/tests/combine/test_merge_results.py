@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import pipelines
+from flow_cli import pipelines
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import AbsorbingSource
 from flow_core.structure import source_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from flow_core.progress import Counter, counting
+from flow_core.counting import Counter, counting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ wrong = flow.range(4).map(inverse)
 def run(folder: Path, target: str, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "jobs.py").write_text(JOBS)
     return subprocess.run(
-        [sys.executable, "-m", "flow_core.cli", "run", f"jobs.py:{target}", *options],
+        [sys.executable, "-m", "flow_cli", "run", f"jobs.py:{target}", *options],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.functions import col
 
 import flow_core as flow
-from flow_core.cli.explain import explain
+from flow_cli.explain import explain
 from flow_core.flow import Flow
 from flow_spark import from_dataframe, on_spark, select, to_dataframe, union, where
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import flow_core as flow
-from flow_core.cli.explain import explain
+from flow_cli.explain import explain
 from flow_core.flow import Flow
 from flow_spark import from_dataframe, on_spark, select, where
 

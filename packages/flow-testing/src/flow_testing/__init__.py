@@ -32,7 +32,6 @@ from flow_testing.retention import (
     Payloads,
     assert_released,
 )
-from flow_testing.screen import Screen, recorded_screen
 from flow_testing.subscriber import (
     TIMEOUT_S,
     ConditionalTestSubscriber,
@@ -66,7 +65,6 @@ __all__ = [
     "PayloadError",
     "Payloads",
     "PublisherProbe",
-    "Screen",
     "Signal",
     "StageCase",
     "Surroundings",
@@ -86,6 +84,5 @@ __all__ = [
     "race",
     "record_signals",
     "recorded_drops",
-    "recorded_screen",
     "to_marbles",
 ]

@@ -81,15 +81,6 @@ def flow_operators() -> Iterator[OperatorSpec]:
         answers=Fusion.ANY | Fusion.THREAD_BOUNDARY,
         method="local",
     )
-    yield OperatorSpec(
-        "progress",
-        "flow_core.progress:progress",
-        summary="Shows how many items have passed, and how fast, while the flow runs.",
-        backpressure=Backpressure.PASS,
-        asks=Fusion.SYNC,
-        answers=_ACROSS,
-        conditional=True,
-    )
     for name, backpressure in (
         ("lift", Backpressure.PASS),
         ("serialize", Backpressure.FULL),

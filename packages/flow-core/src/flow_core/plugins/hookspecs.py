@@ -10,6 +10,7 @@ import pluggy
 from flow_core.plugins.records import (
     ClockSpec,
     ConverterSpec,
+    DisplaySpec,
     EngineSpec,
     ExecutorSpec,
     NamespaceSpec,
@@ -23,6 +24,7 @@ __all__ = [
     "GROUP",
     "flow_clocks",
     "flow_converters",
+    "flow_displays",
     "flow_engines",
     "flow_executors",
     "flow_namespaces",
@@ -74,6 +76,12 @@ def flow_executors() -> Iterable[ExecutorSpec]:
 @hookspec
 def flow_clocks() -> Iterable[ClockSpec]:
     """What tells the time."""
+    raise NotImplementedError
+
+
+@hookspec
+def flow_displays() -> Iterable[DisplaySpec]:
+    """What shows flows to people."""
     raise NotImplementedError
 
 

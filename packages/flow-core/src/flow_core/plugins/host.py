@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
 from types import MappingProxyType
-from typing import Any, Final, Generic, Protocol, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast, final
 
 import pluggy
 
@@ -27,6 +27,7 @@ from flow_core.plugins.hookspecs import GROUP
 from flow_core.plugins.records import (
     ClockSpec,
     ConverterSpec,
+    DisplaySpec,
     EngineSpec,
     ExecutorSpec,
     NamespaceSpec,
@@ -40,6 +41,9 @@ from flow_core.plugins.records import (
 from flow_core.protocols import Publisher
 from flow_core.stages import Stage, Translation
 from flow_core.stages.template import describe
+
+if TYPE_CHECKING:
+    from flow_core.counting import Display
 
 __all__ = ["OperatorFactory", "Plugin", "PluginHost", "Problem", "Registered", "plugin_host"]
 
@@ -55,6 +59,7 @@ _HOOKS: Final[Mapping[str, type[Spec]]] = MappingProxyType(
         "flow_engines": EngineSpec,
         "flow_executors": ExecutorSpec,
         "flow_clocks": ClockSpec,
+        "flow_displays": DisplaySpec,
         "flow_namespaces": NamespaceSpec,
         "flow_converters": ConverterSpec,
         "flow_translations": TranslationSpec,
@@ -291,6 +296,11 @@ class PluginHost:
         return self._of(ClockSpec)
 
     @property
+    def displays(self) -> Mapping[str, Registered[DisplaySpec]]:
+        """What shows flows to people."""
+        return self._of(DisplaySpec)
+
+    @property
     def namespaces(self) -> Mapping[str, Registered[NamespaceSpec]]:
         """What methods of packages are found under."""
         return self._of(NamespaceSpec)
@@ -378,6 +388,15 @@ class PluginHost:
             PluginError: as for `operator`.
         """
         return _callable(self._find(self.clocks, name, ClockSpec).spec)
+
+    def display(self, name: str) -> Callable[[], Display]:
+        """What gives a display.
+
+        Raises:
+            UnknownOperatorError: as for `operator`.
+            PluginError: as for `operator`.
+        """
+        return _callable(self._find(self.displays, name, DisplaySpec).spec)
 
     def translate(self, stage: Stage[Any, Any]) -> Translation | None:  # Any: whatever its items
         """What `stage` becomes over several partitions; None if no plugin has a translation.
@@ -516,7 +535,8 @@ class PluginHost:
         text = f"no {kind.category} {name!r} is installed"
         elsewhere = hints.plugged(kind.category)
         package = elsewhere.get(name)
-        versions = {plugin.distribution: plugin.version for plugin in self._plugins}
+        announced = [plugin for plugin in self._plugins if plugin.distribution is not None]
+        versions = {plugin.distribution: plugin.version for plugin in announced}
         missing = [other for other in elsewhere if elsewhere[other] not in versions]
         near = difflib.get_close_matches(name, [*known, *missing], 1, hints.NEAR)
         if package in versions:
@@ -533,7 +553,7 @@ class PluginHost:
         else:
             text += f"; there are: {', '.join(sorted(known)) or 'none'}"
         if self._problems:
-            text += " (`flow plugins` shows problems with installed plugins)"
+            text += f"; {hints.command('plugins')} shows problems with installed plugins"
         return text
 
 

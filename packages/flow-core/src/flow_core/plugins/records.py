@@ -20,6 +20,7 @@ __all__ = [
     "Backpressure",
     "ClockSpec",
     "ConverterSpec",
+    "DisplaySpec",
     "EngineSpec",
     "ExecutorSpec",
     "Kind",
@@ -254,6 +255,17 @@ class ClockSpec(Spec):
     """What tells the time, for pipelines: its target is a function that gives a `Clock`."""
 
     category: ClassVar[str] = "clock"
+
+
+@final
+@dataclass(frozen=True)
+class DisplaySpec(Spec):
+    """What shows flows to people: its target is a function that gives a `Display`.
+
+    See `flow_core.counting.Display`. All displays that are installed are used.
+    """
+
+    category: ClassVar[str] = "display"
 
 
 @final

@@ -56,6 +56,7 @@ _OTHERS: Final = (
     "flow_multicast.",
     "flow_rxcompat.",
     "flow_spark.",
+    "flow_cli.",
     "flow_testing.",
 )
 """How the modules of the packages beside this one begin: they are no user's code, either."""

@@ -39,7 +39,6 @@ from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.homes import Home
 from flow_core.plugins import PluginHost
-from flow_core.progress import progress
 from flow_core.protocols import CoreSubscriber, Fusion, Publisher, Subscriber, Subscription
 from flow_core.sources import files
 from flow_core.sources.emitter import Emitter
@@ -270,7 +269,6 @@ _VARIABLE: Final[ContextVar[int]] = ContextVar("flow_testing.tck")
 OPERATORS: Final[Sequence[OperatorRecipe]] = (
     OperatorRecipe("hide", lambda flow: flow.hide(), hidden=False),
     OperatorRecipe("do_on_request", lambda flow: flow.do_on_request(bool), hidden=False),
-    OperatorRecipe("progress", lambda flow: flow.pipe(progress("items"))),
     OperatorRecipe("context_capture", lambda flow: flow.context_capture()),
     OperatorRecipe("context_write", lambda flow: flow.context_write(_VARIABLE, 1)),
     OperatorRecipe("lift", lambda flow: flow.pipe(lift("passing", _Passing)), hidden=False),

@@ -1,0 +1,34 @@
+"""What this package registers; see `flow_core.plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flow_core.plugins import Backpressure, DisplaySpec, OperatorSpec, hookimpl
+from flow_core.protocols import Fusion
+
+__all__ = ["flow_displays", "flow_operators"]
+
+
+@hookimpl
+def flow_operators() -> Iterator[OperatorSpec]:
+    """The operator of this package."""
+    yield OperatorSpec(
+        "progress",
+        "flow_cli.progress:progress",
+        summary="Shows how many items have passed, and how fast, while the flow runs.",
+        backpressure=Backpressure.PASS,
+        asks=Fusion.SYNC,
+        answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,
+        conditional=True,
+    )
+
+
+@hookimpl
+def flow_displays() -> Iterator[DisplaySpec]:
+    """The terminal, or the notebook."""
+    yield DisplaySpec(
+        "rich",
+        "flow_cli.progress:display",
+        summary="Bars and drawings, on a terminal or below a notebook's cell.",
+    )

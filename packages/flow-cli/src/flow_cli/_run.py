@@ -1,0 +1,388 @@
+"""``flow run`` and ``flow explain``: load the target, open the engine, and go."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, final
+
+from flow_cli import _pipelines
+from flow_cli._arguments import Call, prepare
+from flow_cli._errors import UsageError, describe_error
+from flow_cli._stopping import Stop, Stopped
+from flow_cli._targets import Target, as_flow, target
+from flow_core import hooks
+from flow_core.connectable import Connectable
+from flow_core.counting import counting
+from flow_core.engine import OPTIONS, Engine, EngineOptions
+from flow_core.errors import FlowTimeoutError, NotInstalledError, OnErrorNotImplementedError
+from flow_core.flow import Flow
+from flow_core.plugins import plugin_host
+from flow_core.protocols import IterableSource
+from flow_core.shutdown import Shutdown
+from flow_core.signatures import signature_of
+from flow_core.structure import boundary_of, moved, source_of
+
+__all__ = ["FAILED", "explain_target", "run_target"]
+
+FAILED: Final = 1
+"""The exit code of a command whose flow has failed, or cannot run."""
+
+_FLUSH_S: Final = 0.05
+_FLUSH_LINES: Final = 512
+_MOST_NOTES: Final = 5
+_WIDE: Final = 1000
+
+_AnyFlow = Flow[Any]  # Any: whatever the items of a user's flow are
+
+
+def run_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    """Run the target, and print the items of its flow.
+
+    Raises:
+        UsageError: if the target, the engine or an option is not what is needed.
+    """
+    if _pipelines.is_pipeline(options.target):
+        _run_pipeline(options, given, stop)
+        return
+    _check_engine(options)
+    with target(options.target) as found:
+        call = _call(found, given)
+        with _engine(_settings(options, found.text), options.on, stop) as engine, _dropped():
+            flow = _flow(found, call, engine)
+            if flow is None:
+                if options.limit is not None:
+                    _note(f"{found.name}() returned no flow that --limit could have ended")
+                if options.on != "local" and call is not None and not call.takes_engine:
+                    _note(
+                        f"{found.name}() takes no Engine, so that nothing of it ran on "
+                        f"{options.on}; annotate its first parameter: (engine: Engine)"
+                    )
+                return
+            if options.limit is not None:
+                flow = flow.take(options.limit)
+            with _drained(flow, engine, options) as (running, ending):
+                _print(running, found.name, options.limit, ending)
+
+
+def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    """Print how the target's flow is put together.
+
+    Raises:
+        UsageError: as for `run_target`.
+    """
+    from flow_cli.explain import drawn
+
+    if _pipelines.is_pipeline(options.target):
+        _explain_pipeline(options, given, stop)
+        return
+    _check_engine(options)
+    with target(options.target) as found:
+        if isinstance(found.value, Connectable):
+            shared: Connectable[Any] = found.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # Any: of whatever items
+            found = replace(found, value=shared.flow)  # noqa: PLW2901 - what it gives
+        call = _call(found, given)
+        if call is not None and _returns_nothing(call):
+            raise UsageError(
+                f"{found.name}() returns None: it would run its flow, and has none to explain; "
+                "let a function return the Flow"
+            )
+        with _engine(_settings(options, found.text), options.on, stop) as engine:
+            flow = _flow(found, call, engine)
+            if flow is None:
+                raise UsageError(f"{found.name}() returned None, which is no flow to explain")
+            tree, refused = drawn(flow, found.name, source=options.source, plan=options.plan)
+            _console().print(tree)
+    if refused:
+        sys.exit(FAILED)
+
+
+def _run_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    """Run a pipeline's flow into its sink; without one, print the items."""
+    pipeline = _pipelines.load(options, given)
+    _check_engine(options)
+    flow, sink = pipeline.flow(), pipeline.sink()
+    if options.limit is not None:
+        flow = flow.take(options.limit)
+    settings = _settings(options, options.target, pipeline.engine_options.name)
+    with _engine(settings, options.on, stop) as engine, _dropped():
+        with _drained(engine.place(flow), engine, options) as (running, ending):
+            if not pipeline.has_sink:
+                _print(running, Path(options.target).stem, options.limit, ending)
+                return
+            if _is_one(running):
+                running = running.take_until(ending)  # noqa: PLW2901 - the sink takes its items
+            result: object = running.pipe(sink)
+        if result is not None and not isinstance(result, int):
+            _note(f"the sink {sink.name!r} gave {_kind(result)}, which nothing has used")
+
+
+def _explain_pipeline(options: argparse.Namespace, given: Sequence[str], stop: Stop) -> None:
+    from rich.text import Text
+
+    from flow_cli.explain import drawn
+
+    pipeline = _pipelines.load(options, given)
+    _check_engine(options)
+    flow, sink = pipeline.flow(), pipeline.sink()
+    settings = _settings(options, options.target, pipeline.engine_options.name)
+    with _engine(settings, options.on, stop) as engine:
+        title = Path(options.target).stem
+        placed = engine.place(flow)
+        tree, refused = drawn(placed, title, source=options.source, plan=options.plan)
+        tree.add(Text.assemble(("sink ", "dim"), (repr(sink), "bold green")))
+        _console().print(tree)
+    if refused:
+        sys.exit(FAILED)
+
+
+def _check_engine(options: argparse.Namespace) -> None:
+    """Say what is wrong with ``--on`` before anything of the user is loaded."""
+    if options.on is None:
+        options.on = "local"
+    host = plugin_host()
+    host.engine(options.on)
+    heeded = host.engines[options.on].spec.options
+    for name in OPTIONS:
+        if getattr(options, name) is not None and name not in heeded:
+            able = [other for other, found in host.engines.items() if name in found.spec.options]
+            hint = f"; --on {able[0]} does" if able else ""
+            raise UsageError(f"the engine {options.on!r} takes no --{name}{hint}")
+
+
+def _settings(options: argparse.Namespace, text: str, name: str = "") -> EngineOptions:
+    given = {option: getattr(options, option) for option in OPTIONS}
+    brief = options.command == "explain" or options.brief or options.limit is not None
+    return EngineOptions(**given, name=name or f"flow run {text}", brief=brief)
+
+
+@contextlib.contextmanager
+def _engine(settings: EngineOptions, on: str, stop: Stop) -> Generator[Engine, None, None]:
+    factory = plugin_host().engine(on)
+    with contextlib.ExitStack() as stack:
+        stack.callback(stop.leave_engine)
+        stop.enter_engine()
+        engine = stack.enter_context(factory(settings))
+        stop.leave_engine()
+        try:
+            yield engine
+        finally:
+            stop.enter_engine()
+
+
+@contextlib.contextmanager
+def _drained(
+    flow: _AnyFlow, engine: Engine, options: argparse.Namespace
+) -> Generator[tuple[_AnyFlow, Shutdown], None, None]:
+    """The flow as it runs: SIGTERM ends it at its source, and what is on its way has time to end.
+
+    Where all of it is one iterator, who takes its items has to stop.
+
+    Raises:
+        Stopped: when it has ended after that, or was not in time.
+    """
+    if not options.drain or engine.name != "local":
+        yield flow, Shutdown()
+        return
+    ending = Shutdown(options.drain, signals=(signal.SIGTERM,))
+    running = flow
+    if not _is_one(flow):
+        try:
+            running = moved(flow, lambda source: source.take_until(ending))
+        except NotInstalledError:  # without flow-ops only iterators can be ended
+            yield flow, Shutdown()
+            return
+    said = f"SIGTERM: {options.drain:g} s for what is on its way; a second one stops at once"
+    try:
+        with Flow(ending).subscribe(on_complete=lambda: _note(said)), ending:
+            yield running, ending
+    except FlowTimeoutError:
+        if not ending.late:
+            raise
+    if ending.begun:
+        raise Stopped(signal.SIGTERM)
+
+
+def _is_one(flow: _AnyFlow) -> bool:
+    """Whether all of it is one iterator."""
+    return boundary_of(flow) is None and isinstance(source_of(flow), IterableSource)
+
+
+def _call(found: Target, given: Sequence[str]) -> Call | None:
+    """The target as a function with its arguments, or None if it is a flow."""
+    value = found.value
+    if as_flow(value) is not None:
+        if given:
+            raise UsageError(f"{found.name} is a flow and takes no options, such as {given[0]!r}")
+        return None
+    if not callable(value) or isinstance(value, type):
+        raise UsageError(f"{found.text} is neither a Flow nor a function, but {_kind(value)}")
+    return prepare(value, found.name, given)
+
+
+def _flow(found: Target, call: Call | None, engine: Engine) -> _AnyFlow | None:
+    """The flow to run, placed on the engine; or None if a function did all by itself."""
+    if call is None:
+        flow = as_flow(found.value)
+        return None if flow is None else engine.place(flow)
+    made = call(engine)
+    flow = as_flow(made)
+    if flow is not None:
+        # A function that was given the engine has placed what it wants there.
+        return flow if call.takes_engine else engine.place(flow)
+    if made is not None:
+        raise UsageError(f"{found.name}() returned no Flow, but {_kind(made)}")
+    return None
+
+
+def _kind(value: object) -> str:
+    text = f"a {type(value).__name__}: {value!r}"
+    text = text if len(text) <= 100 else f"{text[:97]}..."
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        text += "; flow_core.from_iterable() makes a flow of an iterable"
+    if hasattr(value, "connect"):
+        text += "; a connectable is started by connect(), its flow is what it gives subscribers"
+    return text
+
+
+def _returns_nothing(call: Call) -> bool:
+    return signature_of(call.function).return_annotation in (None, "None")
+
+
+def _print(flow: _AnyFlow, label: str, total: int | None, ending: Shutdown) -> None:
+    """Print the items, one a line, with a bar on stderr unless the flow has one itself."""
+    with contextlib.ExitStack() as stack:
+        shows_itself = _has_progress(flow)
+        counter = None if shows_itself else stack.enter_context(counting(label, total))
+        lines = stack.enter_context(_Lines())
+        items = iter(flow)
+        close = getattr(items, "close", None)
+        if close is not None:
+            stack.callback(close)
+        if _is_one(flow):
+            items = _until_begun(items, ending)
+        if counter is None:
+            for item in items:
+                lines.put(item)
+        else:
+            for item in items:
+                counter.count += 1
+                lines.put(item)
+
+
+def _until_begun(items: Iterator[Any], ending: Shutdown) -> Iterator[Any]:
+    """What ``take_until(ending)`` gives, which would count as one of the user's stages."""
+    for item in items:
+        yield item
+        if ending.begun:
+            return
+
+
+def _has_progress(flow: _AnyFlow) -> bool:
+    boundary = boundary_of(flow)
+    while boundary is not None:
+        before, operator = boundary
+        if operator.name == "progress":
+            return True
+        boundary = boundary_of(before)
+    return False
+
+
+@final
+class _Lines:
+    """Lines for stdout, written in batches but never later than after a twentieth of a second.
+
+    A reader that is slower than the flow holds it back: `put` writes itself when a batch is full.
+    """
+
+    __slots__ = ("_closed", "_failure", "_lock", "_thread", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque()
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._flush_often, name="flow-print", daemon=True)
+
+    def put(self, item: object) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiting.append(f"{item}\n")
+        if len(self._waiting) >= _FLUSH_LINES:
+            self._flush()
+
+    def _flush(self) -> None:
+        waiting = self._waiting
+        with self._lock:
+            lines = [waiting.popleft() for _ in range(len(waiting))]
+            if not lines:
+                return
+            try:
+                sys.stdout.write("".join(lines))
+            except UnicodeEncodeError:
+                # Nothing of it was written: now as far as to the line that cannot be encoded.
+                for line in lines:
+                    sys.stdout.write(line)
+            finally:
+                sys.stdout.flush()
+
+    def _flush_often(self) -> None:
+        while not self._closed.wait(_FLUSH_S):
+            try:
+                self._flush()
+            except Exception as error:  # of the output: of its encoding, too; `put` raises it
+                self._failure = error
+                return
+
+    def __enter__(self) -> _Lines:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._closed.set()
+        self._thread.join()
+        if self._failure is None:
+            self._flush()
+        elif error is None:
+            raise self._failure
+
+
+@contextlib.contextmanager
+def _dropped() -> Generator[None, None, None]:
+    """Tell of errors that no subscriber got; if one of them ended a flow, that is a failure."""
+    dropped: list[BaseException] = []
+    with hooks.dropped_errors.scoped("flow run", dropped.append):
+        yield
+    failed = next((one for one in dropped if isinstance(one, OnErrorNotImplementedError)), None)
+    others = [one for one in dropped if one is not failed]
+    for one in others[:_MOST_NOTES]:
+        text = "\n  ".join(describe_error(one))
+        _note(f"an error that no subscriber could receive: {text}")
+    if len(others) > _MOST_NOTES:
+        _note(f"and {len(others) - _MOST_NOTES} more errors that no subscriber could receive")
+    if failed is not None:
+        raise failed.__cause__ or failed
+
+
+def _note(text: str) -> None:
+    print(f"flow: note: {text}", file=sys.stderr)  # noqa: T201 - the command's own output
+
+
+def _console() -> Any:  # Any: rich's Console, which is imported only where something is drawn
+    from rich.console import Console
+
+    # Nothing is cut off where nobody watches.
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)

@@ -1,0 +1,376 @@
+"""Load a pipeline's file: look all names up, check all arguments, and only then run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast, final
+
+from flow_cli.pipelines._arguments import Bound, Context, Given, Misfit, Nested, bind, fitted
+from flow_cli.pipelines._document import (
+    MISSING,
+    Document,
+    PipelineError,
+    Place,
+    Step,
+    as_list,
+    is_a,
+    near,
+    read,
+    step_of,
+    steps_of,
+)
+from flow_core.conversion import from_
+from flow_core.engine import OPTIONS, Engine, EngineOptions
+from flow_core.errors import PluginError, UnknownOperatorError, add_note
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.plugins import plugin_host
+from flow_core.sinks import print_items
+from flow_core.stages.template import line_of, user_site
+from flow_core.structure import stages_of
+
+__all__ = ["Pipeline", "load", "load_document"]
+
+
+@final
+@dataclass(frozen=True)
+class _Plan:
+    """A source and operators, looked up and checked."""
+
+    source: Bound
+    operators: Sequence[Bound]
+
+    def flow(self) -> Flow[object]:
+        """Assemble it."""
+        made = _flow(_called(self.source), self.source.step.place, "is no source")
+        for bound in self.operators:
+            place = bound.step.place
+            operator = _called(bound)
+            if not isinstance(operator, Operator):
+                raise PipelineError([f"{place}: it made no Operator, but {operator!r}"])
+            known = len(stages_of(made))
+            with _noted(place):
+                piped = made.pipe(cast("Operator[object, object]", operator))
+            made = _flow(piped, place, "can only be the sink, for no operator can follow")
+            _locate(made, known, place)
+        return made
+
+
+@final
+class Pipeline:
+    """A flow with its sink and its engine, as a file describes them; checked, and not yet run.
+
+    `load` makes one.
+
+    Args:
+        plan: makes the flow, without a place to run.
+        sink: where it ends; None prints the items.
+        engine: the name of the engine, and its options.
+        limit: how many items to take at most; None for all.
+        description: what the file says about itself.
+    """
+
+    __slots__ = ("_engine", "_limit", "_options", "_place", "_plan", "_sink", "description")
+
+    def __init__(
+        self,
+        plan: _Plan,
+        sink: Bound | None,
+        engine: tuple[str, EngineOptions],
+        limit: int | None,
+        description: str,
+    ) -> None:
+        self._plan = plan
+        self._sink = sink
+        self._engine, self._options = engine
+        self._limit = limit
+        self.description: Final = description
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that the file asks for; ``local`` if it asks for none."""
+        return self._engine
+
+    @property
+    def engine_options(self) -> EngineOptions:
+        """What the file asks of the engine."""
+        return self._options
+
+    @property
+    def has_sink(self) -> bool:
+        """Whether the file names a sink; without one, the items are printed."""
+        return self._sink is not None
+
+    def flow(self) -> Flow[object]:
+        """The flow before the sink, assembled anew; nothing of it runs.
+
+        Raises:
+            PipelineError: if an operator makes something that is no flow.
+            Exception: what a source or operator refuses, with a note that names its table.
+        """
+        flow = self._plan.flow()
+        return flow if self._limit is None else flow.take(self._limit)
+
+    def sink(self) -> Operator[object, object]:
+        """The operator that ends the flow when it is piped into it.
+
+        Raises:
+            PipelineError: if the sink's factory makes no operator.
+        """
+        if self._sink is None:
+            return print_items()
+        made = _called(self._sink)
+        if not isinstance(made, Operator):
+            raise PipelineError([f"{self._sink.step.place}: it made no Operator, but {made!r}"])
+        return cast("Operator[object, object]", made)
+
+    def run(self, engine: Engine | None = None) -> object:
+        """Run it to its end, in the calling thread.
+
+        Args:
+            engine: an open engine to run on; None opens the one that the file names, and closes it.
+
+        Returns:
+            What the sink gives: the number of items for those of the core.
+
+        Raises:
+            Exception: what the flow fails with.
+        """
+        flow, sink = self.flow(), self.sink()
+        with contextlib.ExitStack() as stack:
+            if engine is None:
+                engine = stack.enter_context(plugin_host().engine(self._engine)(self._options))
+            return engine.place(flow).pipe(sink)
+
+
+def load(path: str | os.PathLike[str], parameters: Mapping[str, object] | None = None) -> Pipeline:
+    """The pipeline that a file describes, with all names looked up and all arguments checked.
+
+    The folder of the file is first on ``sys.path`` meanwhile, for objects of modules beside it.
+
+    Args:
+        path: a TOML file; `flow_cli.pipelines` has an example.
+        parameters: values for the file's ``[parameters]``. A relative path among them begins in
+            the current folder, one in the file in the file's own.
+
+    Raises:
+        PipelineError: if anything in it is wrong: all that is found, by file, table and key.
+        OSError: if it cannot be read.
+    """
+    return load_document(read(Path(path)), parameters or {})
+
+
+def load_document(
+    document: Document, parameters: Mapping[str, object], *, with_engine: bool = True
+) -> Pipeline:
+    """As `load`, of a file that is read already.
+
+    Args:
+        document: the file.
+        parameters: values for its parameters.
+        with_engine: whether the file's ``[engine]`` counts; not if the user asked for another.
+    """
+    problems: list[str] = []
+    with _importing(document.folder):
+        loader = _Loader(document, _given(document, parameters, problems), problems)
+        plan = loader.plan(document.source, document.operators)
+        sink = None if document.sink is None else loader.bound(document.sink, "sink")
+        engine = loader.engine(document.engine if with_engine else {})
+        limit = loader.limit()
+    if problems or plan is None:
+        raise PipelineError(problems)
+    return Pipeline(plan, sink, engine, limit, document.description)
+
+
+@final
+class _Loader:
+    """Looks names up, and collects what is wrong."""
+
+    __slots__ = ("_context", "_document", "_problems")
+
+    def __init__(self, document: Document, given: Mapping[str, Given], problems: list[str]) -> None:
+        self._document = document
+        self._problems = problems
+        self._context = Context(document.folder, given, self._nested, self._named)
+
+    def plan(self, source: Step | None, operators: Sequence[Step]) -> _Plan | None:
+        first = None
+        if source is not None:
+            first = self.bound(source, "source") if source.name else self._object(source)
+        found = [self.bound(step, "operator") for step in operators]
+        good = [bound for bound in found if bound is not None]
+        return None if first is None or len(good) < len(found) else _Plan(first, good)
+
+    def bound(self, step: Step, category: str) -> Bound | None:
+        host = plugin_host()
+        factories: Mapping[str, Callable[[str], Callable[..., object]]] = {
+            "source": host.source,
+            "operator": host.operator,
+            "sink": host.sink,
+            "executor": host.executor,
+            "clock": host.clock,
+        }
+        try:
+            factory = factories[category](step.name)
+        except (UnknownOperatorError, PluginError) as error:
+            self._problems.append(f"{step.place} use: {error}")
+            return None
+        return bind(factory, step, self._context, self._problems)
+
+    def engine(self, table: Mapping[str, object]) -> tuple[str, EngineOptions]:
+        place = self._document.place("engine")
+        found = {key: self._fitted(value, str, place, key) for key, value in table.items()}
+        texts = {key: value for key, value in found.items() if isinstance(value, str)}
+        on = texts.get("on", "local")
+        host = plugin_host()
+        try:
+            host.engine(on)
+        except (UnknownOperatorError, PluginError) as error:
+            self._problems.append(f"{place} on: {error}")
+        else:
+            heeded = host.engines[on].spec.options
+            self._problems += [
+                f"{place} {key}: the engine {on!r} takes no {key}"
+                for key in OPTIONS
+                if key in texts and key not in heeded
+            ]
+        name = texts.get("name", f"flow run {self._document.file}")
+        master, remote, spool = map(texts.get, OPTIONS)
+        return on, EngineOptions(master, remote, spool, name)
+
+    def limit(self) -> int | None:
+        value = self._document.options.get("limit")
+        place = self._document.place("options")
+        limit = None if value is None else self._fitted(value, int, place, "limit")
+        if isinstance(limit, int) and limit < 0:
+            self._problems.append(f"{place} limit: {limit} is no number of items, 0 or more")
+        return limit if isinstance(limit, int) else None
+
+    def _object(self, step: Step) -> Bound | None:
+        known = len(self._problems)
+        value = self._fitted({"object": step.target}, object, step.place, "object")
+        return Bound(step, from_, (value,), {}) if len(self._problems) == known else None
+
+    def _nested(self, place: Place, table: Mapping[str, object]) -> Nested:
+        """A flow among the arguments."""
+        problems = self._problems
+        known = ("source", "operators")
+        problems += [
+            f"{place} {key}: a flow among the arguments has no such key{near(key, known)}"
+            for key in table
+            if key not in known
+        ]
+        source = step_of(place.inside("source"), table.get("source"), "source", problems)
+        values = as_list(table.get("operators", []))
+        if values is None:
+            problems.append(f"{place} operators: {table['operators']!r} is no list")
+        steps = steps_of(
+            values or [],
+            lambda number: place.inside(f"operators {number}"),
+            problems,
+        )
+        plan = self.plan(source, steps)
+
+        def make() -> Flow[object]:
+            if plan is None:  # what is wrong is among the problems, so that nothing is made
+                raise PipelineError(problems)
+            return plan.flow()
+
+        return Nested(make)
+
+    def _named(self, place: Place, table: Mapping[str, object], category: str) -> Nested:
+        """An executor or a clock among the arguments."""
+        problems = self._problems
+        step = step_of(place, table, category, problems)
+        bound = None if step is None else self.bound(step, category)
+
+        def make() -> object:
+            if bound is None:  # see _nested
+                raise PipelineError(problems)
+            return _called(bound)
+
+        return Nested(make)
+
+    def _fitted(self, value: object, kind: object, place: Place, key: str) -> object:
+        try:
+            return fitted(value, kind, self._context, place.inside(key))
+        except Misfit as misfit:
+            self._problems.append(f"{place} {key}: {misfit}")
+            return None
+
+
+def _given(
+    document: Document, parameters: Mapping[str, object], problems: list[str]
+) -> Mapping[str, Given]:
+    """The value of each parameter, with the folder that relative paths begin in."""
+    place = document.place("parameters")
+    problems += [
+        f"{place} {name}: there is no such parameter{near(name, document.parameters)}"
+        for name in parameters
+        if name not in document.parameters
+    ]
+    given: dict[str, Given] = {}
+    for name, declared in document.parameters.items():
+        if name not in parameters:
+            if declared.default is MISSING:
+                kind = declared.kind.__name__
+                problems.append(f"{place} {name}: it needs a value: -- --{name} {kind.upper()}")
+            # Even without a value it is a parameter: what refers to it is not wrong too.
+            given[name] = Given(declared.default, document.folder)
+            continue
+        value = parameters[name]
+        if not is_a(value, declared.kind):
+            problems.append(f"{place} {name}: {value!r} is no {declared.kind.__name__}")
+        given[name] = Given(value, Path.cwd())
+    return given
+
+
+@contextlib.contextmanager
+def _importing(folder: Path) -> Generator[None, None, None]:
+    """Modules of this folder can be imported, as for a script in it."""
+    before = list(sys.path)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+@contextlib.contextmanager
+def _noted(place: Place) -> Generator[None, None, None]:
+    try:
+        yield
+    except Exception as error:
+        add_note(error, f"in {place}")
+        raise
+
+
+def _called(bound: Bound) -> object:
+    with _noted(bound.step.place):
+        return bound()
+
+
+def _flow(made: object, place: Place, problem: str) -> Flow[object]:
+    if not isinstance(made, Flow):
+        # What is no flow may say what to do about it.
+        advice: object = getattr(made, "advice", None)
+        problem = advice if isinstance(advice, str) else f"it {problem}"
+        raise PipelineError([f"{place}: it made no Flow, but {made!r}; {problem}"])
+    return cast("Flow[object]", made)  # of whatever items
+
+
+def _locate(flow: Flow[object], known: int, place: Place) -> None:
+    """Let the stages that an operator has added say that they come from the file."""
+    if place.line is None:
+        return
+    # Where this library was called, which is where `Flow` thinks that they were assembled.
+    called = line_of(user_site())
+    stages = stages_of(flow)
+    for stage in stages[known if len(stages) > known else 0 :]:
+        if stage.assembled_at == called:  # not one of a user's own function
+            stage.site = (place.file, place.line)

@@ -1,0 +1,66 @@
+"""A predicate that is data: an item, or a part of it, compared with a value.
+
+Pipelines have these. They are in the core because it is all that the workers of a cluster have.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, final
+
+__all__ = ["RELATIONS", "Comparison"]
+
+
+def _one_of(item: object, values: Sequence[object]) -> object:
+    return item in values
+
+
+_Relation = Callable[[Any, Any], object]  # Any: an item and a value of whatever types
+RELATIONS: Final = MappingProxyType[str, _Relation](
+    {
+        "equals": operator.eq,
+        "not_equals": operator.ne,
+        "less_than": operator.lt,
+        "at_most": operator.le,
+        "greater_than": operator.gt,
+        "at_least": operator.ge,
+        "one_of": _one_of,
+    }
+)
+"""The functions of an item and a value that compare them, by their names."""
+
+_ORDERED: Final = frozenset({"less_than", "at_most", "greater_than", "at_least"})
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """A predicate: an item, or a part of it, compared with a value.
+
+    None is neither less nor greater than anything: an empty field passes no comparison of order.
+
+    Args:
+        relation: a name in `RELATIONS`, such as ``at_least``.
+        value: what is compared with.
+        part: what of the item is compared; None for the item itself.
+        part_name: that part, for messages.
+    """
+
+    relation: str
+    value: object
+    part: Callable[[object], object] | None = None
+    part_name: str = ""
+
+    def __call__(self, item: object) -> bool:
+        """Whether `item` passes."""
+        found = item if self.part is None else self.part(item)
+        if found is None and self.relation in _ORDERED:
+            return False
+        return bool(RELATIONS[self.relation](found, self.value))
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.part_name} {self.relation} {self.value!r}".lstrip()
