@@ -39,9 +39,8 @@ from flow_core import (
     Subscription,
     hints,
 )
-from flow_core.flow import AbsorbingSource, DeferredSource
 from flow_core.plugins import Kind, OperatorSpec, PluginHost, SourceSpec
-from flow_core.structure import source_of
+from flow_core.structure import AbsorbingSource, DeferredSource, source_of
 from flow_multicast import MulticastProcessor
 from flow_testing import VirtualClock
 from flow_testing.facts import Facts, Fusable, differences, facts_of, grants, together

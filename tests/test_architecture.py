@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,10 +42,17 @@ def source(package: Path) -> Path:
     return package / "src" / package.name.replace("-", "_")
 
 
-def imports_of(file: Path, source_root: Path) -> Iterator[Import]:
-    """Yield every name that a file imports, wherever the statement stands, as an absolute path."""
+def imports_of(file: Path, source_root: Path, *, checked_only: bool = True) -> Iterator[Import]:
+    """Yield every name that a file imports, wherever the statement stands, as an absolute path.
+
+    Those that only type checkers import are left out unless `checked_only`.
+    """
     module = file.relative_to(source_root).with_suffix("").parts
-    for node in ast.walk(ast.parse(file.read_text("utf-8"), str(file))):
+    tree = ast.parse(file.read_text("utf-8"), str(file))
+    left_out = set() if checked_only else set(for_checkers(tree))
+    for node in ast.walk(tree):
+        if node in left_out:
+            continue
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -55,6 +63,16 @@ def imports_of(file: Path, source_root: Path) -> Iterator[Import]:
             continue
         for name in names:
             yield Import(name, f"{file.relative_to(ROOT)}:{node.lineno}")
+
+
+def for_checkers(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield what stands below ``if TYPE_CHECKING``."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body):
+                yield from chain.from_iterable(map(ast.walk, body))
+            case _:
+                pass
 
 
 def imports_in(package: Path) -> list[Import]:
@@ -97,6 +115,39 @@ def test_a_package_imports_only_what_is_public_in_its_siblings(package: Path) ->
 
 def test_the_core_imports_no_sibling() -> None:
     assert siblings_imported(ROOT / "packages" / "flow-core") == []
+
+
+@each_package
+def test_imports_form_no_circle_not_even_those_within_functions(package: Path) -> None:
+    """A module imports the packages that hold it, too; of those only the names are checked here."""
+    modules = {module_of(file, package): file for file in source(package).rglob("*.py")}
+    arrows = {
+        name: {
+            known
+            for found in imports_of(file, package / "src", checked_only=False)
+            for known in held_by(found.path, modules)
+            if known != name and not name.startswith(f"{known}.")
+        }
+        for name, file in modules.items()
+    }
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+def module_of(file: Path, package: Path) -> str:
+    parts = file.relative_to(package / "src").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def held_by(path: str, modules: Iterable[str]) -> Iterator[str]:
+    """Yield the module that a dotted path names, or a name in, and the packages that hold it."""
+    while path and path not in modules:
+        path = path.rpartition(".")[0]
+    while "." in path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 def test_the_protocols_import_nothing_of_the_core_but_where_subscribers_are_at_home() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import flow_core as flow
-from flow_core.flow import AbsorbingSource, Flow
+from flow_core.flow import Flow
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Stage
-from flow_core.structure import source_of
+from flow_core.structure import AbsorbingSource, source_of
 from flow_testing import assert_result
 
 

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import FlowError, NoSuchNameError, namespaces, register_namespace
+from flow_core import FlowError, NoSuchNameError, register_namespace
+from flow_core.flow import NAMESPACES
 
 
 @pytest.fixture(autouse=True)
 def _none_stays() -> Iterator[None]:
-    before = dict(namespaces.NAMESPACES)
+    before = dict(NAMESPACES)
     yield
-    namespaces.NAMESPACES.clear()
-    namespaces.NAMESPACES.update(before)
+    NAMESPACES.clear()
+    NAMESPACES.update(before)
 
 
 class Halves:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from flow_spark import fast_start
+from flow_spark.driver.archive import archives, options_for
 from flow_spark.driver.java import Java
-from flow_spark.fast_start import options_for
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_an_archive_is_used_once_it_is_complete(
 def test_an_archive_that_was_cut_off_is_not_used(java: Java, recorded: list[Path]) -> None:
     """A JVM would crash on it."""
     fast_start.main([])
-    (archive,) = fast_start._archives(java)
+    (archive,) = archives(java)
     archive.write_bytes(b"j")
 
     assert options_for(java) == ""
@@ -73,7 +73,7 @@ def test_an_archive_of_another_java_is_not_used(
 def test_an_archive_can_be_made_again_and_removed(java: Java, recorded: list[Path]) -> None:
     fast_start.main([])
     fast_start.main([])
-    assert len(fast_start._archives(java)) == 1
+    assert len(archives(java)) == 1
 
     assert fast_start.main(["--remove"]) == 0
     assert options_for(java) == ""

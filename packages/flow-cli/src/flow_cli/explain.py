@@ -17,13 +17,20 @@ from flow_cli._listing import fusion_text
 from flow_cli._targets import as_flow
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.errors import FlowError
-from flow_core.flow import AbsorbingSource, DeferredSource, Flow
-from flow_core.introspection import labels
+from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.plugins import OperatorSpec, Placement, SourceSpec, plugin_host
 from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
 from flow_core.stages import Form, Program, Stage, generated_source
-from flow_core.structure import boundary_of, source_of, stages_of, upstreams_of
+from flow_core.stages.effects import labels
+from flow_core.structure import (
+    AbsorbingSource,
+    DeferredSource,
+    boundary_of,
+    source_of,
+    stages_of,
+    upstreams_of,
+)
 
 __all__ = ["explain", "html", "tree"]
 

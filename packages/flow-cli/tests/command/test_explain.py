@@ -13,11 +13,10 @@ import flow_core
 from flow_cli.explain import explain
 from flow_cli.progress import progress
 from flow_core import AbsorbingSource, Flow, FlowError, Operator, Stage
-from flow_core.flow import Place
 from flow_core.operators import serialize
 from flow_core.plugins import PluginHost, plugin_host
 from flow_core.protocols import Publisher, Subscriber
-from flow_core.structure import source_of, stages_of
+from flow_core.structure import Place, source_of, stages_of
 
 HERE = "test_explain.py"
 

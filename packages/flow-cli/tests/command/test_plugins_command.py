@@ -12,7 +12,7 @@ from flow_core.plugins import PluginHost
 
 PLUGIN = """
     from flow_core.plugins import (
-        Backpressure, NamespaceSpec, OperatorSpec, SinkSpec, TranslationSpec, hookimpl
+        Backpressure, DisplaySpec, NamespaceSpec, OperatorSpec, SinkSpec, TranslationSpec, hookimpl
     )
     from flow_core.protocols import Fusion
 
@@ -32,6 +32,10 @@ PLUGIN = """
     @hookimpl
     def flow_namespaces():
         yield NamespaceSpec("loud", "shout_x:Loud")
+
+    @hookimpl
+    def flow_displays():
+        yield DisplaySpec("poster", "shout_x:poster")
 
     @hookimpl
     def flow_translations():
@@ -113,6 +117,7 @@ SHAPE = {
     "engines": {"options"},
     "executors": set(),
     "clocks": set(),
+    "displays": set(),
     "namespaces": set(),
     "converters": {"accepts"},
     "translations": {"template"},

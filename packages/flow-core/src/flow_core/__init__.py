@@ -24,6 +24,7 @@ __lazy_modules__ = (
     "flow_core.sources",
     "flow_core.sources.emitter",
     "flow_core.stages",
+    "flow_core.structure",
     "flow_core.surface.functions",
 )
 
@@ -51,7 +52,8 @@ from flow_core.errors import (
     UnknownOperatorError,
     no_such_name,
 )
-from flow_core.flow import AbsorbingSource, Flow
+from flow_core.flow import Flow
+from flow_core.late import fill_in
 from flow_core.namespaces import register_namespace
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
 from flow_core.operator import Operator
@@ -93,6 +95,7 @@ from flow_core.sources import (
 )
 from flow_core.sources.emitter import Emitter
 from flow_core.stages import UNSET, SingleSink, Stage, Template
+from flow_core.structure import AbsorbingSource
 from flow_core.surface.functions import (
     amb,
     combine_latest,
@@ -107,6 +110,11 @@ from flow_core.surface.functions import (
     timer,
     zip,
 )
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from flow_core.plugins import PluginHost
 
 __all__ = [
     "EMPTY",
@@ -191,6 +199,21 @@ __all__ = [
     "using_when",
     "zip",
 ]
+
+
+def _hints() -> "ModuleType":
+    from flow_core import hints
+
+    return hints
+
+
+def _plugin_host() -> "PluginHost":
+    from flow_core.plugins import plugin_host
+
+    return plugin_host()
+
+
+fill_in(_hints, _plugin_host)
 
 if not TYPE_CHECKING:  # for whom anything would be an attribute then
 

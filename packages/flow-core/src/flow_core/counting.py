@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import enum
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Mapping
-from typing import Any, Final, Protocol, runtime_checkable
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from flow_core.errors import PluginError
-from flow_core.flow import Flow
-from flow_core.plugins import plugin_host
+from flow_core import late
 
-__all__ = ["Counter", "Display", "Outcome", "counting", "displays"]
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["Counter", "Display", "Outcome", "counting"]
 
 
 class Counter:
@@ -102,7 +103,7 @@ def counting(
         unit: what one of them is called, in the plural.
     """
     counter = Counter(total, unit)
-    outcome, used = Outcome.STOPPED, [*displays()]
+    outcome, used = Outcome.STOPPED, [*late.plugin_host().each_display()]
     try:
         for display in used:
             display.add(counter, label)
@@ -114,14 +115,3 @@ def counting(
     finally:
         for display in used:
             display.end(counter, outcome)
-
-
-def displays() -> Iterator[Display]:
-    """Give the displays of the installed packages; one that cannot be loaded is left out.
-
-    ``flow plugins --check`` says why it cannot.
-    """
-    host = plugin_host()
-    for name in host.displays:
-        with contextlib.suppress(PluginError):
-            yield host.display(name)()

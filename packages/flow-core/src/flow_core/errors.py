@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final, Never, Protocol, final
 
+from flow_core import late
+
 __all__ = [
     "BlockingInEventLoopError",
     "FlowError",
@@ -115,10 +117,8 @@ class NoSuchNameError(FlowError, AttributeError):
         super().__init__(owner, name, name=name, obj=_NAMELESS)
 
     def __str__(self) -> str:
-        from flow_core import hints  # which needs all of the library
-
         owner, name = self.args
-        return f"{owner} has no {name!r}{hints.hint(name, owner)}"
+        return f"{owner} has no {name!r}{late.hints().hint(name, owner)}"
 
 
 class _Nameless:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import (
     TYPE_CHECKING,
@@ -24,9 +22,11 @@ from typing import (
 
 from typing_extensions import TypeIs
 
-from flow_core import hooks
+from flow_core import hooks, late
 from flow_core.assembly import assembled, assembly_trace, subscribed
+from flow_core.boundaries.contexts import CAPTURE, context_write
 from flow_core.boundaries.hidden import HIDE
+from flow_core.boundaries.local import LOCAL
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import (
     NoItemError,
@@ -39,7 +39,6 @@ from flow_core.errors import (
 )
 from flow_core.held import watched_items
 from flow_core.homes import Home, current_home
-from flow_core.namespaces import NAMESPACES
 from flow_core.operator import Operator
 from flow_core.protocols import (
     CallableSource,
@@ -50,6 +49,7 @@ from flow_core.protocols import (
     Subscriber,
 )
 from flow_core.sources.idle import fail
+from flow_core.sources.items import ConstantSource
 from flow_core.stages.aggregate import Aggregating
 from flow_core.stages.combining import Combining
 from flow_core.stages.compiler import Failing, Program
@@ -69,7 +69,7 @@ from flow_core.stages.template import (
     user_site,
 )
 from flow_core.stages.transform import Transforming
-from flow_core.structure import boundary_of, stages_of
+from flow_core.structure import AbsorbingSource, DeferredSource, boundary_of, stages_of
 from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async, run_to_end
 from flow_core.subscribers.blocking import iterate_blocking
 from flow_core.subscribers.callbacks import CallbackSubscriber
@@ -80,7 +80,7 @@ from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
 from flow_core.surface.spark import SparkMethods
 
-__all__ = ["AbsorbingSource", "DeferredSource", "Flow", "Place"]
+__all__ = ["NAMESPACES", "Flow", "check_order"]
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -105,6 +105,9 @@ if TYPE_CHECKING:
     _Last = Operator[A, B] | Callable[["Flow[A]"], B]
     _Step = Operator[A, "Flow[B]"] | Callable[["Flow[A]"], "Flow[B]"]
 
+NAMESPACES: Final[dict[str, Callable[[Flow[Any]], object]]] = {}  # Any: of whatever items
+"""What `register_namespace` has registered, by name."""
+
 _FUNCTIONS: Final = frozenset({FunctionType, BuiltinFunctionType, MethodType})
 """What is a function at first sight, and no subscriber."""
 
@@ -118,103 +121,6 @@ _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit ea
 
 _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
 """The one program of all flows without stages: operators make and run many of these."""
-
-
-class AbsorbingSource(Generic[T_co]):
-    """A publisher that can run stages where its items are, on a cluster say (macro-fusion)."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
-        """See `Publisher.subscribe`."""
-
-    def absorb(
-        self, stages: tuple[_AnyStage, ...]
-    ) -> tuple[Publisher[Any], tuple[_AnyStage, ...]]:  # Any: the last absorbed stage's type
-        """Take a leading run of `stages` over.
-
-        Returns:
-            A publisher of what the absorbed stages give, and the stages that are left.
-
-        Raises:
-            FlowError: if a stage has no meaning there; says which, and the ways out.
-        """
-        return self, stages
-
-    def check(self, stages: tuple[_AnyStage, ...], behind: str | None = None) -> None:
-        """Refuse what has no meaning where the items are; called when a flow is put together.
-
-        Args:
-            stages: what follows this source.
-            behind: what stands behind them, is no stage, and depends on the order of items, with
-                its place in the user's code; None if there is nothing like it.
-
-        Raises:
-            FlowError: says what is refused, and the ways out.
-        """
-
-    def united(
-        self, flows: tuple[Publisher[Any], ...]
-    ) -> Flow[Any] | None:  # Any: of whatever items the flows have in common
-        """One flow of the items of several, in no order, where these are.
-
-        Args:
-            flows: what is to be merged; the first of them has this source.
-
-        Returns:
-            The flow; None if their items are not in one place, or have to be merged here.
-        """
-        return None
-
-    def places(self, stages: tuple[_AnyStage, ...]) -> tuple[Place, ...]:
-        """What runs where of what `absorb` takes over of `stages`, for whoever asks; runs nothing.
-
-        Raises:
-            FlowError: as `absorb` does.
-        """
-        publisher, left = self.absorb(stages)
-        absorbed = stages[: len(stages) - len(left)]
-        return (Place(repr(publisher), absorbed),) if absorbed else ()
-
-    def plan(self, stages: tuple[_AnyStage, ...]) -> str | None:
-        """How the place of the items will run what it absorbs of `stages`, in its own words.
-
-        Returns:
-            The text; None if that place makes no plans. Nothing runs.
-
-        Raises:
-            FlowError: as `absorb` does.
-        """
-        return None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Some absorbed stages, and where they run.
-
-    Attributes:
-        where: the place, for a reader.
-        stages: what runs there, upstream first; they may be parts of what the user has written.
-    """
-
-    where: str
-    stages: tuple[_AnyStage, ...]
-
-
-class DeferredSource(Generic[T_co]):
-    """A publisher that only stands for a flow, which is known when it is subscribed."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
-        """See `Publisher.subscribe`."""
-
-    @abstractmethod
-    def resolve(self) -> Flow[T_co]:
-        """The flow for one subscriber."""
 
 
 class Flow(
@@ -535,6 +441,14 @@ class Flow(
 
     def _whole(self) -> Flow[T_co]:
         return self
+
+    def _just(self, item: R | None) -> Flow[R]:
+        return Flow(ConstantSource(item))
+
+    @staticmethod
+    def _of(source: Publisher[R] | IterableSource[R]) -> Flow[R]:
+        """A flow of what a boundary, which cannot import this class, makes of a flow."""
+        return Flow(source)
 
     def _constant(self) -> ScalarSource[T_co] | None:
         source = self._source
@@ -1014,8 +928,6 @@ class Flow(
 
         Demand: passed on. Thread: the upstream's. Fusion: that of the upstream.
         """
-        from flow_core.boundaries.local import LOCAL  # which needs this module
-
         return self._pipe(LOCAL)
 
     def context_capture(self) -> Flow[T_co]:
@@ -1048,8 +960,6 @@ class Flow(
         above it, there is nothing to do: the consumer asks in its own context.
         Source: checklist X11.
         """
-        from flow_core.boundaries.contexts import CAPTURE  # which needs this module
-
         return self._pipe(CAPTURE)
 
     @overload
@@ -1090,8 +1000,6 @@ class Flow(
         Raises:
             TypeError: if it is neither.
         """
-        from flow_core.boundaries.contexts import context_write  # which needs this module
-
         return self._pipe(context_write(values, *value))
 
     def _told(self) -> str:
@@ -1102,10 +1010,8 @@ class Flow(
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """What a notebook shows: its text, and what the installed displays draw of it."""
-        from flow_core.counting import displays  # which needs this module
-
         shown = {"text/plain": repr(self)}
-        for display in displays():
+        for display in late.plugin_host().each_display():
             shown.update(display.drawn(self))
         return shown
 
@@ -1143,12 +1049,7 @@ def _moves(flow: Flow[Any]) -> bool:
 
 
 def _check_behind(flow: Flow[Any], operator: Operator[Any, Any]) -> None:
-    from flow_core.plugins import Kind, Placement, plugin_host
-
-    found = plugin_host().operators.get(operator.name)
-    if found is None or found.spec.kind is Kind.STAGE:
-        return  # a stage is checked when it is added
-    if found.spec.placement is Placement.REFUSED:
+    if late.plugin_host().refuses(operator.name):
         check_order(flow, repr(operator))
 
 

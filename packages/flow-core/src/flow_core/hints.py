@@ -11,14 +11,13 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module, resources
 from importlib.util import find_spec
 from itertools import chain
 from typing import Any, Final
 
-import flow_core
 from flow_core.flow import Flow
 from flow_core.plugins import plugin_host
 from flow_core.surface import functions
@@ -144,7 +143,7 @@ def _words() -> Mapping[str, str]:
 @cache
 def tables() -> Mapping[str, Mapping[str, Any]]:  # Any: a text, or three words
     """What ``names.toml`` says."""
-    return tomllib.loads(resources.files(flow_core).joinpath("names.toml").read_text("utf-8"))
+    return tomllib.loads(resources.files(__package__).joinpath("names.toml").read_text("utf-8"))
 
 
 def _as_method(plain: str, owner: str) -> str:
@@ -169,7 +168,7 @@ def _in_package(name: str, owner: str) -> str:
 def _elsewhere(name: str, owner: str) -> str:
     """Where a name is that a module of this project has."""
     for each in (name, _plain(name)):
-        if each in flow_core.__all__ and owner != "flow_core":
+        if each in _names() and owner != "flow_core":
             return f"it is {_shown(each) if each.islower() else f'flow_core.{each}'}"
     for package in dict.fromkeys(plugged("operator").values()):
         module = package.replace("-", "_")
@@ -207,10 +206,12 @@ def _method(name: str) -> Callable[..., object] | None:
 def _shown(name: str) -> str:
     """A method or function with the arguments that it needs, and what to install for it."""
     method = _method(name)
-    if method is None and name not in flow_core.__all__:
+    if method is None and name not in _names():
         found = plugin_host().operators.get(name)
         return f"pipe({found.spec.target.replace(':', '.')}(...))" if found else name
-    parameters = inspect.signature(method or getattr(flow_core, name)).parameters.values()
+    parameters = inspect.signature(
+        method or getattr(import_module(__package__), name)
+    ).parameters.values()
     needed = [
         f"{'*' * (each.kind is each.VAR_POSITIONAL)}{each.name}"
         for each in [*parameters][1 if method else 0 :]
@@ -241,6 +242,12 @@ def _is_installed(module: str) -> bool:
 
 def _distribution(module: str) -> str:
     return module.partition(".")[0].replace("_", "-")
+
+
+def _names() -> Sequence[str]:
+    """What the core exports."""
+    names: Sequence[str] = import_module(__package__).__all__
+    return names
 
 
 def _public(owner: str) -> list[str]:

@@ -10,17 +10,14 @@ The links of a running flow (its subscriptions and subscribers) tell about thems
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final, runtime_checkable
+from typing import Final, Protocol, TypeVar, final, runtime_checkable
 
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import Fusion
 
-if TYPE_CHECKING:
-    from flow_core.stages.template import Stage
-
-__all__ = ["Scannable", "Statistics", "labels", "links", "report", "snapshot"]
+__all__ = ["Scannable", "Statistics", "links", "report", "snapshot"]
 
 T = TypeVar("T")
 
@@ -141,21 +138,6 @@ def report(handle: object) -> str:
         )
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def labels(stages: Iterable[Stage[Any, Any]]) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-    """The name and the tags among stages: what `Flow.name` and `Flow.tag` have left there."""
-    from flow_core.stages.effects import NAME, TAG
-
-    name: str | None = None
-    tags: list[tuple[str, str]] = []
-    for stage in stages:
-        if stage.template is NAME:
-            name = str(stage.args[0])
-        elif stage.template is TAG:
-            key, value = stage.args
-            tags.append((str(key), str(value)))
-    return name, tuple(tags)
 
 
 def snapshot(items: Collection[T]) -> tuple[T, ...]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TypeVar
 
 from flow_core.errors import FlowError
+from flow_core.flow import NAMESPACES, Flow
 
-if TYPE_CHECKING:
-    from flow_core.flow import Flow
-
-__all__ = ["NAMESPACES", "register_namespace"]
+__all__ = ["register_namespace"]
 
 N = TypeVar("N", bound=type)
-
-NAMESPACES: Final[dict[str, Callable[[Flow[Any]], object]]] = {}  # Any: of whatever items
-"""What has been registered, by name."""
 
 
 def register_namespace(name: str) -> Callable[[N], N]:
@@ -49,8 +44,6 @@ def register_namespace(name: str) -> Callable[[N], N]:
         ValueError: if a flow has the name already, or it is none.
         FlowError: if another class is registered under it.
     """
-    from flow_core.flow import Flow
-
     if not name.isidentifier() or name.startswith("_") or name != name.lower():
         raise ValueError(f"{name!r} is no name for a namespace: a lower-case word, such as 'acme'")
     if hasattr(Flow, name):

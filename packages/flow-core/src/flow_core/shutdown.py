@@ -19,11 +19,14 @@ from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import FlowError, FlowTimeoutError
 from flow_core.homes import running_loop
 from flow_core.protocols import IterableSource, Publisher, Subscriber
+from flow_core.sources.futures import from_future
+from flow_core.stages.fluent import Ender
+from flow_core.structure import AbsorbingSource, source_of
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
 
-__all__ = ["LIMIT_S", "Ending", "Shutdown", "until_begun"]
+__all__ = ["LIMIT_S", "Ending", "Shutdown"]
 
 T = TypeVar("T")
 
@@ -36,7 +39,7 @@ class _Overdue(KeyboardInterrupt):
 
 
 @final
-class Shutdown(Publisher[object]):
+class Shutdown(Ender, Publisher[object]):
     """A kill switch for any number of flows: those that have ``take_until(stop)``.
 
     >>> import flow_core as flow
@@ -132,9 +135,13 @@ class Shutdown(Publisher[object]):
 
     def subscribe(self, subscriber: Subscriber[object], /) -> None:
         """See `Publisher.subscribe`. It completes when this begins."""
-        from flow_core.sources.futures import from_future  # which needs this module
-
         from_future(self._told).subscribe(subscriber)
+
+    def _ended(self, flow: Flow[T]) -> Flow[T]:
+        source = source_of(flow)
+        if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
+            return flow.take_until(lambda _: self.begun)
+        return flow.take_until_other(self)
 
     def __repr__(self) -> str:
         return f"Shutdown({'begun' if self.begun else ''})"
@@ -257,17 +264,6 @@ class Shutdown(Publisher[object]):
             threading.Thread(target=self.begin, name="flow-shutdown", daemon=True).start()
         if callable(before) and not _ends(before):
             before(signum, frame)
-
-
-def until_begun(flow: Flow[T], shutdown: Shutdown) -> Flow[T]:
-    """The flow that ``flow.take_until(shutdown)`` is."""
-    from flow_core.flow import AbsorbingSource  # which needs this module
-    from flow_core.structure import source_of
-
-    source = source_of(flow)
-    if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
-        return flow.take_until(lambda _: shutdown.begun)
-    return flow.take_until_other(shutdown)
 
 
 class Ending:

@@ -10,19 +10,129 @@ range(0, 9)
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
-from flow_core.protocols import CallableSource, IterableSource, Publisher
+from flow_core.protocols import CallableSource, IterableSource, Publisher, Subscriber
 from flow_core.stages.template import Stage
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
     from flow_core.operator import Operator
 
-__all__ = ["boundary_of", "call_of", "moved", "source_of", "stages_of", "upstreams_of"]
+__all__ = [
+    "AbsorbingSource",
+    "DeferredSource",
+    "Place",
+    "boundary_of",
+    "call_of",
+    "moved",
+    "source_of",
+    "stages_of",
+    "upstreams_of",
+]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class AbsorbingSource(Generic[T_co]):
+    """A publisher that can run stages where its items are, on a cluster say (macro-fusion)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
+        """See `Publisher.subscribe`."""
+
+    def absorb(
+        self, stages: tuple[Stage[Any, Any], ...]
+    ) -> tuple[Publisher[Any], tuple[Stage[Any, Any], ...]]:  # Any: the last absorbed stage's type
+        """Take a leading run of `stages` over.
+
+        Returns:
+            A publisher of what the absorbed stages give, and the stages that are left.
+
+        Raises:
+            FlowError: if a stage has no meaning there; says which, and the ways out.
+        """
+        return self, stages
+
+    def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
+        """Refuse what has no meaning where the items are; called when a flow is put together.
+
+        Args:
+            stages: what follows this source.
+            behind: what stands behind them, is no stage, and depends on the order of items, with
+                its place in the user's code; None if there is nothing like it.
+
+        Raises:
+            FlowError: says what is refused, and the ways out.
+        """
+
+    def united(
+        self, flows: tuple[Publisher[Any], ...]
+    ) -> Flow[Any] | None:  # Any: of whatever items the flows have in common
+        """One flow of the items of several, in no order, where these are.
+
+        Args:
+            flows: what is to be merged; the first of them has this source.
+
+        Returns:
+            The flow; None if their items are not in one place, or have to be merged here.
+        """
+        return None
+
+    def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
+        """What runs where of what `absorb` takes over of `stages`, for whoever asks; runs nothing.
+
+        Raises:
+            FlowError: as `absorb` does.
+        """
+        publisher, left = self.absorb(stages)
+        absorbed = stages[: len(stages) - len(left)]
+        return (Place(repr(publisher), absorbed),) if absorbed else ()
+
+    def plan(self, stages: tuple[Stage[Any, Any], ...]) -> str | None:
+        """How the place of the items will run what it absorbs of `stages`, in its own words.
+
+        Returns:
+            The text; None if that place makes no plans. Nothing runs.
+
+        Raises:
+            FlowError: as `absorb` does.
+        """
+        return None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Some absorbed stages, and where they run.
+
+    Attributes:
+        where: the place, for a reader.
+        stages: what runs there, upstream first; they may be parts of what the user has written.
+    """
+
+    where: str
+    stages: tuple[Stage[Any, Any], ...]
+
+
+class DeferredSource(Generic[T_co]):
+    """A publisher that only stands for a flow, which is known when it is subscribed."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
+        """See `Publisher.subscribe`."""
+
+    @abstractmethod
+    def resolve(self) -> Flow[T_co]:
+        """The flow for one subscriber."""
 
 
 def source_of(flow: Flow[Any]) -> Publisher[Any] | IterableSource[Any]:

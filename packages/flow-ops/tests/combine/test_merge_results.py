@@ -11,8 +11,7 @@ import pytest
 import flow_core as flow
 from flow_cli import pipelines
 from flow_core.errors import MissingBackpressureError
-from flow_core.flow import AbsorbingSource
-from flow_core.structure import source_of
+from flow_core.structure import AbsorbingSource, source_of
 from flow_ops import merge, merge_all, merge_sequential, merge_with, observe_on
 from flow_testing import (
     ENDINGS,

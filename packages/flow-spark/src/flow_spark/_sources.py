@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final, overload
 from typing_extensions import TypeIs
 
 from flow_core.errors import FlowError
-from flow_core.flow import AbsorbingSource, Flow, Place
+from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages import Program, Stage
-from flow_core.structure import source_of, stages_of
+from flow_core.structure import AbsorbingSource, Place, source_of, stages_of
 from flow_spark.errors import SessionConflictError, UnsupportedTypeError
 from flow_spark.jobs.frames import plan_of
 from flow_spark.jobs.job import lowered_all

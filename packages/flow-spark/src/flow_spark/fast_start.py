@@ -9,48 +9,19 @@ the user's cache folder, fits one Java and one PySpark, and is used whenever it 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from flow_spark.driver.java import Java, find_java
+import flow_core as flow
+from flow_spark.driver import session as driver
+from flow_spark.driver.archive import archives, place
+from flow_spark.driver.java import find_java
 
-__all__ = ["main", "options_for"]
+__all__ = ["main"]
 
 _TIMEOUT_S: Final = 180.0
-
-
-def options_for(java: Java) -> str:
-    """Options for a JVM of `java` to use the archive, if there is one.
-
-    A JVM ignores one that misfits.
-    """
-    for archive in _archives(java):
-        # A JVM crashes on one that was cut off, so that its size is part of its name.
-        if archive.stem.endswith(f"-{archive.stat().st_size}") and " " not in str(archive):
-            return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=off"
-    return ""
-
-
-def _archives(java: Java) -> list[Path]:
-    folder, key = _place(java)
-    return sorted(folder.glob(f"classes-{key}-*.jsa"))
-
-
-def _place(java: Java) -> tuple[Path, str]:
-    """The folder of archives, and what is particular to `java` and the installed PySpark."""
-    import pyspark
-
-    jars = Path(pyspark.__file__).parent / "jars"
-    facts = [str(java.home), str(jars), pyspark.__version__]
-    files = (java.home / "release", java.home / "lib" / "modules", jars)
-    facts += [str(file.stat().st_mtime_ns) for file in files if file.exists()]
-    key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "flow-spark", key
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,11 +37,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--remove", action="store_true", help="delete the archive")
     options = parser.parse_args(arguments)
     java = find_java()
-    for old in _archives(java):
+    for old in archives(java):
         old.unlink(missing_ok=True)  # a JVM that uses it keeps it until it ends
     if options.remove:
         return 0
-    cache, key = _place(java)
+    cache, key = place(java)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         made = Path(folder) / "classes.jsa"
@@ -86,9 +57,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _record(made: Path) -> None:
     """Let a session do a bit of everything, in a JVM that writes down its classes at its end."""
-    import flow_core as flow
-    from flow_spark.driver import session as driver
-
     recording = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={made}"}
     with driver.session("local[2]", conf=recording, fast_start=True) as spark:
         driver.be_patient(_TIMEOUT_S)

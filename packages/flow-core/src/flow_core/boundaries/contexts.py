@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.errors import none_given
-from flow_core.flow import AbsorbingSource, Flow
 from flow_core.homes import Home
 from flow_core.introspection import Statistics
 from flow_core.operator import Operator
@@ -27,8 +26,11 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
-from flow_core.structure import source_of
+from flow_core.structure import AbsorbingSource, source_of
 from flow_core.subscribers.strict import core_subscriber
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
 
 __all__ = ["CAPTURE", "context_write"]
 
@@ -39,7 +41,7 @@ _Values = tuple[tuple[ContextVar[Any], object], ...]
 
 
 CAPTURE: Final[Operator[Any, Flow[Any]]] = Operator(  # Any: passes any items on
-    "context_capture", lambda flow: Flow(_source(flow, None))
+    "context_capture", lambda flow: flow._of(_source(flow, None))
 )
 """See `Flow.context_capture`."""
 
@@ -62,7 +64,7 @@ def context_write(
         if not isinstance(variable, ContextVar):
             raise TypeError(f"context_write() takes values by their ContextVar, not {variable!r}")
     detail = ", ".join(f"{variable.name}={value!r}" for variable, value in pairs)
-    return Operator("context_write", lambda flow: Flow(_source(flow, pairs)), detail)
+    return Operator("context_write", lambda flow: flow._of(_source(flow, pairs)), detail)
 
 
 # Any: what is passed on is of no matter here.

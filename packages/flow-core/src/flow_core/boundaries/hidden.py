@@ -151,9 +151,7 @@ def _hidden(
 def _hide(
     flow: Flow[Any], on_request: Callable[[int], object] | None = None
 ) -> Flow[Any]:  # Any: whatever the items are
-    from flow_core.flow import Flow
-
-    return Flow(HiddenSource(flow, on_request))
+    return flow._of(HiddenSource(flow, on_request))
 
 
 HIDE: Final[Operator[Any, Any]] = Operator("hide", _hide)  # Any: see _hide

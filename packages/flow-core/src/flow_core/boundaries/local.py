@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
-from flow_core.flow import AbsorbingSource, Flow, Place
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages.template import Stage
-from flow_core.structure import source_of, stages_of
+from flow_core.structure import AbsorbingSource, Place, source_of, stages_of
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
 
 __all__ = ["LOCAL"]
 
@@ -54,7 +56,7 @@ def _local(flow: Flow[Any]) -> Flow[Any]:
     source = source_of(flow)
     if not isinstance(source, AbsorbingSource):
         return flow
-    return Flow(_LocalSource(flow, source))  # pyright: ignore[reportUnknownArgumentType]
+    return flow._of(_LocalSource(flow, source))  # pyright: ignore[reportUnknownArgumentType]
 
 
 LOCAL: Final[Operator[Any, Flow[Any]]] = Operator("local", _local)  # Any: passes any items on

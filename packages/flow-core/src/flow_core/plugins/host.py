@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast, 
 
 import pluggy
 
+from flow_core import late
 from flow_core.clocks import Clock
 from flow_core.engine import Engine, EngineOptions
 from flow_core.errors import NoConverterError, PluginError, UnknownOperatorError
@@ -30,8 +32,10 @@ from flow_core.plugins.records import (
     DisplaySpec,
     EngineSpec,
     ExecutorSpec,
+    Kind,
     NamespaceSpec,
     OperatorSpec,
+    Placement,
     SinkSpec,
     SourceSpec,
     Spec,
@@ -389,6 +393,28 @@ class PluginHost:
         """
         return _callable(self._find(self.clocks, name, ClockSpec).spec)
 
+    def each_display(self) -> Iterator[Display]:
+        """Give all displays; one that cannot be loaded is left out.
+
+        ``flow plugins --check`` says why it cannot.
+        """
+        for name in self.displays:
+            with contextlib.suppress(PluginError):
+                yield self.display(name)()
+
+    def refuses(self, operator: str) -> bool:
+        """Return whether an operator has no meaning behind items that have no order.
+
+        Args:
+            operator: the name of its record. A stage has its template, which is asked elsewhere.
+        """
+        found = self.operators.get(operator)
+        return (
+            found is not None
+            and found.spec.kind is not Kind.STAGE
+            and found.spec.placement is Placement.REFUSED
+        )
+
     def display(self, name: str) -> Callable[[], Display]:
         """What gives a display.
 
@@ -529,8 +555,7 @@ class PluginHost:
             name: that of a record.
             kind: the class of the record.
         """
-        from flow_core import hints  # which needs this module, and half of the library
-
+        hints = late.hints()
         known = self._records[kind]
         text = f"no {kind.category} {name!r} is installed"
         elsewhere = hints.plugged(kind.category)

@@ -7,10 +7,11 @@ from typing import ClassVar, Final, Generic, Literal, Never, TypeVar, final
 
 from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import throw_if_fatal
-from flow_core.flow import DeferredSource, Flow
+from flow_core.flow import Flow
 from flow_core.protocols import CallableSource, Publisher, Subscriber
 from flow_core.sources.idle import IdleSubscription, fail
 from flow_core.stages.template import describe, refuse_coroutine_function
+from flow_core.structure import DeferredSource
 from flow_core.subscribers.strict import core_subscriber
 
 __all__ = [

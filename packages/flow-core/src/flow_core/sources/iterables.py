@@ -23,6 +23,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+_NOTHING: Final[ConstantSource[Never]] = ConstantSource(None)
+
 
 def range(start: int, stop: int | None = None, step: int = 1) -> Flow[int]:
     """Ints from `start` up to but without `stop`, as builtin `range` counts.
@@ -80,9 +82,6 @@ def just(*items: T) -> Flow[T]:
     return Flow(source)
 
 
-_nothing: Final[ConstantSource[Never]] = ConstantSource(None)
-
-
 def empty() -> Flow[Never]:
     """No item: completes at once, without demand."""
-    return Flow(_nothing)
+    return Flow(_NOTHING)

@@ -8,10 +8,11 @@ from typing import Any, TypeVar, final, overload
 
 from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import add_note, is_fatal, throw_if_fatal
-from flow_core.flow import DeferredSource, Flow
+from flow_core.flow import Flow
 from flow_core.protocols import Subscriber
 from flow_core.sources.calls import subscribe_resolved
 from flow_core.stages.template import describe, refuse_coroutine_function
+from flow_core.structure import DeferredSource
 
 __all__ = ["using"]
 

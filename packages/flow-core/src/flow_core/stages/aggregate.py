@@ -539,9 +539,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         """
         constant = self._constant()
         if constant is not None:
-            from flow_core.sources.iterables import just
-
-            return just(0 if constant.call() is None else 1)  # macro-fusion (F05)
+            return self._just(0 if constant.call() is None else 1)  # macro-fusion (F05)
         return self._add(COUNT)
 
     @overload

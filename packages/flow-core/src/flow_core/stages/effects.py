@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
+from flow_core.boundaries.hidden import observing_requests
 from flow_core.errors import add_note, is_fatal
 from flow_core.stages.fluent import Fluent
-from flow_core.stages.template import UNSET, Template
+from flow_core.stages.template import UNSET, Stage, Template
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
 
-__all__ = ["Observing"]
+__all__ = ["Observing", "labels"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -208,8 +209,6 @@ class Observing(Fluent[T_co], Generic[T_co]):
         time. What `action` raises goes to the dropped-errors hook. Demand: passed on as it is.
         Thread: items come on the upstream's. Fusion: none, as behind `hide`.
         """
-        from flow_core.boundaries.hidden import observing_requests
-
         return self._pipe(observing_requests(action))
 
     def do_on_complete(self, action: Callable[[], object]) -> Flow[T_co]:
@@ -382,3 +381,16 @@ class Observing(Fluent[T_co], Generic[T_co]):
             value: what it says.
         """
         return self._add(TAG, key, value)
+
+
+def labels(stages: Iterable[Stage[Any, Any]]) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    """The name and the tags among stages: what `Flow.name` and `Flow.tag` have left there."""
+    name: str | None = None
+    tags: list[tuple[str, str]] = []
+    for stage in stages:
+        if stage.template is NAME:
+            name = str(stage.args[0])
+        elif stage.template is TAG:
+            key, value = stage.args
+            tags.append((str(key), str(value)))
+    return name, tuple(tags)

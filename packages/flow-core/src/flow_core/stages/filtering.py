@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar, overl
 from typing_extensions import TypeIs
 
 from flow_core.errors import NoItemError, TooManyItemsError
-from flow_core.shutdown import Shutdown, until_begun
-from flow_core.stages.fluent import Fluent, comparing, count_of, given_items
+from flow_core.stages.fluent import Ender, Fluent, comparing, count_of, given_items
 from flow_core.stages.template import Template
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
+    from flow_core.shutdown import Shutdown
 
 __all__ = ["Filtering"]
 
@@ -431,9 +431,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
             count: items, at least 0.
         """
         if count_of("take", count) == 0:
-            from flow_core.sources.iterables import empty
-
-            return empty()
+            return self._just(None)
         return self._add(TAKE, count)
 
     def take_last(self, count: int) -> Flow[T_co]:
@@ -478,8 +476,8 @@ class Filtering(Fluent[T_co], Generic[T_co]):
             predicate: called with each item; or a `Shutdown` that ends the flow when it begins: at
                 once, or with the next item of an iterator, which is not interrupted.
         """
-        if isinstance(predicate, Shutdown):
-            return until_begun(self._whole(), predicate)
+        if isinstance(predicate, Ender):
+            return predicate._ended(self._whole())
         return self._add(TAKE_UNTIL, predicate)
 
     def skip(self, count: int) -> Flow[T_co]:
@@ -531,9 +529,7 @@ class Filtering(Fluent[T_co], Generic[T_co]):
                 end, which holds as many items back.
             step: the difference of neighbours' indices, at least 1.
         """
-        from flow_core.stages.slicing import sliced
-
-        return sliced(self, start, stop, 1 if step is None else step)
+        return _sliced(self, start, stop, 1 if step is None else step)
 
     @overload
     def __getitem__(self, key: int) -> Flow[T_co]: ...
@@ -675,3 +671,32 @@ class Filtering(Fluent[T_co], Generic[T_co]):
             same: whether two keys count as the same; without it ``==``.
         """
         return self._add(DISTINCT_UNTIL_CHANGED, *comparing(key, same))
+
+
+def _sliced(flow: Fluent[D], start: int | None, stop: int | None, step: int) -> Flow[D]:
+    """`flow` with the stages of a slice behind it; see `Filtering.slice`."""
+    count_of("slice", step, 1, "step")
+    for name, bound in (("start", start), ("stop", stop)):
+        if bound is not None:
+            count_of("slice", abs(bound) if isinstance(bound, int) else bound, 0, name)
+    begin = start or 0
+    whole = flow._whole()
+    if begin < 0 and stop is not None and stop >= 0:
+        # Which of the last items lie before `stop` is known by their index.
+        made = (
+            whole.map_indexed(lambda item, index: (index, item))
+            .take_last(-begin)
+            .take_while(lambda pair: pair[0] < stop)
+            .map(lambda pair: pair[1])
+        )
+    else:
+        made = whole
+        if stop is not None and stop >= 0:
+            made = made.take(stop if stop > begin else 0)
+        if begin > 0:
+            made = made.skip(begin)
+        elif begin < 0:
+            made = made.take_last(-begin)
+        if stop is not None and stop < 0:
+            made = made.skip_last(-stop)
+    return made if step == 1 else made._add(SLICE, step)

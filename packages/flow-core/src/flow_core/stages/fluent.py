@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from flow_core.parallel import ParallelFlow
     from flow_core.protocols import ScalarSource
 
-__all__ = ["Fluent", "Rails", "Words", "comparing", "count_of", "equal", "given_items", "identity"]
+__all__ = [
+    "Ender",
+    "Fluent",
+    "Rails",
+    "Words",
+    "comparing",
+    "count_of",
+    "equal",
+    "given_items",
+    "identity",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 D = TypeVar("D")
@@ -73,8 +83,22 @@ class Fluent(Generic[T_co]):
         """This very flow."""
 
     @abstractmethod
+    def _just(self, item: D | None) -> Flow[D]:
+        """A flow of this one item; of none, if it is None."""
+
+    @abstractmethod
     def _constant(self) -> ScalarSource[T_co] | None:
         """The constant that this flow is, if it is one and nothing more (F03)."""
+
+
+class Ender:
+    """What ends flows when it begins: the base of `flow_core.Shutdown`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _ended(self, flow: Flow[D]) -> Flow[D]:
+        """`flow` until this begins."""
 
 
 class Words(Generic[T_co]):

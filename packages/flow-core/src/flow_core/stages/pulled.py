@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, bad_request
 from flow_core.errors import is_fatal, late_fusion, leave, throw_if_fatal
-from flow_core.introspection import Statistics, labels
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
     CoreSubscriber,
@@ -28,6 +28,7 @@ from flow_core.stages.compiler import (
     exhausted,
     overlapped,
 )
+from flow_core.stages.effects import labels
 
 __all__ = ["GRANT", "IteratorSubscription"]
 

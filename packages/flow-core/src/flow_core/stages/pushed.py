@@ -22,7 +22,7 @@ from flow_core.errors import (
     throw_if_fatal,
 )
 from flow_core.homes import Home
-from flow_core.introspection import Statistics, labels
+from flow_core.introspection import Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -34,6 +34,7 @@ from flow_core.protocols import (
 )
 from flow_core.serial import SerialDrain
 from flow_core.stages.compiler import END, PAUSED, FeedGate, Program, Raised, close_loop, overlapped
+from flow_core.stages.effects import labels
 from flow_core.stages.pulled import GRANT
 
 __all__ = ["StageSubscriber", "subscribe_stages"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, final
 
 from flow_core import Flow
 from flow_core.errors import throw_if_fatal
@@ -11,9 +11,11 @@ from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, Disposable, Publisher, Subscriber
 from flow_core.subscribers import core_subscriber
 from flow_multicast.connectables.atom import Atom
-from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
+
+if TYPE_CHECKING:
+    from flow_multicast.connectables.connectable import ConnectableBase
 
 __all__ = ["auto_connected"]
 

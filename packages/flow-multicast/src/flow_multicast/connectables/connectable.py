@@ -10,6 +10,8 @@ from flow_core import Flow
 from flow_core.clocks import Clock, Seconds
 from flow_core.connectable import Connectable
 from flow_core.protocols import Disposable, Subscriber
+from flow_multicast.connectables.auto_connect import auto_connected
+from flow_multicast.connectables.ref_count import ref_counted
 
 __all__ = ["ConnectableBase"]
 
@@ -117,8 +119,6 @@ class ConnectableBase(Connectable[T], Generic[T]):
         first 1
         second 1
         """
-        from flow_multicast.connectables.auto_connect import auto_connected
-
         return auto_connected(self, subscribers, on_connect)
 
     @final
@@ -134,6 +134,4 @@ class ConnectableBase(Connectable[T], Generic[T]):
         >>> second.dispose()
         over
         """
-        from flow_multicast.connectables.ref_count import ref_counted
-
         return ref_counted(self, min_subscribers, grace, clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, final
 
 from flow_core import Flow, hooks
 from flow_core.clocks import AsyncioClock, Clock, Seconds, check_delay, home_clock
@@ -23,8 +23,10 @@ from flow_core.protocols import (
 from flow_core.sources.loops import LoopWatch
 from flow_core.subscribers import core_subscriber
 from flow_multicast.connectables.atom import Atom
-from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
+
+if TYPE_CHECKING:
+    from flow_multicast.connectables.connectable import ConnectableBase
 
 __all__ = ["ref_counted"]
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, TypeVar, cast, final, overload
 
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH
-from flow_core.flow import AbsorbingSource, Flow
+from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource, Publisher
 from flow_core.sources import from_iterable
-from flow_core.structure import source_of, stages_of
+from flow_core.structure import AbsorbingSource, source_of, stages_of
 from flow_ops.combine._sources import check_sources
 from flow_ops.coordination import Mapper, itself
 from flow_ops.transform._flat import FlatMap

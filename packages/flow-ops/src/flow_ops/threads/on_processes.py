@@ -18,11 +18,12 @@ from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import FlowError, RejectedExecutionError, is_fatal, throw_if_fatal
 from flow_core.executors import runs_interpreters
-from flow_core.flow import AbsorbingSource, Flow
+from flow_core.flow import Flow
 from flow_core.homes import task_context
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher, Subscriber
 from flow_core.stages import Program, Stage, Template
+from flow_core.structure import AbsorbingSource
 from flow_ops.coordination import BufferedInput, Coordinated, Coordinator
 
 __all__ = ["on_processes"]

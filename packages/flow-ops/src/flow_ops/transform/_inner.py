@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast, final
 from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import NoneItemError, throw_if_fatal
-from flow_core.flow import AbsorbingSource, Flow
+from flow_core.flow import Flow
 from flow_core.protocols import (
     EMPTY,
     CallableSource,
@@ -21,7 +21,7 @@ from flow_core.protocols import (
 from flow_core.stages import Gate, Program, Stage
 from flow_core.stages.compiler import Failing, close_iterator, exhausted
 from flow_core.stages.filtering import CHECK
-from flow_core.structure import source_of, stages_of
+from flow_core.structure import AbsorbingSource, source_of, stages_of
 
 __all__ = [
     "Polled",

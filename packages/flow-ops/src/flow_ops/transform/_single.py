@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast, final
 
-from flow_core.flow import DeferredSource, Flow
+from flow_core.flow import Flow
 from flow_core.protocols import CallableSource, Subscriber
 from flow_core.sources import empty
-from flow_core.structure import call_of, source_of, stages_of
+from flow_core.structure import DeferredSource, call_of, source_of, stages_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Mapper
 

@@ -6,8 +6,7 @@ a thread is left when one says so (R4), and a ``Publisher[Signal]`` is underneat
 
 from flow_rxcompat._outlets import Strategy
 from flow_rxcompat.signals.handles import Removable, Removables, register_with
-from flow_rxcompat.signals.joining import merge
-from flow_rxcompat.signals.observable import Observable
+from flow_rxcompat.signals.observable import Observable, merge
 from flow_rxcompat.signals.sources import Dispatcher, MutableRepository
 from flow_rxcompat.signals.updatables import UPDATE, Signal, Updatable
 

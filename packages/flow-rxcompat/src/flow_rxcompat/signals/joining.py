@@ -14,10 +14,9 @@ from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscript
 from flow_core.subscribers.strict import core_subscriber
 from flow_rxcompat._outlets import Counted, Outlet
 from flow_rxcompat.signals.handles import Removable
-from flow_rxcompat.signals.observable import Observable
 from flow_rxcompat.signals.updatables import UPDATE, Signal
 
-__all__ = ["flat_mapped", "merge", "observed_on", "subscribed_on", "until"]
+__all__ = ["flat_mapped", "merged", "observed_on", "subscribed_on", "until"]
 
 _Connect = Callable[["_Joined"], object]
 
@@ -206,12 +205,8 @@ class _Over:
 _OVER: Final = _Over()
 
 
-def _observable(source: _JoinedSource) -> Observable:
-    return Observable(Flow(source))
-
-
-def merge(*sources: Publisher[Signal]) -> Observable:
-    """The updates of all `sources`; ends with the last of them, fails with the first that does."""
+def merged(*sources: Publisher[Signal]) -> Flow[Signal]:
+    """See `merge` of `flow_rxcompat.signals`."""
 
     def connect(joined: _Joined) -> None:
         if not sources:
@@ -222,10 +217,10 @@ def merge(*sources: Publisher[Signal]) -> Observable:
         for source, one in zip(sources, inputs, strict=True):
             joined.attach(source, one)
 
-    return _observable(_JoinedSource("merge", connect))
+    return Flow(_JoinedSource("merge", connect))
 
 
-def until(source: Publisher[Signal], other: Publisher[object]) -> Observable:
+def until(source: Publisher[Signal], other: Publisher[object]) -> Flow[Signal]:
     """See `Observable.take_until`."""
 
     def connect(joined: _Joined) -> None:
@@ -234,14 +229,14 @@ def until(source: Publisher[Signal], other: Publisher[object]) -> Observable:
         joined.attach(other, stop)
         joined.attach(source, _Input(joined, joined.pass_on, counts=True))
 
-    return _observable(_JoinedSource("take_until", connect))
+    return Flow(_JoinedSource("take_until", connect))
 
 
 def flat_mapped(
     source: Publisher[Signal],
     function: Callable[[], Publisher[Signal]],
     concurrency: int,
-) -> Observable:
+) -> Flow[Signal]:
     """See `Observable.flat_map`."""
     check_prefetch(concurrency, "concurrency")
 
@@ -262,12 +257,12 @@ def flat_mapped(
         joined._open = 1
         joined.attach(source, outer)
 
-    return _observable(_JoinedSource("flat_map", connect))
+    return Flow(_JoinedSource("flat_map", connect))
 
 
-def observed_on(source: Publisher[Signal], executor: Executor, *, coalesce: bool) -> Observable:
+def observed_on(source: Publisher[Signal], executor: Executor, *, coalesce: bool) -> Flow[Signal]:
     """See `Observable.observe_on`."""
-    return _observable(
+    return Flow(
         _JoinedSource(
             "observe_on",
             lambda joined: joined.connect(source, joined.pass_on),
@@ -277,7 +272,7 @@ def observed_on(source: Publisher[Signal], executor: Executor, *, coalesce: bool
     )
 
 
-def subscribed_on(source: Publisher[Signal], executor: Executor) -> Observable:
+def subscribed_on(source: Publisher[Signal], executor: Executor) -> Flow[Signal]:
     """See `Observable.subscribe_on`."""
     runner = as_runner(executor)
 
@@ -294,4 +289,4 @@ def subscribed_on(source: Publisher[Signal], executor: Executor) -> Observable:
 
         runner.execute(start, dropped)
 
-    return _observable(_JoinedSource("subscribe_on", connect))
+    return Flow(_JoinedSource("subscribe_on", connect))

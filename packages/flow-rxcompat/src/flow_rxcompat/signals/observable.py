@@ -12,9 +12,16 @@ from flow_core.executors import Executor
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscription
 from flow_rxcompat.agera.protocols import ConditionLike, called
 from flow_rxcompat.signals.handles import Removable
+from flow_rxcompat.signals.joining import (
+    flat_mapped,
+    merged,
+    observed_on,
+    subscribed_on,
+    until,
+)
 from flow_rxcompat.signals.updatables import Signal, Updatable
 
-__all__ = ["Observable"]
+__all__ = ["Observable", "merge"]
 
 R = TypeVar("R")
 
@@ -160,9 +167,7 @@ class Observable(Publisher[Signal]):
 
     def take_until(self, other: Publisher[object]) -> Observable:
         """The updates until `other` gives something, or completes."""
-        from flow_rxcompat.signals.joining import until
-
-        return until(self, other)
+        return Observable(until(self, other))
 
     def flat_map(
         self, function: Callable[[], Publisher[Signal]], *, concurrency: int = 128
@@ -174,14 +179,10 @@ class Observable(Publisher[Signal]):
             concurrency: how many of them are registered with at a time; updates that come
                 meanwhile wait, as a number.
         """
-        from flow_rxcompat.signals.joining import flat_mapped
-
-        return flat_mapped(self, function, concurrency)
+        return Observable(flat_mapped(self, function, concurrency))
 
     def merge_with(self, *others: Publisher[Signal]) -> Observable:
         """The updates of this one and of `others`; ends with the last of them."""
-        from flow_rxcompat.signals.joining import merge
-
         return merge(self, *others)
 
     def observe_on(self, executor: Executor, *, coalesce: bool = False) -> Observable:
@@ -191,15 +192,11 @@ class Observable(Publisher[Signal]):
             executor: a pool, or a callable that has a task run.
             coalesce: updates that come while one waits are that one, as in Agera.
         """
-        from flow_rxcompat.signals.joining import observed_on
-
-        return observed_on(self, executor, coalesce=coalesce)
+        return Observable(observed_on(self, executor, coalesce=coalesce))
 
     def subscribe_on(self, executor: Executor) -> Observable:
         """Register with the source on `executor`: for sources that work when they are (R4)."""
-        from flow_rxcompat.signals.joining import subscribed_on
-
-        return subscribed_on(self, executor)
+        return Observable(subscribed_on(self, executor))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._flow!r})"
@@ -274,6 +271,11 @@ class _Registration(CoreSubscriber[Signal]):
         self.handle.attach(_nothing)
         self.handle.remove()
         return removed
+
+
+def merge(*sources: Publisher[Signal]) -> Observable:
+    """The updates of all `sources`; ends with the last of them, fails with the first that does."""
+    return Observable(merged(*sources))
 
 
 def _nothing() -> None:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import urlsplit
 
 from flow_spark._status import showing
+from flow_spark.driver.archive import options_for
 from flow_spark.driver.gateway import DriverJvm, environment
 from flow_spark.driver.java import find_java
 from flow_spark.driver.reach import check_master, check_remote, is_loopback
 from flow_spark.driver.shipping import packed
 from flow_spark.errors import SessionConflictError, SessionStartError
-from flow_spark.fast_start import options_for
 from flow_spark.jobs.advice import INSTALL_CONNECT
 from flow_spark.jobs.cluster import close_lifeline
 from flow_spark.jobs.redaction import (

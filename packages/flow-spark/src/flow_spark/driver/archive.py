@@ -1,0 +1,53 @@
+"""The archive of classes that the JVM of a local session maps; `flow_spark.fast_start` makes it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from flow_spark.driver.java import Java
+
+__all__ = ["archives", "options_for", "place"]
+
+
+def options_for(java: Java) -> str:
+    """Options for a JVM of `java` to use the archive, if there is one.
+
+    A JVM ignores one that misfits.
+
+    Args:
+        java: the one whose JVM is to use it.
+    """
+    for archive in archives(java):
+        # A JVM crashes on one that was cut off, so that its size is part of its name.
+        if archive.stem.endswith(f"-{archive.stat().st_size}") and " " not in str(archive):
+            return f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=off"
+    return ""
+
+
+def archives(java: Java) -> list[Path]:
+    """Return the archives of a Java.
+
+    Args:
+        java: the one whose JVM made them.
+    """
+    folder, key = place(java)
+    return sorted(folder.glob(f"classes-{key}-*.jsa"))
+
+
+def place(java: Java) -> tuple[Path, str]:
+    """Return the folder of archives, and what is particular to a Java and the installed PySpark.
+
+    Args:
+        java: the one whose JVM is to use them.
+    """
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    facts = [str(java.home), str(jars), pyspark.__version__]
+    files = (java.home / "release", java.home / "lib" / "modules", jars)
+    facts += [str(file.stat().st_mtime_ns) for file in files if file.exists()]
+    key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "flow-spark", key
