@@ -143,7 +143,7 @@ def _words() -> Mapping[str, str]:
 @cache
 def tables() -> Mapping[str, Mapping[str, Any]]:  # Any: a text, or three words
     """What ``names.toml`` says."""
-    return tomllib.loads(resources.files(__package__).joinpath("names.toml").read_text("utf-8"))
+    return tomllib.loads(resources.files("flow_core").joinpath("names.toml").read_text("utf-8"))
 
 
 def _as_method(plain: str, owner: str) -> str:
@@ -210,7 +210,7 @@ def _shown(name: str) -> str:
         found = plugin_host().operators.get(name)
         return f"pipe({found.spec.target.replace(':', '.')}(...))" if found else name
     parameters = inspect.signature(
-        method or getattr(import_module(__package__), name)
+        method or getattr(import_module("flow_core"), name)
     ).parameters.values()
     needed = [
         f"{'*' * (each.kind is each.VAR_POSITIONAL)}{each.name}"
@@ -246,7 +246,7 @@ def _distribution(module: str) -> str:
 
 def _names() -> Sequence[str]:
     """What the core exports."""
-    names: Sequence[str] = import_module(__package__).__all__
+    names: Sequence[str] = import_module("flow_core").__all__
     return names
 
 
