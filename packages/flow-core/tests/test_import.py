@@ -6,10 +6,12 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import flow_core
+from flow_core import sources
 
 
 def run(code: str) -> str:
@@ -18,24 +20,45 @@ def run(code: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_all_but_errors_and_what_is_filled_in_is_named_as_lazy() -> None:
-    tree = ast.parse(Path(flow_core.__file__).read_text(encoding="utf-8"))
-    imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
-    assert imported - {"typing", "flow_core.errors", "flow_core.late"} == set(
-        flow_core.__lazy_modules__
-    )
+@pytest.mark.parametrize("package", [flow_core, sources])
+def test_what_is_loaded_late_is_what_type_checkers_see(package: ModuleType) -> None:
+    tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
+    (seen,) = (node.body for node in tree.body if ast.unparse(node).startswith("if TYPE_CHECKING"))
+    imported = {
+        name.name: node.module
+        for node in seen
+        if isinstance(node, ast.ImportFrom) and node.module != "types"
+        for name in node.names
+        if name.name in package.__all__
+    }
+    late = {
+        name: f"{package.__name__}{module}"
+        for module, names in package._PLACES.items()
+        for name in names
+    }
+    modules = {name for name in imported if name not in late}
+    assert {name: imported[name] for name in late} == late
+    assert modules <= set(getattr(package, "_MODULES", ()))
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+        assert name in dir(package)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 15), reason="for Python 3.15, with lazy imports")
 def test_modules_are_imported_when_they_are_first_used() -> None:
     code = """
 import sys
 import flow_core as flow
-print([name for name in sys.modules if name.startswith("flow_core.") or name == "asyncio"])
+print(sorted(name for name in sys.modules if name.startswith(("flow_core.", "asyncio"))))
 print(list(flow.range(3).map(lambda n: n + 1)))
 print("flow_core.flow" in sys.modules)
 """
-    assert run(code).splitlines() == ["['flow_core.late', 'flow_core.errors']", "[1, 2, 3]", "True"]
+    loaded = "['flow_core.errors', 'flow_core.exports', 'flow_core.late']"
+    assert run(code).splitlines() == [loaded, "[1, 2, 3]", "True"]
+
+
+def test_the_package_loads_few_modules() -> None:
+    code = "import sys; before = set(sys.modules); {}; print(len(set(sys.modules) - before))"
+    assert int(run(code.format("import flow_core"))) <= 40
 
 
 def test_no_template_is_parsed_before_a_flow_uses_it() -> None:

@@ -7,32 +7,6 @@
 
 from typing import TYPE_CHECKING
 
-# Python 3.15 imports these when they are first used; older ones do at once. An `except` that names
-# an error may come when nothing can be imported any more.
-__lazy_modules__ = (
-    "flow_core",
-    "flow_core.backoff",
-    "flow_core.clocks",
-    "flow_core.conversion",
-    "flow_core.demand",
-    "flow_core.flow",
-    "flow_core.namespaces",
-    "flow_core.notifications",
-    "flow_core.operator",
-    "flow_core.protocols",
-    "flow_core.shutdown",
-    "flow_core.sources",
-    "flow_core.sources.emitter",
-    "flow_core.stages",
-    "flow_core.structure",
-    "flow_core.surface.functions",
-)
-
-from flow_core import hooks, operators
-from flow_core.backoff import Backoff
-from flow_core.clocks import Clock, Seconds, system_clock
-from flow_core.conversion import from_
-from flow_core.demand import UNBOUNDED
 from flow_core.errors import (
     BlockingInEventLoopError,
     FlowError,
@@ -50,71 +24,76 @@ from flow_core.errors import (
     RejectedExecutionError,
     TooManyItemsError,
     UnknownOperatorError,
-    no_such_name,
 )
-from flow_core.flow import Flow
+from flow_core.exports import exported
 from flow_core.late import fill_in
-from flow_core.namespaces import register_namespace
-from flow_core.notifications import Notification, OnComplete, OnError, OnNext
-from flow_core.operator import Operator
-from flow_core.protocols import (
-    EMPTY,
-    CallableSource,
-    ConditionalSubscriber,
-    CoreSubscriber,
-    Disposable,
-    Empty,
-    Fusion,
-    IterableSource,
-    Processor,
-    Publisher,
-    QueueSubscription,
-    ScalarSource,
-    Subscriber,
-    Subscription,
-)
-from flow_core.shutdown import Shutdown
-from flow_core.sources import (
-    create,
-    defer,
-    empty,
-    error,
-    from_async_iterable,
-    from_callable,
-    from_future,
-    from_iterable,
-    from_publisher,
-    generate,
-    just,
-    never,
-    range,
-    repeat_callable,
-    repeat_value,
-    using,
-    using_when,
-)
-from flow_core.sources.emitter import Emitter
-from flow_core.stages import UNSET, SingleSink, Stage, Template
-from flow_core.structure import AbsorbingSource
-from flow_core.surface.functions import (
-    amb,
-    combine_latest,
-    concat,
-    fork_join,
-    interval,
-    interval_range,
-    merge,
-    merge_sequential,
-    ordered_merge,
-    sequence_equal,
-    timer,
-    zip,
-)
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from flow_core import hooks, operators
+    from flow_core.backoff import Backoff
+    from flow_core.clocks import Clock, Seconds, system_clock
+    from flow_core.conversion import from_
+    from flow_core.demand import UNBOUNDED
+    from flow_core.flow import Flow
+    from flow_core.namespaces import register_namespace
+    from flow_core.notifications import Notification, OnComplete, OnError, OnNext
+    from flow_core.operator import Operator
     from flow_core.plugins import PluginHost
+    from flow_core.protocols import (
+        EMPTY,
+        CallableSource,
+        ConditionalSubscriber,
+        CoreSubscriber,
+        Disposable,
+        Empty,
+        Fusion,
+        IterableSource,
+        Processor,
+        Publisher,
+        QueueSubscription,
+        ScalarSource,
+        Subscriber,
+        Subscription,
+    )
+    from flow_core.shutdown import Shutdown
+    from flow_core.sources import (
+        create,
+        defer,
+        empty,
+        error,
+        from_async_iterable,
+        from_callable,
+        from_future,
+        from_iterable,
+        from_publisher,
+        generate,
+        just,
+        never,
+        range,
+        repeat_callable,
+        repeat_value,
+        using,
+        using_when,
+    )
+    from flow_core.sources.emitter import Emitter
+    from flow_core.stages import UNSET, SingleSink, Stage, Template
+    from flow_core.structure import AbsorbingSource
+    from flow_core.surface.functions import (
+        amb,
+        combine_latest,
+        concat,
+        fork_join,
+        interval,
+        interval_range,
+        merge,
+        merge_sequential,
+        ordered_merge,
+        sequence_equal,
+        timer,
+        zip,
+    )
 
 __all__ = [
     "EMPTY",
@@ -215,7 +194,82 @@ def _plugin_host() -> "PluginHost":
 
 fill_in(_hints, _plugin_host)
 
-if not TYPE_CHECKING:  # for whom anything would be an attribute then
+_PLACES = {
+    ".backoff": ("Backoff",),
+    ".clocks": ("Clock", "Seconds", "system_clock"),
+    ".conversion": ("from_",),
+    ".demand": ("UNBOUNDED",),
+    ".flow": ("Flow",),
+    ".namespaces": ("register_namespace",),
+    ".notifications": ("Notification", "OnComplete", "OnError", "OnNext"),
+    ".operator": ("Operator",),
+    ".protocols": (
+        "EMPTY",
+        "CallableSource",
+        "ConditionalSubscriber",
+        "CoreSubscriber",
+        "Disposable",
+        "Empty",
+        "Fusion",
+        "IterableSource",
+        "Processor",
+        "Publisher",
+        "QueueSubscription",
+        "ScalarSource",
+        "Subscriber",
+        "Subscription",
+    ),
+    ".shutdown": ("Shutdown",),
+    ".sources": (
+        "create",
+        "defer",
+        "empty",
+        "error",
+        "from_async_iterable",
+        "from_callable",
+        "from_future",
+        "from_iterable",
+        "from_publisher",
+        "generate",
+        "just",
+        "never",
+        "range",
+        "repeat_callable",
+        "repeat_value",
+        "using",
+        "using_when",
+    ),
+    ".sources.emitter": ("Emitter",),
+    ".stages": ("UNSET", "SingleSink", "Stage", "Template"),
+    ".structure": ("AbsorbingSource",),
+    ".surface.functions": (
+        "amb",
+        "combine_latest",
+        "concat",
+        "fork_join",
+        "interval",
+        "interval_range",
+        "merge",
+        "merge_sequential",
+        "ordered_merge",
+        "sequence_equal",
+        "timer",
+        "zip",
+    ),
+}
+"""What is loaded when it is first used, unlike errors: an `except` may name one at the very end."""
 
-    def __getattr__(name: str) -> object:
-        no_such_name(__name__, name)
+_MODULES = (
+    "boundaries",
+    "clocks",
+    "executors",
+    "hooks",
+    "operators",
+    "protocols",
+    "sources",
+    "stages",
+    "subscribers",
+)
+
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+    __getattr__, __dir__ = exported(__name__, _PLACES, _MODULES)

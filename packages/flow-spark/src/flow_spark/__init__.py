@@ -9,10 +9,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
-from flow_core.errors import no_such_name
+from flow_core.exports import exported
 from flow_spark.errors import (
     ChannelError,
     CheckpointConflictError,
@@ -91,42 +90,25 @@ __all__ = [
     "write_each",
 ]
 
-_LAZY = {
-    "BatchStore": "flow_spark._streams",
-    "MicroBatch": "flow_spark._streams",
-    "SqliteBatchStore": "flow_spark._streams",
-    "for_each_batch": "flow_spark._streams",
-    "for_each_batch_once": "flow_spark._streams",
-    "from_dataframe": "flow_spark._sources",
-    "from_stream": "flow_spark._streams",
-    "on_spark": "flow_spark._sources",
-    "select": "flow_spark._columns",
-    "union": "flow_spark._sources",
-    "where": "flow_spark._columns",
-    "session": "flow_spark.driver.session",
-    "BatchSink": "flow_spark._fan_out",
-    "batch_writer": "flow_spark._fan_out",
-    "scan_by_key": "flow_spark._keyed",
-    "stream_source": "flow_spark._source_stream",
-    "write_each": "flow_spark._fan_out",
-    "JobStatus": "flow_spark._status",
-    "running_jobs": "flow_spark._status",
-    "WriteSubscriber": "flow_spark._sinks",
-    "to_arrow": "flow_spark._sinks",
-    "to_dataframe": "flow_spark._sinks",
-    "to_pandas": "flow_spark._sinks",
-    "write": "flow_spark._sinks",
+_PLACES = {
+    "._columns": ("select", "where"),
+    "._fan_out": ("BatchSink", "batch_writer", "write_each"),
+    "._keyed": ("scan_by_key",),
+    "._sinks": ("WriteSubscriber", "to_arrow", "to_dataframe", "to_pandas", "write"),
+    "._source_stream": ("stream_source",),
+    "._sources": ("from_dataframe", "on_spark", "union"),
+    "._status": ("JobStatus", "running_jobs"),
+    "._streams": (
+        "BatchStore",
+        "MicroBatch",
+        "SqliteBatchStore",
+        "for_each_batch",
+        "for_each_batch_once",
+        "from_stream",
+    ),
+    ".driver.session": ("session",),
 }
-"""Imported when they are used: PySpark and pyarrow take half a second."""
+"""Loaded when they are first used: PySpark and pyarrow take half a second."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        no_such_name(__name__, name)
-    value: object = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+    __getattr__, __dir__ = exported(__name__, _PLACES)

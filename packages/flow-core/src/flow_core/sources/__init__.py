@@ -1,7 +1,8 @@
 """Where items come from."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from flow_core.exports import exported
 
 if TYPE_CHECKING:
     from flow_core.sources.async_iterables import from_async_iterable, using_when
@@ -32,25 +33,16 @@ __all__ = [
     "using_when",
 ]
 
-_MODULES: Final = {
-    "async_iterables": ("from_async_iterable", "using_when"),
-    "calls": ("defer", "error", "from_callable", "from_publisher", "never"),
-    "creating": ("create",),
-    "futures": ("from_future",),
-    "generating": ("generate", "repeat_callable", "repeat_value"),
-    "iterables": ("empty", "from_iterable", "just", "range"),
-    "resources": ("using",),
+_PLACES: Final = {
+    ".async_iterables": ("from_async_iterable", "using_when"),
+    ".calls": ("defer", "error", "from_callable", "from_publisher", "never"),
+    ".creating": ("create",),
+    ".futures": ("from_future",),
+    ".generating": ("generate", "repeat_callable", "repeat_value"),
+    ".iterables": ("empty", "from_iterable", "just", "range"),
+    ".resources": ("using",),
 }
+"""These make flows, which are made of classes of this package: either has to come first."""
 
-
-def __getattr__(name: str) -> object:
-    """Load a function when it is first used.
-
-    They make flows, which are made of the classes of this package: either has to come first.
-    """
-    for module, names in _MODULES.items():
-        if name in names:
-            function: object = getattr(import_module(f"{__name__}.{module}"), name)
-            globals()[name] = function
-            return function
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+    __getattr__, __dir__ = exported(__name__, _PLACES)

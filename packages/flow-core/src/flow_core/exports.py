@@ -1,0 +1,40 @@
+"""What a package exports, and loads when it is first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+
+from flow_core.errors import no_such_name
+
+__all__ = ["exported"]
+
+
+def exported(
+    owner: str, places: Mapping[str, Iterable[str]], modules: Iterable[str] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package that imports nothing by itself.
+
+    Args:
+        owner: the name of the package.
+        places: the names that it exports, by the modules that have them. A module of the package
+            begins with a dot.
+        modules: its modules that are attributes of it before anybody has imported them.
+    """
+    where = {name: module for module, names in places.items() for name in names}
+    where |= {name: f".{name}" for name in modules}
+
+    def get(name: str) -> object:
+        if name not in where:
+            no_such_name(owner, name)
+        found: object = import_module(where[name], owner)
+        if where[name] != f".{name}":
+            found = getattr(found, name)
+        setattr(sys.modules[owner], name, found)
+        return found
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[owner]), *where})
+
+    return get, names
