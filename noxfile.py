@@ -370,8 +370,11 @@ def full(session: nox.Session, package: str) -> None:
 @nox.session(tags=["nightly"], python=WITHOUT_GIL, reuse_venv=False)
 @nox.parametrize("package", [nox.param(package, id=package) for package in PURE])
 def without_gil(session: nox.Session, package: str) -> None:
-    """Test a package, as `tests` does, where threads do not take turns."""
-    test_alone(session, package, *(session.posargs or ["--quick"]))
+    """Test a package, as `tests` does, where threads do not take turns.
+
+    Explorations switch between threads all the time, which takes eight times as long there.
+    """
+    test_alone(session, package, *(session.posargs or ["--quick", "--patience=4"]))
 
 
 @nox.session(tags=["nightly"], python=WITHOUT_GIL, reuse_venv=False)
