@@ -20,7 +20,7 @@ from reactivex.subject import ReplaySubject, Subject
 
 import flow_core as flow
 from flow_core import Flow, Subscription
-from flow_core.subscribers.awaiting import iterate_async
+from flow_core.subscribers._awaiting import iterate_async
 from flow_multicast import (
     MulticastProcessor,
     ReplayProcessor,

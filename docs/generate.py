@@ -312,7 +312,7 @@ def _applying(
 def _theme(record: OperatorSpec) -> str:
     thing: object = record.load()
     path = thing.__module__.split(".")
-    place = path[-1] if path[0] == "flow_core" else path[1]
+    place = path[-1].lstrip("_") if path[0] == "flow_core" else path[1]
     return THEMES.get(place, place.replace("_", " ").capitalize())
 
 

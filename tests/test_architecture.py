@@ -113,6 +113,22 @@ def test_a_package_imports_only_what_is_public_in_its_siblings(package: Path) ->
     assert private == []
 
 
+BELOW = {"flow_core.sources.files", "flow_core.surface"}
+"""What is public in a package of the core, and no export of that."""
+
+
+@each_package
+def test_a_package_imports_packages_of_the_core_and_not_the_modules_below(package: Path) -> None:
+    core = source(ROOT / "packages" / "flow-core")
+    packages = {folder.parent.name for folder in core.glob("*/__init__.py")}
+    below = [
+        found
+        for found in siblings_imported(package)
+        if len(found.parts) > 3 and found.parts[0] == "flow_core" and found.parts[1] in packages
+    ]
+    assert [each for each in below if not each.path.startswith(tuple(BELOW))] == []
+
+
 def test_the_core_imports_no_sibling() -> None:
     assert siblings_imported(ROOT / "packages" / "flow-core") == []
 
@@ -185,8 +201,8 @@ def test_a_package_registers_one_plugin_module_that_exists(package: Path) -> Non
 
 TAKERS = {
     "flow-core/serial",
-    "flow-core/sources/emitter",
-    "flow-core/stages/pulled",
+    "flow-core/sources/_emitter",
+    "flow-core/stages/_pulled",
     "flow-multicast/processors/_hot",
     "flow-multicast/processors/multicast",
     "flow-ops/coordination/coordinator",

@@ -17,7 +17,7 @@ import flow_spark
 from flow_core import Flow, NoSuchNameError, UnknownOperatorError, hints, operators
 from flow_core.connectable import Connectable
 from flow_core.plugins import plugin_host
-from flow_core.subscribers.callbacks import CallbackSubscriber
+from flow_core.subscribers import CallbackSubscriber
 from flow_core.surface.spark import SparkWords
 
 from .test_docs import generate

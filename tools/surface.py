@@ -220,7 +220,7 @@ class Page:
     def _class_of(self, name: str, base: str, about: str, methods: Sequence[str]) -> list[str]:
         """The lines of a class that has these methods."""
         self._variables[CLASS] = f'TypeVar("{CLASS}", covariant=True)'
-        self._at_run_time.setdefault("flow_core.stages.fluent", set()).add(base)
+        self._at_run_time.setdefault("flow_core.stages._fluent", set()).add(base)
         self._names.append(name)
         return [
             f"class {name}({base}[{CLASS}], Generic[{CLASS}]):",
@@ -432,7 +432,7 @@ class RailsPage(Page):
     def __init__(self, library: Library, pages: Mapping[str, str]) -> None:
         super().__init__(library, "flow-rail")
         self._modules_of_flow = [
-            *(library.module(f"flow_core.stages.{theme}") for theme in THEMES),
+            *(library.module(f"flow_core.stages._{theme}") for theme in THEMES),
             *(library.add(name, text) for name, text in pages.items()),
         ]
         parallel = library.module("flow_core.parallel")

@@ -12,8 +12,8 @@ import pytest
 import flow_core as flow
 from flow_core import EMPTY, UNBOUNDED, Empty, Flow, NoneItemError, protocols
 from flow_core.demand import add_demand, bad_request, check_prefetch, replenish_limit
-from flow_core.stages.compiler import Program
-from flow_core.stages.pushed import subscribe_stages
+from flow_core.stages._program import Program
+from flow_core.stages._pushed import subscribe_stages
 from flow_core.structure import source_of, stages_of
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber, core_subscriber
 from flow_testing import TestPublisher, TestSubscriber

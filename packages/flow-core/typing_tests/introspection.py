@@ -8,7 +8,7 @@ from typing import assert_type
 from flow_core import CoreSubscriber, Flow, Operator, Subscription
 from flow_core.introspection import Scannable, Statistics, links, report
 from flow_core.operators import lift, serialize
-from flow_core.stages.pulled import IteratorSubscription
+from flow_core.stages._pulled import IteratorSubscription
 from flow_core.subscribers import CallbackSubscriber, StrictSubscriber
 
 

@@ -25,7 +25,7 @@ from flow_core import (
 from flow_core.protocols import CallableSource
 from flow_core.structure import boundary_of, call_of, source_of, stages_of
 from flow_core.subscribers import CallbackSubscriber
-from flow_core.subscribers.awaiting import AsyncItems
+from flow_core.subscribers._awaiting import AsyncItems
 
 T = TypeVar("T")
 

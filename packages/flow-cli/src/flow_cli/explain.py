@@ -21,8 +21,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.plugins import OperatorSpec, Placement, SourceSpec, plugin_host
 from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
-from flow_core.stages import Form, Program, Stage, generated_source
-from flow_core.stages.effects import labels
+from flow_core.stages import Form, Program, Stage, generated_source, labels
 from flow_core.structure import (
     AbsorbingSource,
     DeferredSource,

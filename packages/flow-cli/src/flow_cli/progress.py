@@ -15,8 +15,7 @@ from flow_core.counting import Counter, Display, Outcome
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import IterableSource
-from flow_core.stages.compiler import Program
-from flow_core.stages.template import Stage, Template
+from flow_core.stages import Program, Stage, Template
 from flow_core.structure import source_of, stages_of
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         using,
         using_when,
     )
-    from flow_core.sources.emitter import Emitter
+    from flow_core.sources._emitter import Emitter
     from flow_core.stages import UNSET, SingleSink, Stage, Template
     from flow_core.structure import AbsorbingSource
     from flow_core.surface.functions import (
@@ -239,7 +239,7 @@ _PLACES = {
         "using",
         "using_when",
     ),
-    ".sources.emitter": ("Emitter",),
+    ".sources._emitter": ("Emitter",),
     ".stages": ("UNSET", "SingleSink", "Stage", "Template"),
     ".structure": ("AbsorbingSource",),
     ".surface.functions": (

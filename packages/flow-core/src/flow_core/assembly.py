@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flow_core import hooks
 from flow_core.protocols import CoreSubscriber
-from flow_core.stages.template import line_of, outside
+from flow_core.stages._template import line_of, outside
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow

@@ -9,7 +9,7 @@ from typing import final
 
 from flow_core.clocks import Clock, Seconds, in_seconds
 from flow_core.errors import FlowError
-from flow_core.stages.recovery import ErrorFilter, error_filter
+from flow_core.stages._recovery import ErrorFilter, error_filter
 
 __all__ = ["Backoff", "RetryExhaustedError", "waiting"]
 

@@ -9,7 +9,7 @@ from typing import Final, Never, TypeAlias, TypeVar, cast, overload
 from flow_core.errors import NoConverterError, NoneItemError
 from flow_core.flow import Flow
 from flow_core.protocols import Publisher
-from flow_core.stages.template import describe
+from flow_core.stages._template import describe
 
 __all__ = ["Convertible", "as_flow", "from_"]
 

@@ -24,9 +24,9 @@ from typing_extensions import TypeIs
 
 from flow_core import hooks, late
 from flow_core.assembly import assembled, assembly_trace, subscribed
-from flow_core.boundaries.contexts import CAPTURE, context_write
-from flow_core.boundaries.hidden import HIDE
-from flow_core.boundaries.local import LOCAL
+from flow_core.boundaries._contexts import CAPTURE, context_write
+from flow_core.boundaries._hidden import HIDE
+from flow_core.boundaries._local import LOCAL
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import (
     NoItemError,
@@ -48,17 +48,18 @@ from flow_core.protocols import (
     ScalarSource,
     Subscriber,
 )
-from flow_core.sources.idle import fail
-from flow_core.sources.items import ConstantSource
-from flow_core.stages.aggregate import Aggregating
-from flow_core.stages.combining import Combining
-from flow_core.stages.compiler import Failing, Program
-from flow_core.stages.effects import CHECKPOINT, Observing
-from flow_core.stages.filtering import CHECK, Filtering
-from flow_core.stages.pulled import IteratorSubscription
-from flow_core.stages.pushed import subscribe_stages
-from flow_core.stages.recovery import Recovering
-from flow_core.stages.template import (
+from flow_core.sources._idle import fail
+from flow_core.sources._items import ConstantSource
+from flow_core.stages._aggregate import Aggregating
+from flow_core.stages._closing import Failing
+from flow_core.stages._combining import Combining
+from flow_core.stages._effects import CHECKPOINT, Observing
+from flow_core.stages._filtering import CHECK, Filtering
+from flow_core.stages._program import Program
+from flow_core.stages._pulled import IteratorSubscription
+from flow_core.stages._pushed import subscribe_stages
+from flow_core.stages._recovery import Recovering
+from flow_core.stages._template import (
     UNSET,
     Site,
     Stage,
@@ -68,13 +69,13 @@ from flow_core.stages.template import (
     refuse_coroutine_function,
     user_site,
 )
-from flow_core.stages.transform import Transforming
+from flow_core.stages._transform import Transforming
 from flow_core.structure import AbsorbingSource, DeferredSource, boundary_of, stages_of
-from flow_core.subscribers.awaiting import AsyncItems, await_single, iterate_async, run_to_end
-from flow_core.subscribers.blocking import iterate_blocking
-from flow_core.subscribers.callbacks import CallbackSubscriber
-from flow_core.subscribers.each import do_each, do_each_async
-from flow_core.subscribers.strict import core_subscriber
+from flow_core.subscribers._awaiting import AsyncItems, await_single, iterate_async, run_to_end
+from flow_core.subscribers._blocking import iterate_blocking
+from flow_core.subscribers._callbacks import CallbackSubscriber
+from flow_core.subscribers._each import do_each, do_each_async
+from flow_core.subscribers._strict import core_subscriber
 from flow_core.surface.factories import KNOWN, factory_of
 from flow_core.surface.multicast import MulticastMethods
 from flow_core.surface.ops import OpsMethods
@@ -600,7 +601,7 @@ class Flow(
             items = Failing(error)  # the stages want to hear of it, or have items before it
         if publisher is not None:
             if home is not None and not _moves(self):
-                from flow_core.subscribers.homing import HomingSubscriber  # which needs sources
+                from flow_core.subscribers._homing import HomingSubscriber  # which needs sources
 
                 subscriber = HomingSubscriber(subscriber, home)
             publisher.subscribe(subscribe_stages(program, subscriber))
@@ -897,7 +898,7 @@ class Flow(
         >>> flow.range(3).sum().to_future().result()
         3
         """
-        from flow_core.subscribers.futures import single_future
+        from flow_core.subscribers._futures import single_future
 
         return single_future(self)
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from types import coroutine
 from typing import Any, Final, TypeVar
 
-from flow_core.stages.compiler import close_iterator
+from flow_core.stages._closing import close_iterator
 
 __all__ = ["watched", "watched_items"]
 

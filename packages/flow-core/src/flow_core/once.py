@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar, cast, final
 
 from flow_core.assembly import labelled
 from flow_core.errors import FlowError
-from flow_core.stages.template import describe
+from flow_core.stages._template import describe
 
 __all__ = ["AsyncOnce", "Once", "once", "refuse_again", "spent"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from flow_core.boundaries.lifting import lift, serialize
+from flow_core.boundaries._lifting import lift, serialize
 from flow_core.errors import no_such_name
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.stages.template import Stage
+from flow_core.stages._template import Stage
 
 __all__ = ["lift", "serialize", "stage"]
 

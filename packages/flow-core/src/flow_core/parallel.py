@@ -12,8 +12,8 @@ from flow_core.executors import Executor
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.results import FailureHandling, FailurePolicy
-from flow_core.stages.aggregate import Comparable
-from flow_core.stages.template import UNSET
+from flow_core.stages._aggregate import Comparable
+from flow_core.stages._template import UNSET
 from flow_core.surface.rails import RailMethods
 
 if TYPE_CHECKING:

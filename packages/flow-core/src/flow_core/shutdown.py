@@ -19,8 +19,8 @@ from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import FlowError, FlowTimeoutError
 from flow_core.homes import running_loop
 from flow_core.protocols import IterableSource, Publisher, Subscriber
-from flow_core.sources.futures import from_future
-from flow_core.stages.fluent import Ender
+from flow_core.sources._futures import from_future
+from flow_core.stages._fluent import Ender
 from flow_core.structure import AbsorbingSource, source_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from flow_core.protocols import CallableSource, IterableSource, Publisher, Subscriber
-from flow_core.stages.template import Stage
+from flow_core.stages._template import Stage
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow

@@ -21,7 +21,7 @@ from flow_core.errors import (
     ProtocolViolationError,
 )
 from flow_core.protocols import QueueSubscription
-from flow_core.sources.emitter import OVERFLOWS, Overflow
+from flow_core.sources._emitter import OVERFLOWS, Overflow
 from flow_testing import (
     TIMEOUT_S,
     ConditionalTestSubscriber,

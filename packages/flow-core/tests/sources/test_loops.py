@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flow_core.sources.loops import LoopWatch
+from flow_core.sources._loops import LoopWatch
 from flow_testing import TIMEOUT_S, Drops
 from flow_testing.interleave import Scenario, explore_all
 
@@ -227,4 +227,4 @@ def test_there_is_a_timer_as_long_as_somebody_watches(stay: bool) -> None:
 
         return Scenario(loop.run, leaves, comes, check=check)
 
-    explore_all(body, modules=["flow_core.sources.loops", __name__])
+    explore_all(body, modules=["flow_core.sources._loops", __name__])

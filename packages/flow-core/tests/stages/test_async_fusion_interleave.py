@@ -54,7 +54,7 @@ class SharedQueue(QueueSubscription[Any]):
 
 def exhaust(body: Body) -> Report:
     report = explore_all(
-        body, modules=["flow_core.serial", "flow_core.hooks", "flow_core.stages.pushed", __name__]
+        body, modules=["flow_core.serial", "flow_core.hooks", "flow_core.stages._pushed", __name__]
     )
     assert report.exhausted
     return report

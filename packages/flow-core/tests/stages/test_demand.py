@@ -11,7 +11,8 @@ import pytest
 import flow_core as flow
 from flow_core import UNBOUNDED, Flow
 from flow_core.protocols import CoreSubscriber, Subscription
-from flow_core.stages import pulled, pushed
+from flow_core.stages import _pulled as pulled
+from flow_core.stages import _pushed as pushed
 from flow_testing import (
     STAGE_CASES,
     ConditionalTestSubscriber,

@@ -11,7 +11,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, Template, stages
-from flow_core.stages import filtering
+from flow_core.stages import _filtering as filtering
 from flow_core.structure import source_of, stages_of
 from flow_testing import STAGE_CASES, StageCase, assert_result
 

@@ -10,8 +10,8 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow
-from flow_core.stages import exclusive
-from flow_core.stages.exclusive import ExclusiveGenerator
+from flow_core.stages import _exclusive as exclusive
+from flow_core.stages._exclusive import ExclusiveGenerator
 from flow_testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
 
 each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)

@@ -15,7 +15,7 @@ import pytest
 import flow_core as flow
 from flow_core import Flow
 from flow_core.stages import Form, Program, generated_source
-from flow_core.stages.sink import SingleSink
+from flow_core.stages._sink import SingleSink
 from flow_core.structure import stages_of
 from flow_testing import STAGE_CASES, StageCase
 

@@ -27,7 +27,9 @@ from flow_core import (
     hooks,
     system_clock,
 )
-from flow_core.subscribers import blocking, callbacks, queued
+from flow_core.subscribers import _blocking as blocking
+from flow_core.subscribers import _callbacks as callbacks
+from flow_core.subscribers import _queued as queued
 from flow_testing import TIMEOUT_S, Drops, TestPublisher, Violation, race
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import flow_core as flow
 from flow_core import Flow, hooks
-from flow_core.subscribers import awaiting
+from flow_core.subscribers import _awaiting as awaiting
 from flow_testing import Drops
 
 MADE: dict[str, Callable[[Flow[int]], Flow[int]]] = {

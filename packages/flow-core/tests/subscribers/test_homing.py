@@ -19,7 +19,7 @@ from flow_core import Flow, Operator
 from flow_core.errors import FlowError, LoopEndedError
 from flow_core.homes import Home
 from flow_core.subscribers import CallbackSubscriber
-from flow_core.subscribers.homing import HomingSubscriber
+from flow_core.subscribers._homing import HomingSubscriber
 from flow_testing import TIMEOUT_S, Drops, TestPublisher
 from flow_testing.interleave import Scenario, explore_all, step
 
@@ -307,4 +307,4 @@ def test_no_signal_is_lost_and_none_comes_after_the_end(disposes: bool) -> None:
 
         return Scenario(loop.run, send, *([dispose] if disposes else ()), check=check)
 
-    explore_all(body, modules=["flow_core.subscribers.homing", __name__])
+    explore_all(body, modules=["flow_core.subscribers._homing", __name__])

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.interleave
 def exhaust(body: Body, expect: Collection[Hashable] | None = None) -> Report:
     return explore_all(
         body,
-        modules=["flow_core.serial", "flow_ops.concurrency", "flow_core.sources.loops", __name__],
+        modules=["flow_core.serial", "flow_ops.concurrency", "flow_core.sources._loops", __name__],
         expect=expect,
     )
 

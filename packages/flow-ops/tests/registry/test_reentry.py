@@ -26,8 +26,8 @@ MODULES: Final = (
     "flow_core.boundaries",
     "flow_core.serial",
     "flow_core.sources",
-    "flow_core.stages.pulled",
-    "flow_core.stages.pushed",
+    "flow_core.stages._pulled",
+    "flow_core.stages._pushed",
     "flow_core.subscribers",
     "flow_ops",
 )

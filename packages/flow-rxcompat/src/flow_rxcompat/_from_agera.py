@@ -9,7 +9,7 @@ from flow_core import Flow
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.errors import throw_if_fatal
 from flow_core.protocols import EMPTY, Empty, Publisher, Subscriber
-from flow_core.subscribers.strict import core_subscriber
+from flow_core.subscribers import core_subscriber
 from flow_rxcompat._outlets import (
     Counted,
     Flagged,

@@ -15,7 +15,7 @@ from reactivex.abc import DisposableBase, ObservableBase, ObserverBase, Schedule
 from reactivex.disposable import Disposable
 
 import flow_core as flow
-from flow_core.sources.emitter import EmitterSubscription
+from flow_core.sources import EmitterSubscription
 from flow_rxcompat.rx import from_rx, rx
 from flow_rxcompat.rx.feeding import DirectFeed, ScheduledFeed
 from flow_rxcompat.rx.observables import EmittingObserver
@@ -25,7 +25,7 @@ from flow_testing.interleave import Body, Report, Scenario, explore_all, thread_
 pytestmark = [pytest.mark.interleave, pytest.mark.essential]
 
 
-EMITTER = "flow_core.sources.emitter"
+EMITTER = "flow_core.sources._emitter"
 
 
 def exhaust(body: Body, expect: Collection[Hashable] | None = None, *more: str) -> Report:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 from flow_core.clocks import Seconds, in_seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.stages import Program
-from flow_core.stages.template import describe
+from flow_core.stages import Program, describe
 from flow_core.structure import source_of, stages_of
 from flow_spark._sinks import frame_on_spark
 from flow_spark._sources import SparkSource, is_on_spark

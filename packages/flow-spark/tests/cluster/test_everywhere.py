@@ -17,8 +17,7 @@ from pyspark.sql import Row
 
 import flow_core as flow
 from flow_core.flow import Flow
-from flow_core.stages import Stage, Translation
-from flow_core.stages.filtering import TAKE
+from flow_core.stages import TAKE, Stage, Translation
 from flow_core.structure import stages_of
 from flow_spark import (
     NotPicklableError,

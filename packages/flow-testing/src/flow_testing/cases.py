@@ -18,7 +18,7 @@ from typing import Any, Final, final
 from flow_core.clocks import Clock
 from flow_core.flow import Flow
 from flow_core.notifications import Notification, OnComplete, OnNext
-from flow_core.stages.sink import SingleSink
+from flow_core.stages import SingleSink
 
 __all__ = ["STAGE_CASES", "OperatorCase", "StageCase", "Surroundings"]
 

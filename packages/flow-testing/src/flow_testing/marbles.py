@@ -34,7 +34,7 @@ from flow_core.errors import FlowError, MissingBackpressureError
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher, Subscriber, Subscription
 from flow_core.serial import SerialDrain
-from flow_core.subscribers.strict import core_subscriber
+from flow_core.subscribers import core_subscriber
 from flow_testing.subscriber import TestSubscriber
 from flow_testing.virtual_clock import VirtualClock
 

@@ -17,7 +17,7 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
-from flow_core.subscribers.strict import core_subscriber
+from flow_core.subscribers import core_subscriber
 from flow_testing.races import race
 
 __all__ = ["PublisherProbe", "TestPublisher", "Violation"]

@@ -18,7 +18,7 @@ from flow_core.executors import Task
 from flow_core.flow import Flow
 from flow_core.homes import turns
 from flow_core.protocols import Disposable
-from flow_core.sources.loops import EVER_S
+from flow_core.sources import EVER_S
 from flow_testing import subscriber
 
 __all__ = ["HastyClock", "VirtualClock"]

@@ -9,7 +9,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Fusion, Subscriber
-from flow_core.sources.emitter import Emitter
+from flow_core.sources import Emitter
 from flow_testing import Drops, TestPublisher, TestSubscriber
 from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 

@@ -13,10 +13,10 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Subscriber
-from flow_core.subscribers import futures
-from flow_core.subscribers.awaiting import LoopSubscriber
-from flow_core.subscribers.blocking import iterate_blocking
-from flow_core.subscribers.callbacks import CallbackSubscriber
+from flow_core.subscribers import CallbackSubscriber
+from flow_core.subscribers import _futures as futures
+from flow_core.subscribers._awaiting import LoopSubscriber
+from flow_core.subscribers._blocking import iterate_blocking
 from flow_testing import Drops, TestPublisher
 from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 

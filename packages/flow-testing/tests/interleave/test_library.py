@@ -15,7 +15,7 @@ from flow_core.demand import UNBOUNDED
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import ScheduledTask, as_runner
 from flow_core.serial import BUSY, SerialDrain
-from flow_core.subscribers.callbacks import CallbackSubscriber
+from flow_core.subscribers import CallbackSubscriber
 from flow_testing import TestPublisher, TestSubscriber
 from flow_testing.interleave import Body, Report, Scenario, explore_all, search, step
 

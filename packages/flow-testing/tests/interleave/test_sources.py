@@ -10,7 +10,7 @@ import pytest
 
 import flow_core as flow
 from flow_core.protocols import Fusion
-from flow_core.sources.emitter import OVERFLOWS, Emitter, Overflow
+from flow_core.sources import OVERFLOWS, Emitter, Overflow
 from flow_testing import ConditionalTestSubscriber, Drops, TestSubscriber
 from flow_testing.interleave import Body, Report, Scenario, explore_all, step
 

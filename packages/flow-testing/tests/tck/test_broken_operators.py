@@ -12,7 +12,7 @@ from flow_core import UNBOUNDED, Flow
 from flow_core.errors import is_fatal, none_given
 from flow_core.homes import Home
 from flow_core.protocols import CoreSubscriber, Processor, Subscription
-from flow_core.sources.calls import fail
+from flow_core.sources import fail
 from flow_testing.tck import (
     OperatorVerification,
     ProcessorVerification,

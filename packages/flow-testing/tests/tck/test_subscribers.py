@@ -10,8 +10,7 @@ import pytest
 from flow_core import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.protocols import Subscriber, Subscription
-from flow_core.subscribers import core_subscriber
-from flow_core.subscribers.callbacks import CallbackSubscriber
+from flow_core.subscribers import CallbackSubscriber, core_subscriber
 from flow_testing import TestSubscriber
 from flow_testing.tck import (
     SubscriberVerification,

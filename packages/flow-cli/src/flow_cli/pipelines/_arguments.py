@@ -35,9 +35,9 @@ from flow_cli.pipelines._functions import FORMS, function_of
 from flow_core.clocks import Clock
 from flow_core.executors import SubmitExecutor
 from flow_core.flow import Flow
-from flow_core.plugins.records import OBJECT, load_object
+from flow_core.plugins import OBJECT, load_object
 from flow_core.signatures import resolved, signature_of
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 
 __all__ = ["Bound", "Context", "Given", "Misfit", "Nested", "bind", "fitted"]
 

@@ -31,7 +31,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.plugins import plugin_host
 from flow_core.sinks import print_items
-from flow_core.stages.template import line_of, user_site
+from flow_core.stages import line_of, user_site
 from flow_core.structure import stages_of
 
 __all__ = ["Pipeline", "load", "load_document"]

@@ -15,6 +15,7 @@ before `plugin_host` is called for the first time.
 from flow_core.plugins.hookspecs import GROUP, hookimpl
 from flow_core.plugins.host import Plugin, PluginHost, Problem, Registered, plugin_host
 from flow_core.plugins.records import (
+    OBJECT,
     Backpressure,
     ClockSpec,
     ConverterSpec,
@@ -29,10 +30,12 @@ from flow_core.plugins.records import (
     SourceSpec,
     Spec,
     TranslationSpec,
+    load_object,
 )
 
 __all__ = [
     "GROUP",
+    "OBJECT",
     "Backpressure",
     "ClockSpec",
     "ConverterSpec",
@@ -52,5 +55,6 @@ __all__ = [
     "Spec",
     "TranslationSpec",
     "hookimpl",
+    "load_object",
     "plugin_host",
 ]

@@ -24,12 +24,24 @@ from flow_core.protocols import Fusion
 from flow_core.sources import files
 from flow_core.stages import (
     Template,
-    aggregate,
-    combining,
-    effects,
-    filtering,
-    recovery,
-    transform,
+)
+from flow_core.stages import (
+    _aggregate as aggregate,
+)
+from flow_core.stages import (
+    _combining as combining,
+)
+from flow_core.stages import (
+    _effects as effects,
+)
+from flow_core.stages import (
+    _filtering as filtering,
+)
+from flow_core.stages import (
+    _recovery as recovery,
+)
+from flow_core.stages import (
+    _transform as transform,
 )
 
 _ACROSS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
@@ -114,7 +126,7 @@ def flow_sources() -> Iterator[SourceSpec]:
         **dict.fromkeys(("generate", "repeat_callable", "using"), Fusion.SYNC),
         **dict.fromkeys(("create", "from_future"), shared),
     }
-    for name in sources.__all__:
+    for name in sources.FUNCTIONS:
         yield SourceSpec(
             name,
             f"flow_core.sources:{name}",

@@ -44,7 +44,7 @@ from flow_core.plugins.records import (
 )
 from flow_core.protocols import Publisher
 from flow_core.stages import Stage, Translation
-from flow_core.stages.template import describe
+from flow_core.stages._template import describe
 
 if TYPE_CHECKING:
     from flow_core.counting import Display

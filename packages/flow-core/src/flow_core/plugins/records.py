@@ -347,7 +347,11 @@ class TranslationSpec(Spec):
 
 
 def load_object(name: str) -> object:
-    """What ``package.module`` or ``package.module:attribute`` names; imports the module."""
+    """What ``package.module`` or ``package.module:attribute`` names; imports the module.
+
+    Args:
+        name: that of the object.
+    """
     module, _, attribute = name.partition(":")
     loaded: object = importlib.import_module(module)
     for part in attribute.split(".") if attribute else ():

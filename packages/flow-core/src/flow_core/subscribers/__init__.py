@@ -1,6 +1,30 @@
 """Where a flow ends: callbacks, blocking and asynchronous iteration, the guard for foreigners."""
 
-from flow_core.subscribers.callbacks import CallbackSubscriber
-from flow_core.subscribers.strict import StrictSubscriber, core_subscriber
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["CallbackSubscriber", "StrictSubscriber", "core_subscriber"]
+from flow_core.exports import exported
+
+if TYPE_CHECKING:
+    from flow_core.subscribers._blocking import check_may_block
+    from flow_core.subscribers._callbacks import CallbackSubscriber
+    from flow_core.subscribers._strict import StrictSubscriber, core_subscriber
+
+__all__ = [
+    "CallbackSubscriber",
+    "StrictSubscriber",
+    "check_may_block",
+    "core_subscriber",
+]
+
+_PLACES: Final = {
+    "._blocking": ("check_may_block",),
+    "._callbacks": ("CallbackSubscriber",),
+    "._strict": (
+        "StrictSubscriber",
+        "core_subscriber",
+    ),
+}
+"""Loaded when they are first used: some make flows, which are made of others."""
+
+if not TYPE_CHECKING:  # for whom anything would be an attribute then
+    __getattr__, __dir__ = exported(__name__, _PLACES)

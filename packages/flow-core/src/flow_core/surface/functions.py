@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flow_core.executors import Executor
     from flow_core.flow import Flow
     from flow_core.protocols import Publisher
-    from flow_core.stages.aggregate import Comparable
+    from flow_core.stages._aggregate import Comparable
 
 __all__ = [
     "PACKAGES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, overload
 
-from flow_core.stages.fluent import Fluent
+from flow_core.stages._fluent import Fluent
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from flow_core.parallel import ParallelFlow
     from flow_core.protocols import Publisher
     from flow_core.results import GroupedFlow, TimeInterval, Timestamped
-    from flow_core.stages.aggregate import Comparable
-    from flow_core.stages.recovery import ErrorFilter
+    from flow_core.stages._aggregate import Comparable
+    from flow_core.stages._recovery import ErrorFilter
 
 __all__ = ["OpsMethods"]
 

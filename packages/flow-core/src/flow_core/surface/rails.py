@@ -6,8 +6,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
-from flow_core.stages.fluent import Rails
-from flow_core.stages.template import UNSET
+from flow_core.stages._fluent import Rails
+from flow_core.stages._template import UNSET
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from flow_core.protocols import Publisher
     from flow_core.results import GroupedFlow, TimeInterval, Timestamped
     from flow_core.shutdown import Shutdown
-    from flow_core.stages.aggregate import Addable, Comparable
-    from flow_core.stages.recovery import ErrorFilter
-    from flow_core.stages.sink import SingleSink
-    from flow_core.stages.transform import Parts
+    from flow_core.stages._aggregate import Addable, Comparable
+    from flow_core.stages._recovery import ErrorFilter
+    from flow_core.stages._sink import SingleSink
+    from flow_core.stages._transform import Parts
 
 __all__ = ["RailMethods"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, overload
 
-from flow_core.stages.fluent import Fluent, Words
+from flow_core.stages._fluent import Fluent, Words
 
 if TYPE_CHECKING:
     import os

@@ -11,7 +11,7 @@ from flow_core.clocks import Clock, Seconds, check_delay
 from flow_core.connectable import Connectable
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.protocols import Processor, Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_multicast.connectables.multicast import MulticastConnectable
 from flow_multicast.connectables.selecting import Selected
 from flow_multicast.processors import BehaviorProcessor, MulticastProcessor, ReplayProcessor

@@ -20,7 +20,7 @@ from flow_core.protocols import (
     Publisher,
     Subscriber,
 )
-from flow_core.sources.loops import LoopWatch
+from flow_core.sources import LoopWatch
 from flow_core.subscribers import core_subscriber
 from flow_multicast.connectables.atom import Atom
 from flow_multicast.connectables.relay import ConditionalRelay, Relay

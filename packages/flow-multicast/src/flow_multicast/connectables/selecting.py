@@ -19,7 +19,7 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
-from flow_core.sources.idle import fail
+from flow_core.sources import fail
 from flow_core.subscribers import core_subscriber
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay

@@ -34,7 +34,7 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.serial import SerialDrain
-from flow_core.sources.idle import fail
+from flow_core.sources import fail
 from flow_core.subscribers import core_subscriber
 from flow_multicast.processors._hot import NEVER
 

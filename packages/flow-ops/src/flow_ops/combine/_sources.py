@@ -9,7 +9,7 @@ from flow_core import hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.protocols import EMPTY, Empty, Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import BufferedInput, Coordinator, Input
 
 __all__ = [

@@ -10,7 +10,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.sources import empty
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.combine._sources import check_sources, described
 from flow_ops.coordination import Coordinator, Listener, coordinated, coordinated_source
 

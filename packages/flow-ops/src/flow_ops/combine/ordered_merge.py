@@ -15,7 +15,7 @@ from flow_core.flow import Flow, check_order
 from flow_core.homes import task_context
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_core.sources import empty
-from flow_core.stages.aggregate import Comparable
+from flow_core.stages import Comparable
 from flow_ops.combine._sources import check_function, check_sources, described, take_errors
 from flow_ops.coordination import BufferedInput, Coordinator, Input, combined, coordinated_source
 

@@ -7,7 +7,7 @@ from typing import TypeVar, final
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.combine._sources import check_sources
 from flow_ops.combine._until import Until
 from flow_ops.coordination import coordinated

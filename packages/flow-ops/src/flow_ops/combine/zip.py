@@ -14,8 +14,7 @@ from flow_core.flow import Flow, check_order
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
 from flow_core.sources import empty
-from flow_core.stages import Program
-from flow_core.stages.compiler import close_iterator, exhausted
+from flow_core.stages import Program, close_iterator, exhausted
 from flow_core.structure import stages_of
 from flow_ops.combine._sources import check_sources, described, take_errors
 from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Input, combined

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, final
 from flow_core.backoff import Backoff
 from flow_core.clocks import Clock
 from flow_core.executors import Runner
-from flow_core.stages.recovery import matches
+from flow_core.stages import matches
 
 __all__ = ["Plan"]
 

@@ -19,8 +19,8 @@ from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import home_loop, running_loop, task_context, turns
 from flow_core.protocols import EMPTY, CoreSubscriber
-from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
-from flow_core.stages.template import describe
+from flow_core.sources import LoopWatch, closed_loop, in_loop
+from flow_core.stages import describe
 from flow_ops.concurrency._plan import Plan
 from flow_ops.concurrency._slots import (
     Slots,

@@ -17,7 +17,7 @@ from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import home_loop, task_context, turns
 from flow_core.protocols import EMPTY, CoreSubscriber, Disposable
-from flow_core.sources.loops import LoopWatch, closed_loop, in_loop
+from flow_core.sources import LoopWatch, closed_loop, in_loop
 from flow_ops.concurrency._plan import Plan
 from flow_ops.concurrency._slots import Slots, ended_by, error_of
 from flow_ops.concurrency._tasks import beginner, cancel_task

@@ -15,7 +15,7 @@ from flow_core.executors import Executor, as_runner
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
-from flow_core.stages.template import describe, refuse_coroutine_function
+from flow_core.stages import describe, refuse_coroutine_function
 from flow_ops.concurrency._plan import Plan
 from flow_ops.concurrency._slots import Slots
 from flow_ops.concurrency._tasks import Tasks

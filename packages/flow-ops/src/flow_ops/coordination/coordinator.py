@@ -31,7 +31,7 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.serial import HAS_GIL, SerialDrain
-from flow_core.sources.loops import LoopWatch, closed_loop
+from flow_core.sources import LoopWatch, closed_loop
 from flow_ops.coordination.failures import blamed
 
 __all__ = ["Coordinator", "Input", "Listener"]

@@ -9,7 +9,7 @@ from flow_core.conversion import Convertible, as_flow
 from flow_core.flow import Flow
 from flow_core.once import refuse_again
 from flow_core.protocols import Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_core.structure import source_of
 from flow_ops.coordination.failures import blamed
 

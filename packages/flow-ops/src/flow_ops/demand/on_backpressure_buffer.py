@@ -23,7 +23,7 @@ from flow_core.protocols import (
     Fusion,
     QueueSubscription,
 )
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import coordinated
 from flow_ops.demand.backpressured import Backpressured, UnboundedInput
 from flow_ops.time._timed import checked_clock

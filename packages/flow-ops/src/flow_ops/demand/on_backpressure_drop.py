@@ -8,7 +8,7 @@ from typing import TypeVar, final
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import coordinated
 from flow_ops.demand.backpressured import NothingWaits
 

@@ -10,7 +10,7 @@ from flow_core.errors import NoneItemError
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import coordinated
 from flow_ops.demand.backpressured import Backpressured
 

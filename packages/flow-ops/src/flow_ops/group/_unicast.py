@@ -24,7 +24,7 @@ from flow_core.protocols import (
     Subscriber,
 )
 from flow_core.serial import SerialDrain
-from flow_core.sources.idle import fail
+from flow_core.sources import fail
 from flow_core.subscribers import core_subscriber
 
 __all__ = ["Part", "Unicast"]

@@ -20,7 +20,7 @@ from flow_core.demand import check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import coordinated
 from flow_ops.group._segments import ByBoundary, ByTime, ByTimeOrCount, ByToggle, When, buffers
 from flow_ops.group.window import MAX_WAITING, check_function, check_publisher

@@ -12,7 +12,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
 from flow_core.results import GroupedFlow
-from flow_core.stages.template import describe, refuse_coroutine_function
+from flow_core.stages import describe, refuse_coroutine_function
 from flow_core.structure import source_of
 from flow_ops.coordination import coordinated
 from flow_ops.group._splitting import Splitting

@@ -12,9 +12,8 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
 from flow_core.results import GroupedFlow
-from flow_core.sources import create
-from flow_core.sources.emitter import Emitter
-from flow_core.stages.template import describe, refuse_coroutine_function
+from flow_core.sources import Emitter, create
+from flow_core.stages import describe, refuse_coroutine_function
 from flow_core.structure import source_of
 from flow_ops.coordination import Listener, coordinated
 from flow_ops.group.group_by import MAX_GROUPS, Group, GroupBy, checked

@@ -25,7 +25,7 @@ from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import coordinated
 from flow_ops.group._segments import (
     ByBoundary,

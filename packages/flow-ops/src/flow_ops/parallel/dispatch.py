@@ -20,7 +20,7 @@ from flow_core.protocols import (
     Subscriber,
     Subscription,
 )
-from flow_core.sources.idle import fail
+from flow_core.sources import fail
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import overflow
 from flow_ops.transform._ending import EndsInDrain

@@ -8,8 +8,7 @@ from typing import Generic, TypeVar, final
 from flow_core.errors import NoneItemError, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.results import FailureHandling, FailurePolicy
-from flow_core.stages.sink import SingleSink
-from flow_core.stages.template import describe
+from flow_core.stages import SingleSink, describe
 
 __all__ = ["filter_rail", "map_rail"]
 

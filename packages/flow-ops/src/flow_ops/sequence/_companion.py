@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 from flow_core.conversion import as_flow
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_core.sources import create
-from flow_core.sources.emitter import Emitter
+from flow_core.sources import Emitter, create
 from flow_ops.arbiters import SwitchArbiter
 from flow_ops.coordination import Listener
 

@@ -12,8 +12,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_core.sources import from_publisher
-from flow_core.stages.recovery import ErrorFilter, error_filter, in_context, matches
-from flow_core.stages.template import describe
+from flow_core.stages import ErrorFilter, describe, error_filter, in_context, matches
 from flow_ops.arbiters import SwitchArbiter
 from flow_ops.coordination import coordinated
 

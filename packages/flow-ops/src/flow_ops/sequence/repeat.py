@@ -10,7 +10,7 @@ from flow_core.assembly import labelled
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, IterableSource, Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.arbiters import SwitchArbiter
 from flow_ops.coordination import coordinated
 from flow_ops.sequence._companion import Companioned

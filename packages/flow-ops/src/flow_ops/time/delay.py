@@ -14,7 +14,7 @@ from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Disposable, Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import Coordinator, Input, Passing, coordinated, overflow
 from flow_ops.time._timed import SLACK_S, Timed, checked_clock, checked_delay, seconds
 from flow_ops.time.timer import timer

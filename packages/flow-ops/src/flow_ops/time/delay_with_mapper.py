@@ -10,7 +10,7 @@ from flow_core.demand import check_prefetch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.sources import from_publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import Mapper
 from flow_ops.transform.flat_map import flat_map
 

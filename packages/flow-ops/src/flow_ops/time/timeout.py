@@ -12,7 +12,7 @@ from flow_core.errors import FlowTimeoutError, none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import Input, Listener, Mapper, coordinated
 from flow_ops.time._timed import Timed, checked_clock, checked_delay, seconds
 

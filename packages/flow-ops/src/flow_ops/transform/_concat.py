@@ -20,8 +20,7 @@ from flow_core.protocols import (
     QueueSubscription,
     Subscription,
 )
-from flow_core.stages import Gate
-from flow_core.stages.pulled import GRANT
+from flow_core.stages import GRANT, Gate
 from flow_core.structure import call_of
 from flow_ops.coordination import Mapper, combined, no_stop, overflow
 from flow_ops.transform._concat_inner import InnerSubscriber

@@ -18,9 +18,7 @@ from flow_core.protocols import (
     QueueSubscription,
     Subscription,
 )
-from flow_core.stages import Gate, Program, Stage
-from flow_core.stages.compiler import Failing, close_iterator, exhausted
-from flow_core.stages.filtering import CHECK
+from flow_core.stages import CHECK, Failing, Gate, Program, Stage, close_iterator, exhausted
 from flow_core.structure import AbsorbingSource, source_of, stages_of
 
 __all__ = [

@@ -17,7 +17,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
 from flow_core.serial import SerialDrain
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_core.structure import call_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Coordinator, Input, Mapper, combined, no_stop, overflow

@@ -14,9 +14,8 @@ from flow_core.errors import throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import Fusion, IterableSource, Publisher, Subscriber
-from flow_core.sources.calls import fail
-from flow_core.stages.compiler import close_iterator
-from flow_core.stages.template import describe
+from flow_core.sources import fail
+from flow_core.stages import close_iterator, describe
 from flow_core.structure import call_of, source_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Mapper, combined

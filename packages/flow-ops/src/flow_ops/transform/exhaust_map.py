@@ -9,7 +9,7 @@ from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.demand.on_backpressure_drop import on_backpressure_drop
 from flow_ops.transform._flat import FlatMap
 from flow_ops.transform._mapping import Limits, mapping_operator

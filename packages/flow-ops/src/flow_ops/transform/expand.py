@@ -13,7 +13,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource
 from flow_core.sources import defer
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_core.structure import call_of
 from flow_ops.coordination import BufferedInput, Coordinated, Coordinator, Mapper
 from flow_ops.sequence.concat import follow_one_another

@@ -15,7 +15,7 @@ from flow_core.demand import UNBOUNDED
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
-from flow_core.stages.template import describe
+from flow_core.stages import describe
 from flow_ops.coordination import Coordinated, Coordinator, Listener, Mapper
 from flow_ops.transform._mapping import Limits, Mapping, Outer
 from flow_ops.transform._single import single

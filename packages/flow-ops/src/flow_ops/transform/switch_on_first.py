@@ -15,8 +15,8 @@ from flow_core.notifications import Notification, OnComplete, OnError, OnNext
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
 from flow_core.serial import SerialDrain
-from flow_core.sources.calls import fail
-from flow_core.stages.template import describe
+from flow_core.sources import fail
+from flow_core.stages import describe
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Coordinator, Input, Passing, coordinated, overflow
 

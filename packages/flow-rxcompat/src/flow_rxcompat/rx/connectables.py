@@ -17,7 +17,7 @@ from flow_core.demand import UNBOUNDED
 from flow_core.introspection import Statistics
 from flow_core.protocols import Disposable as FlowDisposable
 from flow_core.protocols import Subscriber
-from flow_core.sources.emitter import Overflow
+from flow_core.sources import Overflow
 from flow_multicast import Connectable, ConnectableBase, DisconnectedError
 from flow_rxcompat.rx.flows import to_rx
 from flow_rxcompat.rx.observables import ObservableSource, check_strategy

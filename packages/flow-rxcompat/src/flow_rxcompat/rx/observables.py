@@ -11,7 +11,7 @@ from flow_core import Flow, NoneItemError
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.errors import FlowError, is_fatal
 from flow_core.protocols import Publisher, Subscriber
-from flow_core.sources.emitter import OVERFLOWS, Emitter, EmitterSubscription, Overflow
+from flow_core.sources import OVERFLOWS, Emitter, EmitterSubscription, Overflow
 from flow_core.subscribers import core_subscriber
 from flow_rxcompat.rx.trampoline import run_trampolined
 

@@ -14,8 +14,8 @@ from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch
 from flow_core.errors import throw_if_fatal
 from flow_core.homes import Home
 from flow_core.protocols import Publisher, Subscriber
-from flow_core.sources.emitter import EmitterSubscription, Overflow
-from flow_core.stages.template import describe
+from flow_core.sources import EmitterSubscription, Overflow
+from flow_core.stages import describe
 from flow_core.subscribers import core_subscriber
 from flow_rxcompat.rx.feeding import DirectFeed
 from flow_rxcompat.rx.flows import check_scheduler, connect_feed, to_rx

@@ -12,7 +12,7 @@ from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.introspection import Statistics
 from flow_core.protocols import CoreSubscriber, Processor, Publisher, Subscriber, Subscription
-from flow_core.sources.emitter import EmitterSubscription, Overflow
+from flow_core.sources import EmitterSubscription, Overflow
 from flow_core.subscribers import core_subscriber
 from flow_rxcompat.rx.flows import check_publisher, connect_feed, make_feed
 from flow_rxcompat.rx.observables import EmittingObserver, ObservableSource, check_strategy

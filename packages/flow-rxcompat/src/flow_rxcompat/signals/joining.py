@@ -11,7 +11,7 @@ from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.errors import RejectedExecutionError, throw_if_fatal
 from flow_core.executors import Executor, Runner, as_runner
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscription
-from flow_core.subscribers.strict import core_subscriber
+from flow_core.subscribers import core_subscriber
 from flow_rxcompat._outlets import Counted, Outlet
 from flow_rxcompat.signals.handles import Removable
 from flow_rxcompat.signals.updatables import UPDATE, Signal

@@ -8,7 +8,7 @@ from flow_core import Flow, hooks
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.errors import NoneItemError, none_given
 from flow_core.protocols import Publisher, Subscriber
-from flow_core.subscribers.strict import core_subscriber
+from flow_core.subscribers import core_subscriber
 from flow_rxcompat._outlets import (
     Counted,
     Lines,

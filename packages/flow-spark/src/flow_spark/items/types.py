@@ -8,29 +8,28 @@ from inspect import Signature
 from typing import Any, cast
 
 from flow_core.signatures import resolved, signature_of
-from flow_core.stages import UNSET, Stage
-from flow_core.stages.aggregate import (
+from flow_core.stages import (
     ALL,
     AVERAGE,
+    BUFFER_WITH_COUNT,
+    BUFFER_WITH_COUNT_SKIP,
     COLLECT,
     COLLECT_PARTS,
     CONTAINS,
     COUNT,
     COUNT_BY_KEY,
+    FLAT_MAP_ITERABLE,
     IS_EMPTY,
+    MAP,
+    PAIRWISE,
     REDUCE,
     REDUCE_BY_KEY,
     REDUCE_BY_KEY_OF,
+    SCAN,
     SOME,
     TO_LIST,
-)
-from flow_core.stages.transform import (
-    BUFFER_WITH_COUNT,
-    BUFFER_WITH_COUNT_SKIP,
-    FLAT_MAP_ITERABLE,
-    MAP,
-    PAIRWISE,
-    SCAN,
+    UNSET,
+    Stage,
 )
 
 __all__ = ["item_type"]

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
-from flow_core.stages import Program
-from flow_core.stages.aggregate import COUNT
-from flow_core.stages.filtering import TAKE
+from flow_core.stages import COUNT, TAKE, Program
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
 from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.cluster import cluster_of

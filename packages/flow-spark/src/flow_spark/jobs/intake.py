@@ -10,7 +10,7 @@ from typing import Any, Final, final
 from flow_core.demand import replenish_limit
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, IterableSource, Subscription
-from flow_core.stages.compiler import close_iterator
+from flow_core.stages import close_iterator
 from flow_core.structure import DeferredSource, source_of
 
 __all__ = ["Stop", "taken"]

@@ -12,10 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from flow_core.stages import Stage, Template
-from flow_core.stages.aggregate import SORT, SORT_BY
-from flow_core.stages.effects import CHECKPOINT, DO_AFTER_NEXT, DO_ON_NEXT
-from flow_core.stages.filtering import TAKE
+from flow_core.stages import (
+    CHECKPOINT,
+    DO_AFTER_NEXT,
+    DO_ON_NEXT,
+    SORT,
+    SORT_BY,
+    TAKE,
+    Stage,
+    Template,
+)
 from flow_spark.errors import OrderedOperatorError
 from flow_spark.jobs.translations import ORDER_IS_NO_MATTER, UNORDERED, translated
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from flow_core.flow import Flow
-from flow_core.sources.iterables import RangeSource
-from flow_core.stages.compiler import close_iterator
+from flow_core.sources import RangeSource
+from flow_core.stages import close_iterator
 from flow_core.structure import source_of, stages_of
 from flow_spark._spool import (
     Spool,

@@ -21,11 +21,9 @@ from flow_core.protocols import (
     QueueSubscription,
     Subscriber,
 )
-from flow_core.sources.calls import ErrorSource
-from flow_core.stages import Program
-from flow_core.stages.compiler import close_iterator
-from flow_core.subscribers.blocking import check_may_block
-from flow_core.subscribers.strict import core_subscriber
+from flow_core.sources import ErrorSource
+from flow_core.stages import Program, close_iterator
+from flow_core.subscribers import check_may_block, core_subscriber
 from flow_spark.jobs.origin import Job, Runs
 
 __all__ = ["JobSource", "JobSubscription"]

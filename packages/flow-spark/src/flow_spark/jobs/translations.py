@@ -11,15 +11,17 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from flow_core.plugins import plugin_host
-from flow_core.stages import UNSET, Stage, Template, Translation
-from flow_core.stages.aggregate import (
+from flow_core.stages import (
     ALL,
     AVERAGE,
+    BUFFER_WITH_COUNT,
     COLLECT,
     COLLECT_PARTS,
     CONTAINS,
     COUNT,
     COUNT_BY_KEY,
+    DISTINCT,
+    DISTINCT_BY,
     IS_EMPTY,
     MAX,
     MAX_BY,
@@ -32,13 +34,16 @@ from flow_core.stages.aggregate import (
     SORT,
     SORT_BY,
     SUM,
+    TAKE,
     TO_DICT,
     TO_DICT_OF,
     TO_SET,
+    UNSET,
+    Stage,
+    Template,
+    Translation,
+    identity,
 )
-from flow_core.stages.filtering import DISTINCT, DISTINCT_BY, TAKE
-from flow_core.stages.fluent import identity
-from flow_core.stages.transform import BUFFER_WITH_COUNT
 
 __all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "translated"]
 

@@ -33,16 +33,15 @@ from typing import Any, ClassVar, Final, final
 import pytest
 
 from flow_core import hooks, sources
-from flow_core.boundaries.lifting import lift, serialize
+from flow_core.boundaries import lift, serialize
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
 from flow_core.flow import Flow
 from flow_core.homes import Home
 from flow_core.plugins import PluginHost
 from flow_core.protocols import CoreSubscriber, Fusion, Publisher, Subscriber, Subscription
-from flow_core.sources import files
-from flow_core.sources.emitter import Emitter
-from flow_core.stages.sink import SingleSink
+from flow_core.sources import Emitter, files
+from flow_core.stages import SingleSink
 from flow_core.structure import stages_of
 from flow_testing.cases import STAGE_CASES, OperatorCase, StageCase, Surroundings
 from flow_testing.subscriber import TestSubscriber

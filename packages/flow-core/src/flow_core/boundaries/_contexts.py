@@ -1,0 +1,257 @@
+"""Context variables, where they are asked for.
+
+What moves a flow to another thread, or to later, takes the subscriber's context along. Where a
+thread of the user brings the items, or a source that others have subscribed to, `context_capture`
+has what is below run in the context of the subscriber; `context_write` gives values to what is
+above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import Context, ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast, final
+
+from flow_core import hooks
+from flow_core.errors import none_given
+from flow_core.homes import Home
+from flow_core.introspection import Statistics
+from flow_core.operator import Operator
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    IterableSource,
+    Publisher,
+    Subscriber,
+    Subscription,
+)
+from flow_core.structure import AbsorbingSource, source_of
+from flow_core.subscribers._strict import core_subscriber
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["CAPTURE", "context_write"]
+
+T = TypeVar("T")
+
+# Any: each variable has a type of its own, which a mapping of several cannot say.
+_Values = tuple[tuple[ContextVar[Any], object], ...]
+
+
+CAPTURE: Final[Operator[Any, Flow[Any]]] = Operator(  # Any: passes any items on
+    "context_capture", lambda flow: flow._of(_source(flow, None))
+)
+"""See `Flow.context_capture`."""
+
+
+# Any: see _Values.
+def context_write(
+    values: Mapping[ContextVar[Any], object] | ContextVar[Any], *value: object
+) -> Operator[Any, Flow[Any]]:
+    """See `Flow.context_write`."""
+    if isinstance(values, ContextVar) and len(value) == 1:
+        pairs: _Values = ((values, value[0]),)
+    elif isinstance(values, Mapping) and not value:
+        pairs = tuple(values.items())
+    else:
+        raise TypeError(
+            "context_write() takes a ContextVar and its value, or a mapping of such, not "
+            f"{(values, *value)!r}"
+        )
+    for variable, _ in pairs:
+        if not isinstance(variable, ContextVar):
+            raise TypeError(f"context_write() takes values by their ContextVar, not {variable!r}")
+    detail = ", ".join(f"{variable.name}={value!r}" for variable, value in pairs)
+    return Operator("context_write", lambda flow: flow._of(_source(flow, pairs)), detail)
+
+
+# Any: what is passed on is of no matter here.
+def _source(flow: Flow[Any], written: _Values | None) -> Publisher[Any] | IterableSource[Any]:
+    """An iterator if `flow` is one; subscribed to, it is a link all the same."""
+    source = source_of(flow)
+    if isinstance(source, IterableSource) and not isinstance(source, AbsorbingSource):
+        return _IterableContextSource(flow, written)
+    return _ContextSource(flow, written)
+
+
+def _written(context: Context, values: _Values | None) -> Context:
+    """A copy of `context` with `values`."""
+    made = context.copy()
+    for variable, value in values or ():
+        made.run(variable.set, value)
+    return made
+
+
+class _ContextSource(Publisher[T]):
+    """`upstream`, in another context than its subscriber.
+
+    Args:
+        upstream: where the items come from.
+        written: what it sees besides the subscriber's context; None to leave its context alone.
+    """
+
+    __slots__ = ("_upstream", "_written")
+
+    def __init__(self, upstream: Flow[T], written: _Values | None) -> None:
+        self._upstream = upstream
+        self._written = written
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        below = copy_context()
+        above = None if self._written is None else _written(below, self._written)
+        link = _Link(core_subscriber(subscriber), below, above)
+        if above is None:
+            self._upstream.subscribe(link)
+        else:
+            above.copy().run(self._upstream.subscribe, link)
+
+    def __repr__(self) -> str:
+        return repr(self._upstream)
+
+
+@final
+class _IterableContextSource(_ContextSource[T], IterableSource[T]):
+    """The same over an iterator: who iterates needs no link."""
+
+    __slots__ = ()
+
+    none_free: ClassVar[bool] = True
+
+    def iterate(self) -> Iterator[T]:
+        """See `IterableSource.iterate`."""
+        if self._written is None:
+            return iter(self._upstream)
+        return _iterated(self._upstream, _written(copy_context(), self._written))
+
+
+def _iterated(upstream: Flow[T], context: Context) -> Iterator[T]:
+    """The items of `upstream`, each asked for in `context`, which nobody else enters."""
+    items = context.run(iter, upstream)
+    try:
+        while True:
+            item = context.run(next, items, EMPTY)
+            if item is EMPTY:
+                return
+            yield item
+            del item
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            context.run(close)
+
+
+@final
+class _Link(ConditionalSubscriber[T], Generic[T]):
+    """Brings each signal into the context of the side that it goes to.
+
+    It is no queue: a poll would bring nobody into another context. Each call has a copy of the
+    context to itself, since calls may be within one another, or come from two threads at once.
+
+    Args:
+        downstream: gets the signals.
+        below: the context for signals.
+        above: the context for requests and cancel; None for that of who calls.
+    """
+
+    __slots__ = ("_above", "_below", "_downstream", "_upstream")
+
+    def __init__(
+        self, downstream: CoreSubscriber[T], below: Context, above: Context | None
+    ) -> None:
+        self._downstream: CoreSubscriber[T] | None = downstream
+        self._below = below
+        self._above = above
+        self._upstream: Subscription | None = None
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream, above = self._downstream, self._above
+        home = None if downstream is None else downstream.home()
+        return home if home is None or above is None else home.within(above)
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        downstream = self._downstream
+        if self._upstream is not None or downstream is None:
+            subscription.cancel()  # §2.5
+            return
+        self._upstream = subscription
+        self._below.copy().run(downstream.on_subscribe, self)
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        downstream = self._downstream
+        if downstream is None or self._upstream is None:  # over, or before on_subscribe (§1.9)
+            hooks.drop_item(item)
+        else:
+            self._below.copy().run(downstream.on_next, item)
+
+    def try_on_next(self, item: T, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`; asks the downstream, if it can be asked."""
+        downstream = self._downstream
+        if not isinstance(downstream, ConditionalSubscriber) or self._upstream is None:
+            self.on_next(item)
+            return True
+        if item is None:
+            raise none_given("on_next")
+        return self._below.copy().run(downstream.try_on_next, item)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        downstream = None if self._upstream is None else self._release()
+        if downstream is None:
+            hooks.drop_error(error)
+        else:
+            self._below.copy().run(downstream.on_error, error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        downstream = None if self._upstream is None else self._release()
+        if downstream is not None:
+            self._below.copy().run(downstream.on_complete)
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        downstream = self._release()
+        if downstream is None:
+            return False
+        return self._below.copy().run(downstream.on_next_raised, error)
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        if self._upstream is not None:
+            self._call(self._upstream.request, n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        self._release()
+        if self._upstream is not None:
+            self._call(self._upstream.cancel)
+
+    def _call(self, function: Callable[..., object], *args: int) -> None:
+        if self._above is None:
+            function(*args)
+        else:
+            self._above.copy().run(function, *args)
+
+    def _release(self) -> CoreSubscriber[T] | None:
+        """Let go of the subscriber (§3.13), and return it."""
+        downstream, self._downstream = self._downstream, None
+        return downstream
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        return Statistics(
+            operator="context_capture" if self._above is None else "context_write",
+            terminated=self._downstream is None,
+            upstream=cast("object", self._upstream),
+        )

@@ -1,0 +1,162 @@
+"""``hide()``: plain Reactive Streams on both sides, whatever the neighbours could agree on.
+
+What passes such a link can be looked at: ``do_on_request`` is a ``hide()`` that tells of requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
+
+from flow_core import hooks
+from flow_core.errors import none_given, throw_if_fatal
+from flow_core.homes import Home
+from flow_core.introspection import Statistics
+from flow_core.operator import Operator
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscription
+from flow_core.stages._template import describe
+from flow_core.subscribers._strict import core_subscriber
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["HIDE", "HiddenSource", "observing_requests"]
+
+T = TypeVar("T")
+
+
+@final
+class HiddenSource(Generic[T]):
+    """A publisher that shows neither its source nor its subscription."""
+
+    __slots__ = ("_on_request", "_upstream")
+
+    def __init__(
+        self, upstream: Publisher[T], on_request: Callable[[int], object] | None = None
+    ) -> None:
+        self._upstream = upstream
+        self._on_request = on_request
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._upstream.subscribe(_hidden(core_subscriber(subscriber), self._on_request))
+
+    def __repr__(self) -> str:
+        return f"{self._upstream!r}"
+
+
+@final
+class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
+    """Not conditional towards the upstream, and no queue towards the downstream."""
+
+    __slots__ = ("_downstream", "_on_request", "_upstream")
+
+    def __init__(
+        self, downstream: CoreSubscriber[Any], on_request: Callable[[int], object] | None
+    ) -> None:
+        self._on_request = on_request
+        self._downstream: CoreSubscriber[Any] | None = downstream
+        self._upstream: Subscription | None = None
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
+
+    def receiver(self) -> Callable[[Any], object]:
+        """See `CoreSubscriber.receiver`: no frame is between the loop and what is below."""
+        downstream = self._downstream
+        return self.on_next if downstream is None else downstream.receiver()
+
+    def on_next(self, item: Any, /) -> None:
+        """See `Subscriber.on_next`."""
+        if item is None:
+            raise none_given("on_next")
+        downstream = self._downstream
+        if downstream is None:
+            hooks.drop_item(item)
+        else:
+            downstream.on_next(item)
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        downstream = self._downstream
+        if self._upstream is not None or downstream is None:
+            subscription.cancel()  # §2.5
+            return
+        self._upstream = subscription
+        downstream.on_subscribe(self)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        if error is None:
+            raise none_given("on_error")
+        downstream = self._release()
+        if downstream is not None:
+            downstream.on_error(error)
+        else:
+            hooks.drop_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        downstream = self._release()
+        if downstream is not None:
+            downstream.on_complete()
+
+    def on_next_raised(self, error: BaseException, /) -> bool:
+        """See `CoreSubscriber.on_next_raised`."""
+        downstream = self._release()
+        return downstream is not None and downstream.on_next_raised(error)
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        if self._on_request is not None and self._downstream is not None:
+            try:
+                self._on_request(n)
+            except BaseException as error:
+                throw_if_fatal(error)
+                hooks.drop_error(error)
+        if self._upstream is not None:
+            self._upstream.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        self._release()
+        if self._upstream is not None:
+            hooks.cancel(self._upstream)
+
+    def _release(self) -> CoreSubscriber[Any] | None:
+        """Let go of the subscriber (§3.13), and return it."""
+        downstream, self._downstream = self._downstream, None
+        return downstream
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        action = self._on_request
+        return Statistics(
+            operator="hide()" if action is None else f"do_on_request({describe(action)})",
+            terminated=self._downstream is None,
+            upstream=self._upstream,
+        )
+
+
+def _hidden(
+    downstream: CoreSubscriber[T], on_request: Callable[[int], object] | None
+) -> CoreSubscriber[T]:
+    return _Hidden(downstream, on_request)
+
+
+def _hide(
+    flow: Flow[Any], on_request: Callable[[int], object] | None = None
+) -> Flow[Any]:  # Any: whatever the items are
+    return flow._of(HiddenSource(flow, on_request))
+
+
+HIDE: Final[Operator[Any, Any]] = Operator("hide", _hide)  # Any: see _hide
+
+
+def observing_requests(action: Callable[[int], object]) -> Operator[Any, Any]:  # Any: see _hide
+    """`Flow.do_on_request` as an operator."""
+    return Operator("do_on_request", lambda flow: _hide(flow, action), describe(action))

@@ -1,0 +1,63 @@
+"""``local()``: what follows runs in this process, whatever its source could take over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from flow_core.operator import Operator
+from flow_core.protocols import Publisher, Subscriber
+from flow_core.stages._template import Stage
+from flow_core.structure import AbsorbingSource, Place, source_of, stages_of
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["LOCAL"]
+
+T = TypeVar("T")
+
+_Stages = tuple[Stage[Any, Any], ...]  # Any: a run of stages, each of other items
+
+
+@final
+class _LocalSource(AbsorbingSource[T]):
+    """Items of a source that absorbs stages, and absorbs none of those that follow this.
+
+    Args:
+        flow: what is above.
+        source: that of `flow`.
+    """
+
+    __slots__ = ("_flow", "_source")
+
+    def __init__(self, flow: Flow[T], source: AbsorbingSource[Any]) -> None:
+        self._flow = flow
+        self._source = source
+
+    def absorb(self, stages: _Stages) -> tuple[Publisher[Any], _Stages]:
+        """See `AbsorbingSource.absorb`: what is above goes where it does without this."""
+        publisher, left = self._source.absorb(stages_of(self._flow))
+        return publisher, (*left, *stages)
+
+    def places(self, stages: _Stages) -> tuple[Place, ...]:
+        """See `AbsorbingSource.places`."""
+        return ()
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        self._flow.subscribe(subscriber)
+
+    def __repr__(self) -> str:
+        return repr(self._flow)
+
+
+def _local(flow: Flow[Any]) -> Flow[Any]:
+    """`flow` itself, if it is in this process anyway."""
+    source = source_of(flow)
+    if not isinstance(source, AbsorbingSource):
+        return flow
+    return flow._of(_LocalSource(flow, source))  # pyright: ignore[reportUnknownArgumentType]
+
+
+LOCAL: Final[Operator[Any, Flow[Any]]] = Operator("local", _local)  # Any: passes any items on
+"""See `Flow.local`."""

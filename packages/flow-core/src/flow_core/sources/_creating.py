@@ -1,0 +1,129 @@
+"""`create`: a flow of what a function pushes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Generic, TypeVar, final
+
+from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
+from flow_core.errors import is_fatal
+from flow_core.flow import Flow
+from flow_core.protocols import Subscriber
+from flow_core.sources._emitter import OVERFLOWS, Emitter, EmitterSubscription, Overflow
+from flow_core.stages._template import describe, refuse_coroutine_function
+from flow_core.subscribers._strict import core_subscriber
+
+__all__ = ["create"]
+
+T = TypeVar("T")
+
+
+@final
+class CreateSource(Generic[T]):
+    """What a function pushes into an emitter, for each subscriber anew."""
+
+    __slots__ = ("_capacity", "_function", "_overflow")
+
+    def __init__(
+        self, function: Callable[[Emitter[T]], object], overflow: Overflow, capacity: int
+    ) -> None:
+        self._function = function
+        self._overflow: Overflow = overflow
+        self._capacity = capacity
+
+    @property
+    def keeps_latest(self) -> bool:
+        """Whether what is not requested in time makes room for what comes after it."""
+        return self._overflow == "latest"
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        emitter = EmitterSubscription(
+            core_subscriber(subscriber), self._overflow, self._capacity, repr(self)
+        )
+        emitter.start()
+        if emitter.cancelled:
+            return
+        try:
+            made = self._function(emitter)
+            if isinstance(made, Coroutine):
+                made.close()
+                raise TypeError(
+                    f"{self!r} takes a plain function; from_async_iterable() takes an async one "
+                    "that yields, and from_future() a coroutine"
+                )
+        except BaseException as error:
+            if is_fatal(error):
+                emitter.cancel()
+                raise
+            emitter.error(error)
+
+    def __repr__(self) -> str:
+        return f"create({describe(self._function)})"
+
+
+def create(
+    subscribe: Callable[[Emitter[T]], object],
+    *,
+    overflow: Overflow = "buffer",
+    capacity: int = DEFAULT_PREFETCH,
+) -> Flow[T]:
+    """What a function pushes: the bridge from callbacks, listeners and other push-only sources.
+
+    >>> def temperatures(emitter: Emitter[int]) -> None:
+    ...     emitter.on_dispose(lambda: print("closed"))
+    ...     for degrees in (19, 20, 21):
+    ...         emitter.next(degrees)
+    ...     emitter.complete()
+    >>> handle = create(temperatures).map(lambda degrees: f"{degrees} °C").subscribe(print)
+    19 °C
+    20 °C
+    21 °C
+    closed
+
+    The emitter may be kept and used after the function has returned, by any threads: what they
+    send at the same time is put in some order and delivered one by one. Nobody is blocked.
+
+    =========== ==================================================================================
+    `overflow`  what becomes of an item that is not requested
+    =========== ==================================================================================
+    ``buffer``  it waits, as one of at most `capacity`; without room the flow fails with
+                MissingBackpressureError, after the items that wait
+    ``error``   the flow fails with MissingBackpressureError
+    ``drop``    it goes to the dropped-items hook
+    ``latest``  it waits in the place of the one that waits already, which goes to that hook
+    ``missing`` it is delivered all the same, for an operator downstream that deals with it
+    =========== ==================================================================================
+
+    A ``for`` loop requests 128 items ahead, and an ``async for`` loop, too: these are not too late
+    for it. With ``latest``, it requests an item when it asks for one, so that it gets the newest.
+
+    Requested items wait, too, while another thread delivers; at most `capacity` of them in each
+    policy. A producer that can be slowed down looks at ``emitter.requested``, or sends what
+    ``emitter.on_request`` tells it: then nothing has to wait.
+
+    Demand: see above. Thread: items come on the emitting thread, or on the requester's if they had
+    to wait. Fusion: ``buffer`` grants ASYNC, also across threads: its queue is shared (F26).
+
+    Args:
+        subscribe: called once per subscriber, after its on_subscribe, in the subscribing thread;
+            not called if the subscriber has cancelled by then. What it raises is the flow's error.
+            What it returns is not used: clean up in ``emitter.on_dispose``.
+        overflow: the policy.
+        capacity: the most items that wait, at least 1; `UNBOUNDED` to wait for memory to run out.
+
+    Raises:
+        TypeError: if `subscribe` cannot be called, or `capacity` is no int.
+        ValueError: if `capacity` is less than 1, or there is no such policy.
+    """
+    if not callable(subscribe):
+        raise TypeError(f"create() takes a function of an emitter, not {subscribe!r}")
+    refuse_coroutine_function(
+        "create", subscribe, "from_async_iterable() takes an async generator, which awaits itself"
+    )
+    if overflow not in OVERFLOWS:
+        raise ValueError(f"create(overflow=) takes one of {', '.join(OVERFLOWS)}, not {overflow!r}")
+    source: CreateSource[T] = CreateSource(
+        subscribe, overflow, check_prefetch(capacity, "capacity")
+    )
+    return Flow(source)

@@ -1,0 +1,614 @@
+"""The bridge from code that pushes to subscribers that request."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
+
+from flow_core import hooks
+from flow_core.demand import UNBOUNDED, add_demand, bad_request
+from flow_core.errors import (
+    FlowError,
+    MissingBackpressureError,
+    NoneItemError,
+    is_fatal,
+    late_fusion,
+    throw_if_fatal,
+)
+from flow_core.introspection import Statistics
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Disposable,
+    Empty,
+    Fusion,
+    QueueSubscription,
+)
+from flow_core.serial import SerialDrain
+
+__all__ = ["OVERFLOWS", "Emitter", "EmitterSubscription", "Overflow"]
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+Overflow: TypeAlias = Literal["buffer", "error", "drop", "latest", "missing"]
+"""What becomes of items that nobody has requested yet."""
+
+OVERFLOWS: Final[tuple[Overflow, ...]] = ("buffer", "error", "drop", "latest", "missing")
+
+
+class Emitter(Generic[T_contra]):
+    """What the function of `create` pushes items with, from any threads at any time."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def next(self, item: T_contra, /) -> None:
+        """Send `item`; what is not requested is dealt with as the overflow policy says.
+
+        After the end, or a cancel, it goes to the dropped-items hook.
+
+        Raises:
+            NoneItemError: if it is None (§2.13).
+        """
+
+    @abstractmethod
+    def error(self, error: BaseException, /) -> None:
+        """Fail the flow, after the items before; once it has ended, use the dropped-errors hook.
+
+        Raises:
+            TypeError: if `error` is no exception.
+            BaseException: `error`, if it is fatal; the flow fails with a FlowError that it caused.
+        """
+
+    @abstractmethod
+    def complete(self) -> None:
+        """End the flow, after the items before; nothing happens if it has ended."""
+
+    @property
+    @abstractmethod
+    def requested(self) -> int:
+        """How many more items would be delivered now; `UNBOUNDED` for any number."""
+
+    @property
+    @abstractmethod
+    def cancelled(self) -> bool:
+        """Whether items are of no use any more: the flow was cancelled, failed or completed."""
+
+    @abstractmethod
+    def on_cancel(self, action: Callable[[], object] | Disposable, /) -> None:
+        """Call (or dispose) `action` when the subscriber cancels before the flow was ended."""
+
+    @abstractmethod
+    def on_dispose(self, action: Callable[[], object] | Disposable, /) -> None:
+        """Call (or dispose) `action` once, when the flow was ended or cancelled; at once if it was.
+
+        What it raises goes to the dropped-errors hook. Actions run in the order they were added.
+        """
+
+    @abstractmethod
+    def on_request(self, action: Callable[[int], object], /) -> None:
+        """Call `action` with each amount that is requested, beginning with what is wanted now.
+
+        For an item that an operator downstream turns down, such as a filter, it is asked for
+        another one.
+        One call at a time, and none from within an ``on_next``: what it sends then is delivered at
+        once and needs no room. What it raises fails the flow. The last one set is called.
+        """
+
+
+@final
+class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic[T]):
+    """Both ends of `create`: the emitter's, and the subscriber's.
+
+    Work is published and then drained (`SerialDrain`): items under `_lock`, which also guards
+    that nothing is queued after the end.
+
+    Demand: as `overflow` says. Thread: items and terminals on the emitting thread, or the
+    requester's if they had to wait. Fusion: ASYNC if it is a buffer, also across threads. Items
+    are polled as far as they were requested, and a terminal says that none are left (F26).
+
+    Args:
+        downstream: gets the signals.
+        overflow: what becomes of items that are not requested.
+        capacity: how many items may wait.
+        label: the source, for messages.
+    """
+
+    __slots__ = (
+        "_actions",
+        "_asked",
+        "_bad",
+        "_cancel_actions",
+        "_capacity",
+        "_closed",
+        "_conditional",
+        "_counts",
+        "_done",
+        "_downstream",
+        "_error",
+        "_fused",
+        "_heeds",
+        "_label",
+        "_lock",
+        "_negotiable",
+        "_overflow",
+        "_queue",
+        "_requested",
+        "_teller",
+        "_used",
+    )
+
+    def __init__(
+        self, downstream: CoreSubscriber[T], overflow: Overflow, capacity: int, label: str
+    ) -> None:
+        super().__init__()
+        self._downstream: CoreSubscriber[T] | None = downstream
+        self._conditional = isinstance(downstream, ConditionalSubscriber)
+        self._overflow = overflow
+        self._capacity = capacity
+        self._label = label
+        self._heeds = overflow in ("buffer", "latest")
+        """Items wait for demand: the drain takes it. Otherwise they are accepted by demand or not
+        at all (`_counts`), or regardless of it, and wait only for a thread that delivers."""
+        self._counts = overflow in ("error", "drop")
+        self._queue: deque[T] = deque()
+        self._lock = Lock()
+        self._requested = 0
+        self._used = 0
+        """The part of `_requested` that is used up. Changed under `_lock` if `_counts`, else with
+        the permit or, when fused, by the one who polls."""
+        self._closed = False
+        """Nothing is accepted any more."""
+        self._done = False
+        """The emitter has ended the flow. `_error` was set before, and nothing is queued after."""
+        self._error: BaseException | None = None
+        self._bad: ValueError | None = None
+        self._fused = False
+        self._negotiable = False
+        """Nobody has asked for fusion, and on_subscribe runs."""
+        self._actions: list[Callable[[], object]] | None = []
+        self._cancel_actions: list[Callable[[], object]] | None = []
+        self._teller: _Teller | None = None
+        self._asked = 0
+        """What was requested, or given back by an item that was turned down, and not yet told to
+        the function of `on_request`."""
+
+    def start(self) -> None:
+        """Hand this over as the subscription (§1.9)."""
+        downstream = self._downstream
+        # The permit is held, so that nothing is signalled before on_subscribe has returned.
+        if downstream is not None and self.try_enter():
+            self._negotiable = True
+            try:
+                downstream.on_subscribe(self)
+            except BaseException:
+                self._closed = True
+                self._downstream = None
+                self.leave()
+                raise
+            self._negotiable = False
+            self.run_entered()
+
+    # -- the emitter's end
+
+    def next(self, item: T, /) -> None:
+        """See `Emitter.next`."""
+        if item is None:
+            raise NoneItemError(f"{self._label}: next(None), but None is not an item (§2.13)")
+        queue, permit = self._queue, self._permit
+        # The short way, past the queue, of an item that is wanted and that nothing waits before.
+        if not queue:
+            try:
+                del permit[0]
+            except KeyError:
+                pass  # another caller has the permit
+            else:
+                sent = False
+                try:
+                    downstream = self._downstream
+                    if (
+                        downstream is not None
+                        and not (self._closed or self._fused)
+                        and self._claim()
+                    ):
+                        sent = True
+                        if self._conditional:
+                            self._deliver(downstream, item)
+                        else:
+                            try:
+                                downstream.on_next(item)
+                            except BaseException as error:
+                                self._raised(downstream, error)
+                finally:
+                    permit[0] = True
+                if sent:
+                    # Who requested meanwhile found the permit taken, and left the telling to us.
+                    if self._missed or self._asked:
+                        self.signal()
+                    return
+        self._enqueue(item)
+
+    def _claim(self) -> bool:
+        """Use up one requested item, if there is one. With the permit."""
+        if self._counts:
+            with self._lock:
+                if self._used < self._requested:
+                    self._used += 1
+                    return True
+            return False
+        if self._used < self._requested:
+            self._used += 1
+            return True
+        return not self._heeds
+
+    def _enqueue(self, item: T) -> None:
+        queue = self._queue
+        lost: T | Empty = item
+        full = False
+        with self._lock:
+            if self._closed:
+                pass
+            elif self._overflow == "latest":
+                try:
+                    lost = queue.popleft()
+                except IndexError:
+                    lost = EMPTY
+                queue.append(item)
+            elif (self._counts and self._used >= self._requested) or (len(queue) >= self._capacity):
+                full = self._overflow != "drop"
+                if full:
+                    self._error = MissingBackpressureError(self._why())
+                    self._closed = self._done = True
+            else:
+                if self._counts:
+                    self._used += 1
+                lost = EMPTY
+                queue.append(item)
+        if lost is not EMPTY:
+            hooks.drop_item(lost)
+        try:
+            self.signal()
+        finally:
+            if full:
+                self._dispose()
+
+    def _why(self) -> str:
+        if self._counts and self._used >= self._requested:
+            return (
+                f"{self._label} emitted an item that was not requested; look at emitter.requested, "
+                'use emitter.on_request(), or choose overflow="buffer", "drop" or "latest"'
+            )
+        return (
+            f"{self._label} emitted items faster than they are taken: {self._capacity} wait and "
+            "there is no room for more; look at emitter.requested, use emitter.on_request(), raise "
+            'capacity=, or choose overflow="drop" or "latest"'
+        )
+
+    def error(self, error: BaseException, /) -> None:
+        """See `Emitter.error`."""
+        if not isinstance(error, BaseException):
+            raise TypeError(f"{self._label}: error() takes an exception, not {error!r}")
+        if is_fatal(error):
+            failure = FlowError(f"{self._label} was ended by {type(error).__name__}")
+            failure.__cause__ = error
+            self._end(failure)  # those who wait elsewhere are told, too
+            raise error
+        if not self._end(error):
+            hooks.drop_error(error)
+
+    def complete(self) -> None:
+        """See `Emitter.complete`."""
+        self._end(None)
+
+    def _end(self, error: BaseException | None) -> bool:
+        with self._lock:
+            if self._closed:
+                return False
+            self._error = error
+            self._closed = self._done = True
+        try:
+            self.signal()
+        finally:
+            self._dispose()
+        return True
+
+    @property
+    def requested(self) -> int:
+        """See `Emitter.requested`."""
+        if self._closed:
+            return 0
+        requested = self._requested
+        if requested == UNBOUNDED:
+            return UNBOUNDED
+        return max(0, requested - self._used - (len(self._queue) if self._heeds else 0))
+
+    @property
+    def cancelled(self) -> bool:
+        """See `Emitter.cancelled`."""
+        return self._closed
+
+    def on_cancel(self, action: Callable[[], object] | Disposable, /) -> None:
+        """See `Emitter.on_cancel`."""
+        function = _function(action, "on_cancel")
+        with self._lock:
+            if self._done:
+                return
+            actions = self._cancel_actions
+            if actions is not None:
+                actions.append(function)
+                return
+        _run(function)
+
+    def on_dispose(self, action: Callable[[], object] | Disposable, /) -> None:
+        """See `Emitter.on_dispose`."""
+        function = _function(action, "on_dispose")
+        with self._lock:
+            actions = self._actions
+            if actions is not None:
+                actions.append(function)
+                return
+        _run(function)
+
+    def on_request(self, action: Callable[[int], object], /) -> None:
+        """See `Emitter.on_request`."""
+        if not callable(action):
+            raise TypeError(f"{self._label}: on_request() takes a function, not {action!r}")
+        with self._lock:
+            if self._closed:
+                return
+            self._asked = self.requested
+            self._teller = _Teller(self.tell, action)
+        self.signal()
+
+    def tell(self, action: Callable[[int], object]) -> None:
+        """Tell the function of `on_request` what was requested since the last call.
+
+        Args:
+            action: that function.
+        """
+        with self._lock:
+            asked, self._asked = self._asked, 0
+            if self._closed or not asked:
+                return
+        try:
+            action(asked)
+        except BaseException as error:
+            throw_if_fatal(error)
+            self.error(error)
+
+    def _dispose(self) -> None:
+        with self._lock:
+            actions, self._actions = self._actions, None
+            self._teller = None
+        for action in actions or ():
+            _run(action)
+
+    def _cancelled(self) -> None:
+        """The subscriber has cancelled, or might as well have (§3.9): tell the emitter's owner."""
+        with self._lock:
+            actions, self._cancel_actions = self._cancel_actions, None
+        if not self._done:
+            for action in actions or ():
+                _run(action)
+        self._dispose()
+
+    # -- the subscriber's end
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = bad_request(n)
+        if self._downstream is None or (bad is None and self._requested == UNBOUNDED):
+            return
+        lost: BaseException | None = None
+        with self._lock:
+            if bad is None:
+                self._requested = add_demand(self._requested, n)
+                if self._teller is not None:
+                    self._asked = add_demand(self._asked, n)
+            else:
+                lost, self._error = self._error, None
+                self._bad = bad
+                self._closed = True
+        self.signal()
+        if bad is not None:
+            if lost is not None:
+                hooks.drop_error(lost)
+            self._cancelled()
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        with self._lock:
+            if self._downstream is None:
+                return
+            self._closed = True
+            self._downstream = self._bad = None
+            lost, self._error = self._error, None
+        self.signal()
+        if lost is not None:
+            hooks.drop_error(lost)
+        self._cancelled()
+
+    def signal(self) -> None:
+        """See `SerialDrain.signal`. Outside of a drain, tell what was requested, too.
+
+        Whoever gives the permit back last does so: who finds it taken has published before.
+        """
+        super().signal()
+        teller = self._teller
+        if teller is not None and self._asked and 0 in self._permit:
+            teller.signal()
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        queue = self._queue
+        while True:
+            downstream, bad = self._downstream, self._bad
+            if downstream is None:
+                hooks.drop_waiting(self._queue)
+                return
+            if bad is not None:
+                self._downstream = None
+                hooks.drop_waiting(self._queue)
+                downstream.on_error(bad)
+                return
+            done = self._done  # read before the queue: what came before the end is queued by then
+            wanted = not self._heeds or self._used < self._requested
+            if not queue:
+                if done:
+                    self._terminate(downstream)
+                return
+            if not wanted:
+                return
+            if self._fused:
+                self._wake(downstream)
+                if queue or not self._done:
+                    return
+                continue
+            try:
+                item = queue.popleft()
+            except IndexError:
+                continue  # discarded by a cancel
+            if not self._counts and self._used < self._requested:
+                self._used += 1
+            self._deliver(downstream, item)
+            del item
+
+    def _deliver(self, downstream: CoreSubscriber[T], item: T) -> None:
+        try:
+            if not isinstance(downstream, ConditionalSubscriber):
+                downstream.on_next(item)
+            elif not downstream.try_on_next(item):
+                with self._lock:
+                    if self._used:
+                        self._used -= 1
+                        # Whoever waits to be asked has to send another one in its place.
+                        if self._teller is not None and self._requested != UNBOUNDED:
+                            self._asked = add_demand(self._asked, 1)
+        except BaseException as error:
+            self._raised(downstream, error)
+
+    def _wake(self, downstream: CoreSubscriber[T]) -> None:
+        try:
+            # The protocol of ASYNC fusion: no item, but the news that there is one (F26).
+            downstream.on_next(EMPTY)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - see above
+        except BaseException as error:
+            self._raised(downstream, error)
+
+    def _raised(self, downstream: CoreSubscriber[T], error: BaseException) -> None:
+        """The downstream let `error` escape from its on_next (§2.13): the flow is over."""
+        with self._lock:
+            left = self._downstream is None
+            self._closed = True
+            self._downstream = None
+            lost, self._error = self._error, None
+        hooks.drop_waiting(self._queue)
+        if lost is not None:
+            hooks.drop_error(lost)  # the emitter has failed, too, and that waited for its turn
+        try:
+            throw_if_fatal(error)
+            if left or not downstream.on_next_raised(error):
+                hooks.drop_error(error)
+        finally:
+            self._cancelled()
+
+    def _terminate(self, downstream: CoreSubscriber[T]) -> None:
+        with self._lock:
+            # A bad request has taken the error away; its own follows in the next round (§3.9).
+            if self._downstream is None or self._bad is not None:
+                return
+            self._downstream = None
+            error, self._error = self._error, None
+        if error is None:
+            downstream.on_complete()
+        else:
+            downstream.on_error(error)
+
+    # -- fusion
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: ASYNC, when asked, if there is a buffer."""
+        if not self._negotiable or self._requested or self._bad is not None:
+            raise late_fusion()
+        self._negotiable = False
+        if not mode & Fusion.ASYNC or self._overflow != "buffer":
+            return Fusion.NONE
+        self._fused = True
+        return Fusion.ASYNC
+
+    def poll(self) -> T | Empty:
+        """See `QueueSubscription.poll`; EMPTY means nothing right now."""
+        if self._used >= self._requested:
+            return EMPTY
+        try:
+            item = self._queue.popleft()
+        except IndexError:
+            return EMPTY
+        self._used += 1
+        if self._done and not self._queue:
+            self.signal()  # the terminal follows the last item, whichever thread has taken it
+        return item
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`."""
+        return not self._queue or self._used >= self._requested
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`."""
+        hooks.drop_waiting(self._queue)
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        requested, waiting = self._requested, len(self._queue)
+        if requested != UNBOUNDED:
+            # Used up when an item is accepted, or when it is delivered.
+            requested = max(0, requested - self._used + (waiting if self._counts else 0))
+        return Statistics(
+            operator=self._label,
+            requested=requested,
+            buffered=waiting,
+            capacity=1 if self._overflow == "latest" else self._capacity,
+            cancelled=self._closed and not self._done,
+            terminated=self._downstream is None,
+            error=self._bad if self._error is None else self._error,
+            fusion=Fusion.ASYNC if self._fused else Fusion.NONE,
+        )
+
+
+@final
+class _Teller(SerialDrain):
+    """Calls the function of `on_request`, one call at a time."""
+
+    __slots__ = ("_action", "_tell")
+
+    def __init__(
+        self, tell: Callable[[Callable[[int], object]], None], action: Callable[[int], object]
+    ) -> None:
+        super().__init__()
+        self._tell = tell
+        self._action = action
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        self._tell(self._action)
+
+
+def _function(action: Callable[[], object] | Disposable, method: str) -> Callable[[], object]:
+    dispose: object = getattr(action, "dispose", None)
+    if callable(dispose):
+        return dispose
+    if callable(action):
+        return action
+    raise TypeError(f"{method}() takes a function or something with dispose(), not {action!r}")
+
+
+def _run(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except BaseException as error:
+        throw_if_fatal(error)
+        hooks.drop_error(error)

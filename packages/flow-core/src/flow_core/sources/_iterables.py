@@ -1,0 +1,87 @@
+"""Sources whose items an iterator gives."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from typing import Final, Never, TypeVar
+
+from flow_core.errors import NoneItemError
+from flow_core.flow import Flow
+from flow_core.once import once
+from flow_core.sources._items import ConstantSource, ItemsSource, RangeSource
+
+__all__ = [
+    "ConstantSource",
+    "ItemsSource",
+    "RangeSource",
+    "empty",
+    "from_iterable",
+    "just",
+    "range",
+]
+
+T = TypeVar("T")
+
+_NOTHING: Final[ConstantSource[Never]] = ConstantSource(None)
+
+
+def range(start: int, stop: int | None = None, step: int = 1) -> Flow[int]:
+    """Ints from `start` up to but without `stop`, as builtin `range` counts.
+
+    >>> list(range(3)), list(range(1, 10, 4))
+    ([0, 1, 2], [1, 5, 9])
+
+    Args:
+        start: the first int; or, alone, the stop of a range that starts at 0.
+        stop: the first int that is not part of it.
+        step: the difference of neighbours, not 0.
+
+    Returns:
+        A flow with back-pressure. Fusion: SYNC, also across threads. Thread: the requester's.
+    """
+    ints = builtins.range(start) if stop is None else builtins.range(start, stop, step)
+    return Flow(RangeSource(ints))
+
+
+def from_iterable(items: Iterable[T]) -> Flow[T]:
+    """The items of `items`; a new iterator for each subscriber.
+
+    >>> list(from_iterable("abc").map(str.upper))
+    ['A', 'B', 'C']
+
+    Args:
+        items: any iterable. An iterator (a generator, a file, what `map` and `zip` give) has its
+            items once: the first run gets them, and each further one fails with `FlowError`. A
+            generator is closed when its run is cancelled (X09).
+
+    Returns:
+        A flow with back-pressure: an item is taken only when it can be delivered. Fusion: SYNC,
+        also across threads: the iterator then runs in the thread that polls it.
+    """
+    return Flow(ItemsSource(once(items, "from_iterable")))
+
+
+def just(*items: T) -> Flow[T]:
+    """The given items.
+
+    >>> list(just(1)), list(just(1, 2))
+    ([1], [1, 2])
+
+    Args:
+        items: one for a constant, which operators may use while assembling (F03); or several.
+
+    Raises:
+        NoneItemError: if one of them is None.
+    """
+    for item in items:
+        if item is None:
+            raise NoneItemError("just(None): None is not an item (§2.13); empty() has no item")
+    source: ConstantSource[T] | ItemsSource[T]
+    source = ConstantSource(items[0]) if len(items) == 1 else ItemsSource(items)
+    return Flow(source)
+
+
+def empty() -> Flow[Never]:
+    """No item: completes at once, without demand."""
+    return Flow(_NOTHING)

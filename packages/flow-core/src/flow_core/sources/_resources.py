@@ -1,0 +1,193 @@
+"""`using`: a flow of a resource that is released when the flow is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar, final, overload
+
+from flow_core.conversion import Convertible, as_flow
+from flow_core.errors import add_note, is_fatal, throw_if_fatal
+from flow_core.flow import Flow
+from flow_core.protocols import Subscriber
+from flow_core.sources._calls import subscribe_resolved
+from flow_core.stages._template import describe, refuse_coroutine_function
+from flow_core.structure import DeferredSource
+
+__all__ = ["using"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+@final
+class UsingSource(DeferredSource[T]):
+    """The flow of a resource, for each subscriber of its own."""
+
+    __slots__ = ("_cleanup", "_eager", "_resource", "_use")
+
+    def __init__(
+        self,
+        resource: Callable[[], Any],  # Any: what the typed `using` has checked
+        use: Callable[[Any], Convertible[T]],
+        cleanup: Callable[[Any], object] | None,
+        eager: bool,
+    ) -> None:
+        self._resource = resource
+        self._use = use
+        self._cleanup = cleanup
+        self._eager = eager
+
+    def resolve(self) -> Flow[T]:
+        """The flow for one subscriber, of a new resource."""
+        resource = self._resource()
+        cleanup = self._cleanup
+        if cleanup is not None:
+            lease = _Lease(lambda _: cleanup(resource))
+        else:
+            manager: AbstractContextManager[Any, Any] = resource  # Any: see __init__
+            if not isinstance(manager, AbstractContextManager):
+                raise TypeError(
+                    f"{self!r}: {resource!r} is no context manager; say how it is released by "
+                    "using(resource, use, cleanup)"
+                )
+            resource = manager.__enter__()
+            lease = _Lease(lambda error: _exit(manager, error))
+        try:
+            flow = as_flow(self._use(resource), f"{self!r}: {describe(self._use)}")
+        except BaseException as error:
+            lease.release_after(error)
+            raise
+        if self._eager:
+            flow = flow.do_on_error(lease.failed).do_on_complete(lease.close)
+        else:
+            flow = flow.do_on_error(lease.remember)
+        return flow.finally_action(lease.close)
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        """See `Publisher.subscribe`."""
+        subscribe_resolved(self, subscriber)
+
+    def __repr__(self) -> str:
+        return f"using({describe(self._resource)}, {describe(self._use)})"
+
+
+@final
+class _Lease:
+    """Releases a resource once, whoever asks for it first: `list.pop` is atomic."""
+
+    __slots__ = ("_error", "_release")
+
+    def __init__(self, release: Callable[[BaseException | None], object]) -> None:
+        self._release = [release]
+        self._error: BaseException | None = None
+
+    def close(self) -> None:
+        """Release it, unless it is released."""
+        self.failed(self._error)
+
+    def failed(self, error: BaseException | None) -> None:
+        """Release it, for this error."""
+        self._error = None
+        try:
+            release = self._release.pop()
+        except IndexError:
+            return
+        release(error)
+
+    def remember(self, error: BaseException) -> None:
+        """It will be released later, for this error."""
+        self._error = error
+
+    def release_after(self, error: BaseException) -> None:
+        """Release it for an error that is being raised; both count if this fails, too."""
+        try:
+            self.failed(error)
+        except Exception as raised:
+            throw_if_fatal(raised)
+            if isinstance(error, Exception) and not is_fatal(error):
+                raise ExceptionGroup(
+                    "a resource could not be used, nor released", [error, raised]
+                ) from None
+            add_note(error, f"its resource could not be released: {raised!r}")
+
+
+def _exit(
+    manager: AbstractContextManager[Any, Any],  # Any: see UsingSource
+    error: BaseException | None,
+) -> None:
+    if error is None:
+        manager.__exit__(None, None, None)
+    else:
+        manager.__exit__(type(error), error, error.__traceback__)
+
+
+@overload
+def using(
+    resource: Callable[[], AbstractContextManager[A, Any]],  # Any: whether it suppresses errors
+    use: Callable[[A], Convertible[T]],
+    *,
+    eager: bool = ...,
+) -> Flow[T]: ...
+
+
+@overload
+def using(
+    resource: Callable[[], A],
+    use: Callable[[A], Convertible[T]],
+    cleanup: Callable[[A], object],
+    *,
+    eager: bool = ...,
+) -> Flow[T]: ...
+
+
+def using(
+    resource: Callable[[], Any],  # Any: see the overloads
+    use: Callable[[Any], Convertible[T]],
+    cleanup: Callable[[Any], object] | None = None,
+    *,
+    eager: bool = True,
+) -> Flow[T]:
+    """The items of ``use(resource())``, whose resource is released when the flow is over.
+
+    >>> from contextlib import contextmanager
+    >>> from flow_core import from_iterable
+    >>> @contextmanager
+    ... def connection():
+    ...     print("open")
+    ...     yield ["a", "b"]
+    ...     print("close")
+    >>> handle = using(connection, from_iterable).subscribe(print)
+    open
+    a
+    b
+    close
+
+    The resource is released exactly once: when the flow completes, fails or is cancelled.
+
+    Demand: that of the flow that `use` makes. Thread: the subscriber's makes the resource; it is
+    released on the thread of the terminal, or on the one that cancels or was delivering then.
+    Fusion: SYNC if that flow grants it, but not across threads: `cleanup` would move there (F39).
+
+    Args:
+        resource: makes the resource, once per subscriber, when it subscribes: a context manager,
+            which is entered, or anything else with a `cleanup`.
+        use: makes a flow of the resource, or of what the context manager gives when it is entered.
+            What either raises is the flow's error.
+        cleanup: releases the resource. Without it the context manager is left, with the error if
+            there is one; it cannot suppress it.
+        eager: whether the resource is released before the subscriber hears of the end, so that an
+            error of that is the flow's error (in an ExceptionGroup with the flow's own, if it has
+            failed); otherwise after that, and such an error goes to the dropped-errors hook. After
+            a cancel it always does.
+
+    Returns:
+        A flow that fails with TypeError if `use` makes no flow, or if there is no `cleanup` and the
+        resource is no context manager.
+    """
+    for function in (resource, use, cleanup):
+        refuse_coroutine_function(
+            "using", function, "using_when() takes async context managers, and awaits them"
+        )
+    source: UsingSource[T] = UsingSource(resource, use, cleanup, eager)
+    return Flow(source)

@@ -1,0 +1,120 @@
+"""Which stage an error came from: each line of a loop knows the stage that it was made for."""
+
+from __future__ import annotations
+
+import enum
+from types import TracebackType
+from typing import Any, final
+
+from flow_core.errors import NoneItemError, add_note, is_fatal
+from flow_core.stages._codegen import _AGAIN, _HEAD, _TAIL
+from flow_core.stages._filtering import CHECK
+from flow_core.stages._template import Stage, Template
+
+__all__ = ["Raised"]
+
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+
+_owners: dict[str, tuple[tuple[int, ...], tuple[Template, ...]]] = {}
+"""By the file of a loop: the stage that each line was made for, and their templates."""
+
+
+class Raised(enum.Enum):
+    """Who raised an error that came out of a generated loop."""
+
+    UPSTREAM = "the source"
+    STAGE = "a stage"
+    DOWNSTREAM = "the subscriber"
+
+
+@final
+class _Part(tuple[_AnyStage, ...]):  # noqa: SLOT001 - which a tuple cannot have
+    """The stages of one loop of several: a note on an error counts those of all."""
+
+    start: int
+    """How many are before them."""
+    whole: tuple[_AnyStage, ...]
+
+
+def _none_item(stage: _AnyStage) -> NoneItemError:
+    who = str(stage.args[0]) if stage.template is CHECK else repr(stage)
+    return NoneItemError(
+        f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
+        "with an object of your own"
+    )
+
+
+def _annotate(error: Exception, stages: tuple[_AnyStage, ...]) -> None:
+    """Called by a pulled loop that fails: say in a note which stage it was.
+
+    Raises:
+        RuntimeError: for a StopIteration, which Python would make one of, too, without a note.
+    """
+    owner, _ = _owner(error.__traceback__, stages)
+    shown = _caught(error)
+    if owner >= 0:
+        _note(shown, stages, owner)
+    if shown is not error:
+        raise shown
+
+
+def _owner(
+    trace: TracebackType | None, stages: tuple[_AnyStage, ...]
+) -> tuple[int, TracebackType | None]:
+    """The stage whose line an error passed in the loop of `stages`, and the trace from there on.
+
+    It is `_HEAD`, with the whole trace, if the error did not pass that loop.
+    """
+    inner = trace
+    while inner is not None:
+        owners = _owners.get(inner.tb_frame.f_code.co_filename)
+        if owners is not None and _is_shape(owners[1], stages):
+            owner = owners[0][inner.tb_lineno - 1]
+            if owner != _AGAIN:
+                return owner, inner.tb_next
+        inner = inner.tb_next
+    return _HEAD, trace
+
+
+def _is_shape(templates: tuple[Template, ...], stages: tuple[_AnyStage, ...]) -> bool:
+    return len(templates) == len(stages) and all(
+        template is stage.template for template, stage in zip(templates, stages, strict=True)
+    )
+
+
+def _caught(error: BaseException) -> BaseException:
+    """What the stages see of an error: as it would come out of a generator (PEP 479)."""
+    if not isinstance(error, StopIteration):
+        return error
+    shown = RuntimeError("a function of the flow raised StopIteration")
+    shown.__cause__ = error
+    return shown.with_traceback(error.__traceback__)
+
+
+def _handler(
+    error: BaseException, stages: tuple[_AnyStage, ...], handlers: tuple[int, ...], last: int
+) -> int:
+    """The first of the `handlers` that `error` meets on its way down after the `last`, or -1."""
+    if is_fatal(error):
+        return -1
+    owner, _ = _owner(error.__traceback__, stages)
+    if owner == _TAIL:
+        return -1
+    if owner >= 0:
+        _note(error, stages, owner)
+    return next((index for index in handlers if index > max(owner, last)), -1)
+
+
+def _note(error: BaseException, stages: tuple[_AnyStage, ...], index: int) -> None:
+    stage = stages[index]
+    where = stage.assembled_at
+    if isinstance(stages, _Part):
+        index += stages.start
+        stages = stages.whole
+    checks = stages[0].template == CHECK  # the compiler's own, which nobody counts
+    note = f"in stage {index + 1 - checks} of {len(stages) - checks}: {stage!r}"
+    if checks and index == 0:
+        return
+    if where is not None:
+        note += f", assembled at {where}"
+    add_note(error, note)

@@ -1,0 +1,411 @@
+"""The text of a loop, from the templates of its stages."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, final
+
+from flow_core.stages._template import SLOT, Lines, Template
+
+__all__ = ["PAUSED", "Form"]
+
+PAUSED: Final = -1
+"""What a pushing loop yields when it wants demand before it can go on."""
+
+
+class Form(enum.Enum):
+    """How a generated loop gets its items and gives them on."""
+
+    PULL = "pull"
+    POLL = "poll"
+    PUSH = "push"
+    PUSH_IF = "push, conditional"
+    FEED = "feed"
+    FEED_IF = "feed, conditional"
+
+    # A loop is looked up by its form whenever a flow runs; members are singletons.
+    __hash__ = object.__hash__
+
+
+_HEAD: Final = -1
+_TAIL: Final = -2
+_AGAIN: Final = -3
+"""Lines that raise an error again which has its owner already."""
+
+
+@final
+class _Writer:
+    """Lines of generated source, each with the index of the stage that it was made for.
+
+    Args:
+        names: of the stages.
+    """
+
+    __slots__ = ("_names", "owners", "text")
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+        self.text: list[str] = []
+        self.owners: list[int] = []
+
+    def put(self, depth: int, line: str, owner: int = _HEAD) -> None:
+        if line.startswith("while ") and line != "while True:":
+            condition = line.removeprefix("while ").removesuffix(":")
+            self.put(depth, "while True:", owner)
+            depth, line = depth + 1, f"if not ({condition}): break"
+        stage = f"  # {owner + 1} {self._names[owner]}" if owner >= 0 else ""
+        self.text.append(f"{' ' * depth}{line}{stage}\n")
+        self.owners.append(owner)
+
+    def end_loops(self) -> None:
+        """End each loop's body with a simple statement.
+
+        Ctrl-C may raise where a loop jumps back. If that is the jump of a condition, CPython 3.13
+        takes it to be outside of the `try` around the loop, which then closes nothing; 3.14 still
+        does so for an ``if`` at the end of the body. For ``while`` see `put`.
+        """
+        depths = [len(line) - len(line.lstrip()) for line in self.text]
+        for start in reversed(range(len(depths))):
+            depth = depths[start]
+            if not self.text[start].lstrip().startswith(("for ", "while ")):
+                continue
+            rest = range(start + 1, len(depths))
+            end = next((index for index in rest if depths[index] <= depth), len(depths))
+            if depths[end - 1] > depth + 1:
+                depths.insert(end, depth + 1)
+                self.text.insert(end, f"{' ' * (depth + 1)}pass\n")
+                self.owners.insert(end, _HEAD)
+
+
+@final
+class _Generator:
+    """Writes one function."""
+
+    __slots__ = (
+        "_after",
+        "_closing",
+        "_emits",
+        "_form",
+        "_handlers",
+        "_out",
+        "_over",
+        "_parts",
+        "_pushes",
+        "_rendered",
+        "_stops",
+    )
+
+    def __init__(self, form: Form, templates: tuple[Template, ...]) -> None:
+        self._form = form
+        self._rendered = [template.lines for template in templates]
+        self._pushes = form not in (Form.PULL, Form.POLL)
+        self._out = _Writer([" ".join(template.name.split()) for template in templates])
+        self._emits = not any(template.absorbs for template in templates)
+        """Whether the loop that is being written reaches the subscriber, so that demand matters."""
+        self._stops = max((i for i, lines in enumerate(self._rendered) if lines.stops), default=-1)
+        """The last stage that may stop; a loop needs to look for a stop only before it."""
+        self._handlers = [i for i, lines in enumerate(self._rendered) if lines.on_error]
+        self._closing = [i for i, lines in enumerate(self._rendered) if lines.on_close]
+        self._parts = [template.params for template in templates]
+        self._after: list[tuple[int, Lines]] = []
+        """What the stages around the present place do after their EMIT, even if one stops there."""
+        resumed = next((i for i, lines in enumerate(self._rendered) if _after(lines.on_item)), None)
+        self._over = resumed is not None and any(
+            resumed < handler < self._stops for handler in self._handlers
+        )
+        """Whether that may fail, and be handled before the stage that has stopped."""
+
+    def write(self) -> _Writer:
+        out = self._out
+        head = {
+            Form.PULL: "def flow(it, close, stages, args):",
+            Form.POLL: "def flow(it, close, gate, stages, args):",
+            Form.PUSH: "def flow(it, close, on_next, gate, n, stages, args):",
+            Form.PUSH_IF: "def flow(it, close, on_next, gate, n, stages, args):",
+            Form.FEED: "def flow(on_next, gate, n, stages, args):",
+            Form.FEED_IF: "def flow(on_next, gate, n, stages, args):",
+        }[self._form]
+        out.put(0, head)
+        names = [f"{param}_{index}" for index, params in enumerate(self._parts) for param in params]
+        if names:
+            out.put(1, f"({', '.join(names)},) = args")
+        if self._stops >= 0 or self._handlers:
+            out.put(1, "stop = over = -1" if self._over else "stop = -1")
+        if self._closing:
+            pulled = self._form is Form.PULL
+            out.put(1, "closers = []" if pulled else "closers = gate.opened()")
+        fed = self._form in (Form.FEED, Form.FEED_IF)
+        # Also where nothing is left to do: from outside of any `try`, CPython 3.13 lets `close` end
+        # a generator that another thread has just resumed, which then goes on.
+        out.put(1, "try:")
+        if self._handlers:
+            self._handled(2)
+        else:
+            self._run(2)
+        if not self._pushes:
+            if _TAIL not in out.owners:  # no stage emits, but a generator it must be
+                out.put(2, "yield from ()")
+            out.put(1, "except Exception as error:")
+            out.put(2, "annotate(error, stages)")
+            out.put(2, "raise")
+        out.put(1, "finally:")
+        if self._handlers:
+            # An error refers to this frame by its traceback: nothing here may refer to it.
+            out.put(2, "x = error = failure = None")
+        if self._closing and self._form is Form.PULL:
+            out.put(2, "close_all(closers)")
+        if not fed:
+            out.put(2, "if close is not None:")
+            out.put(3, "close()")
+        elif not self._handlers:
+            out.put(2, "pass")
+        out.end_loops()
+        return out
+
+    def _states(self, depth: int) -> None:
+        """What the stages begin with and end with, downstream first.
+
+        If one fails, the stages after it are there to hear of it, and those before it never were.
+        """
+        out = self._out
+        for index in reversed(range(len(self._rendered))):
+            lines = self._rendered[index]
+            for line in lines.state:
+                out.put(depth, line.replace(SLOT, f"_{index}"), index)
+            if not lines.on_close:
+                continue
+            # No name of a template ends in a digit that no underscore is before.
+            out.put(depth, f"def closer{index}():", index)
+            if lines.closing_names:
+                names = ", ".join(lines.closing_names).replace(SLOT, f"_{index}")
+                out.put(depth + 1, f"nonlocal {names}")
+            self._put_lines(index, depth + 1, lines.on_close)
+            out.put(depth, f"closers.append(closer{index})")
+
+    def _handled(self, depth: int) -> None:
+        """The loop, in which a failure is a jump to the next stage that handles errors."""
+        out = self._out
+        out.put(depth, "at = -1")
+        out.put(depth, "while True:")
+        out.put(depth + 1, "try:")
+        out.put(depth + 2, "if at < 0:")
+        self._run(depth + 3, ends=False)
+        for index in self._handlers:
+            out.put(depth + 2, f"elif at == {index}:")
+            out.put(depth + 3, "for _ in (None,):")
+            out.put(depth + 4, "error = failure")
+            lines = self._rendered[index].on_error
+            self._block(index, depth + 4, lines, at_end=index + 1, handles=True)
+            out.put(depth + 3, f"if stop <= {index}:")
+            out.put(depth + 4, "raise failure", _AGAIN)
+        self._ends(depth + 2)
+        out.put(depth + 2, "break")
+        out.put(depth + 1, "except BaseException as caught_error:")
+        out.put(depth + 2, "failure = caught(caught_error)")
+        out.put(depth + 2, f"at = handler(failure, stages, {tuple(self._handlers)}, at)")
+        out.put(depth + 2, "if at < 0:")
+        out.put(depth + 3, "raise failure", _AGAIN)
+
+    def _run(self, depth: int, *, ends: bool = True) -> None:
+        """Start, take items until there are no more, and end."""
+        out = self._out
+        self._states(depth)
+        started = self._starts(depth)
+        at = depth
+        if started and self._stops >= 0:
+            out.put(depth, "if stop < 0:")
+            at += 1
+        if self._form in (Form.FEED, Form.FEED_IF):
+            self._fed(at)
+        else:
+            if started or self._closing or self._form is Form.POLL:
+                self._pause(at, "it")  # whoever closes a loop that never ran starts it first
+            out.put(at, "for x in it:")
+            self._body(0, at + 1)
+            self._pause(at + 1, "it")
+        if ends:
+            self._ends(depth)
+
+    def _starts(self, depth: int) -> bool:
+        """What the stages do before the first item, downstream first."""
+        out, emits = self._out, self._emits
+        started = False
+        for index in reversed(range(len(self._rendered))):
+            lines = self._rendered[index].on_start
+            if not lines:
+                continue
+            at = depth
+            if self._stops >= 0:
+                if started:
+                    out.put(at, "if stop < 0:")
+                    at += 1
+                out.put(at, "for _ in (None,):", index)
+                at += 1
+            self._block(index, at, lines, at_end=index)
+            started = True
+        self._emits = emits
+        return started
+
+    def _fed(self, depth: int) -> None:
+        out = self._out
+        if self._emits:
+            out.put(depth, "while not n and not gate.done:")
+            out.put(depth + 1, "n = yield -1")
+        out.put(depth, "x = yield n")
+        out.put(depth, "while x is not END:")
+        self._body(0, depth + 1)
+        if self._emits:
+            out.put(depth + 1, "while gate.cancelled or (not n and not gate.done):")
+            out.put(depth + 2, "n = yield -1")
+        out.put(depth + 1, "x = None")  # while it waits it holds nothing
+        out.put(depth + 1, "x = yield n")
+
+    def _body(self, first: int, depth: int) -> None:
+        """The stages from `first` on, each in the place of its predecessor's EMIT."""
+        after: list[tuple[int, int, Lines]] = []
+        for index in range(first, len(self._rendered)):
+            lines = self._rendered[index].on_item
+            emit = _emit(lines)
+            self._put_lines(index, depth, lines[:emit])
+            if emit is None:
+                break
+            after.append((index, depth, lines[emit + 1 :]))
+            self._after.append((index, _rest(lines, emit)))
+            depth += lines[emit][0]
+        else:
+            self._tail(depth)
+        for index, outer, lines_after in reversed(after):
+            self._after.pop()
+            self._put_lines(index, outer, lines_after)
+
+    def _block(
+        self, index: int, depth: int, lines: Lines, *, at_end: int, handles: bool = False
+    ) -> None:
+        """Lines outside of the loop over items; what they emit meets the later stages."""
+        out = self._out
+        emit = _emit(lines)
+        self._put_lines(index, depth, lines[:emit], at_end=at_end)
+        if emit is None:
+            return
+        inner = depth + lines[emit][0]
+        if handles and self._over:
+            out.put(inner, f"if over > {index}:", index)
+            out.put(inner + 1, "stop = over", index)
+            out.put(inner + 1, "break", index)
+        self._emits = not any(part.absorbs for part in self._rendered[index + 1 :])
+        if self._pushes and self._emits:
+            out.put(inner, "while not n or gate.cancelled:")
+            out.put(inner + 1, "n = yield -1")
+        elif self._form is Form.POLL and at_end == index:
+            # Who cancels before the first poll starts the loop, to close it.
+            out.put(inner, "if gate.cancelled:")
+            out.put(inner + 1, "return")
+        self._body(index + 1, inner)
+        self._put_lines(index, depth, lines[emit + 1 :], at_end=at_end)
+
+    def _put_lines(
+        self, index: int, depth: int, lines: Lines, *, at_end: int | None = None
+    ) -> None:
+        """The lines of a stage. `at_end`: what `stop` means outside of the loop over items."""
+        out = self._out
+        first = index if at_end is None else at_end
+        for inner, template_line in lines:
+            line = template_line.replace(SLOT, f"_{index}")
+            if line == "NOT_NONE":
+                out.put(depth + inner, "if x is None:", index)
+                out.put(depth + inner + 1, f"raise none_item(stages[{index}])", index)
+            elif line == "STOP":
+                if self._over and at_end is None:
+                    out.put(depth + inner, f"over = {first}", index)
+                for earlier, lines_after in reversed(self._after):
+                    self._put_lines(earlier, depth + inner, lines_after)
+                stop = f"max(over, {first})" if self._over and at_end is not None else f"{first}"
+                out.put(depth + inner, f"stop = {stop}", index)
+                out.put(depth + inner, "break", index)
+            elif line == "LEAVE":
+                # A stage in the loop has stopped. At the end, a stop by this very stage is past.
+                if self._stops >= first or self._rendered[index].recovers:
+                    out.put(depth + inner, f"if stop >= {first}:", index)
+                    out.put(depth + inner + 1, "break", index)
+            elif line.startswith("PAUSE "):
+                self._pause(depth + inner, line.removeprefix("PAUSE "))
+            else:
+                out.put(depth + inner, line, index)
+
+    def _tail(self, depth: int) -> None:
+        out = self._out
+        if not self._pushes:
+            out.put(depth, "yield x", _TAIL)
+        elif self._form in (Form.PUSH_IF, Form.FEED_IF):
+            out.put(depth, "if on_next(x):", _TAIL)
+            out.put(depth + 1, "n -= 1", _TAIL)
+        else:
+            out.put(depth, "on_next(x)", _TAIL)
+            out.put(depth, "n -= 1", _TAIL)
+
+    def _pause(self, depth: int, iterator: str) -> None:
+        """At the end of a loop's body: stop for want of demand, unless the loop is over anyway."""
+        out = self._out
+        if self._form is Form.PULL:
+            return
+        if self._form is Form.POLL:
+            out.put(depth, "if gate.cancelled:")
+            out.put(depth + 1, "return")
+            return
+        if not self._emits:
+            out.put(depth, "while gate.cancelled:")
+            out.put(depth + 1, "n = yield -1")
+            return
+        out.put(depth, "if not n or gate.cancelled:")
+        out.put(depth + 1, f"while gate.cancelled or (not n and not exhausted({iterator})):")
+        out.put(depth + 2, "n = yield -1")
+
+    def _ends(self, depth: int) -> None:
+        """What the stages emit after the last item, upstream first."""
+        out = self._out
+        if any(lines.on_end for lines in self._rendered):
+            # A loop before this one, of the same program, returns when the flow is cancelled.
+            if self._form is Form.POLL:
+                out.put(depth, "if gate.cancelled:")
+                out.put(depth + 1, "return")
+            elif self._form is not Form.PULL:
+                out.put(depth, "while gate.cancelled:")
+                out.put(depth + 1, "n = yield -1")
+            if self._form in (Form.FEED, Form.FEED_IF) and self._stops >= 0:
+                out.put(depth, "gate.ending = True")
+        for index, lines in enumerate(self._rendered):
+            if not lines.on_end:
+                continue
+            at = depth
+            later = any(part.stops for part in self._rendered[index + 1 :])
+            if later or any(part.recovers for part in self._rendered[index:]):
+                out.put(at, f"if stop <= {index}:", index)
+                at += 1
+            if later:
+                out.put(at, "for _ in (None,):", index)
+                at += 1
+            self._block(index, at, lines.on_end, at_end=index + 1)
+
+
+def _emit(lines: Lines) -> int | None:
+    """Which of the lines is EMIT."""
+    return next((i for i, (_, text) in enumerate(lines) if text == "EMIT"), None)
+
+
+def _after(lines: Lines) -> Lines:
+    """What follows the EMIT of `lines`, see `_rest`."""
+    emit = _emit(lines)
+    return () if emit is None else _rest(lines, emit)
+
+
+def _rest(lines: Lines, emit: int) -> Lines:
+    """What follows an EMIT in its own block, if that does not decide how the flow goes on."""
+    depth = lines[emit][0]
+    rest: list[tuple[int, str]] = []
+    for inner, line in lines[emit + 1 :]:
+        if inner < depth or line.startswith("PAUSE ") or line == "LEAVE":
+            break
+        if line == "STOP":
+            return ()
+        rest.append((inner - depth, line))
+    return tuple(rest)

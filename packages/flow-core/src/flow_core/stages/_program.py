@@ -1,0 +1,262 @@
+"""Stages made into one loop.
+
+A `Program` is a run of stages between two boundaries. Its loop is generated from the stages'
+templates, in the form that the place needs, and cached by shape; the user's functions are arguments
+of the generated function, so that a thousand flows of one shape share one code object.
+
+========  ==========================  ==========================================================
+form      where items come from       where they go
+========  ==========================  ==========================================================
+`PULL`    an iterator                 to whoever iterates: ``for x in flow``, executors of a cluster
+`POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
+`PUSH`    an iterator                 to ``on_next``, as far as the demand goes
+`FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes
+========  ==========================  ==========================================================
+
+The generated source is in `linecache`, so that tracebacks and debuggers show it; each of its lines
+knows the stage it was made for, so that an error is traced to its stage at no cost until it fails.
+Profilers, which may look from another process and then see no source, tell the loops apart by the
+functions' names, which are those of the stages.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from types import GeneratorType
+from typing import Any, Final, Generic, TypeVar, cast, final
+
+from flow_core.demand import UNBOUNDED
+from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
+from flow_core.stages._blame import Raised, _note, _owner, _Part
+from flow_core.stages._closing import _PLAIN, FeedGate, Gate, _close_part, _closer, exhausted
+from flow_core.stages._codegen import _HEAD, _TAIL, Form
+from flow_core.stages._exclusive import exclusive
+from flow_core.stages._shape import Shape, _shape, _shapes
+from flow_core.stages._template import Stage
+
+__all__ = ["Program", "generated_source"]
+
+T_contra = TypeVar("T_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+# Any: a program is a run of stages whose types only fit each other, and the generated loop is
+# untyped by nature; `Program[T, R]` is the typed face.
+_AnyStage = Stage[Any, Any]
+
+_PUSH: Final = Form.PUSH
+_PUSH_IF: Final = Form.PUSH_IF
+"""Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
+
+
+@final
+class Program(Generic[T_contra, R_co]):
+    """A run of stages, compiled when it is first needed. Pickles as its stages alone.
+
+    Args:
+        stages: the stages, upstream first; may be none.
+    """
+
+    __slots__ = ("_segments", "args", "demand_cap", "limit", "shape", "stages")
+
+    def __init__(self, stages: Iterable[_AnyStage]) -> None:
+        self.stages = stages = tuple(stages)
+        self.args: tuple[object, ...]
+        """The arguments of all stages."""
+        key: tuple[int, ...]
+        if len(stages) == 1:  # by itself: half of what two comprehensions cost
+            stage = stages[0]
+            self.args = stage.args
+            key = (id(stage.template),)
+        else:
+            self.args = tuple([arg for stage in stages for arg in stage.args])
+            key = tuple([id(stage.template) for stage in stages])
+        found: Shape | None
+        # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
+        try:
+            found = _shapes[key]
+        except KeyError:
+            found = None
+        self.shape = shape = found or _shape(key, stages)
+        """What it has in common with all programs of these templates."""
+        self.limit = self.demand_cap = UNBOUNDED
+        """The most items of the upstream that can be used, if a leading ``take`` says so; and the
+        most that can come out."""
+        if shape.caps:
+            self.limit, self.demand_cap = shape.limits(stages)
+        self._segments: tuple[Program[Any, Any], ...] | None = None
+
+    @property
+    def calls_user_code(self) -> bool:
+        """Whether the loop must not move to another thread."""
+        return self.shape.calls_user_code
+
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+        return (Program, (self.stages,))
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.stages)) or "(no stage)"
+
+    @property
+    def segments(self) -> tuple[Program[Any, Any], ...]:  # Any: the types between segments
+        """Parts that each fit into one function; Python bounds how deep a function may nest."""
+        if self._segments is None:
+            bounds = self.shape.bounds
+            if len(bounds) == 1:
+                return (self,)  # not kept: it would be a cycle
+            ends = (*bounds[1:], None)
+            parts: list[Program[Any, Any]] = []
+            for start, end in zip(bounds, ends, strict=True):
+                part: Program[Any, Any] = Program(self.stages[start:end])
+                part.stages = stages = _Part(part.stages)
+                stages.start, stages.whole = start, self.stages
+                parts.append(part)
+            self._segments = tuple(parts)
+        return self._segments
+
+    def iterate(self, source: Iterator[T_contra]) -> Iterator[R_co]:
+        """Items through all stages, pulled. A generator given as `source` is closed at the end.
+
+        A fatal or failing stage raises where the consumer asks for the next item; the error has a
+        note that names the stage.
+        """
+        if not self.stages:
+            return cast("Iterator[R_co]", source)  # no stage changes the type: R is T then
+        if self.shape.closes and len(self.segments) > 1:
+            return _pulled(self, source)
+        items: Iterator[Any] = source  # Any: between segments
+        for part in self.segments:
+            loop = part.shape.loop(Form.PULL)
+            items = loop(items, _closer(items), part.stages, part.args)
+        return items
+
+    def poll(self, source: Iterator[T_contra], gate: Gate) -> GeneratorType[R_co, None, None]:
+        """As `iterate`, but the loop ends soon when ``gate.cancelled`` is set.
+
+        What the stages do when it is over is left to ``gate.close()``.
+        """
+        loop, _ = _chained(self.segments, source, gate)
+        # `segments` is never empty, so that the last loop made a generator.
+        return exclusive(cast("GeneratorType[R_co, None, None]", loop))
+
+    def push(
+        self,
+        source: Iterator[T_contra],
+        downstream: CoreSubscriber[R_co],
+        gate: Gate,
+        demand: int,
+    ) -> GeneratorType[int, int, None]:
+        """A loop that pushes: it yields `PAUSED` when `demand` is used up, and takes more by send.
+
+        Args:
+            source: what is pulled; a generator is closed at the end.
+            downstream: gets each item; a conditional one answers whether it counts.
+            gate: what stops the loop. What the stages do when it is over is left to its `close`.
+            demand: items that may be pushed at first.
+        """
+        on_next: Callable[[R_co], object]
+        if isinstance(downstream, ConditionalSubscriber):
+            form, on_next = _PUSH_IF, downstream.try_on_next
+        else:
+            form, on_next = _PUSH, downstream.receiver()
+        shape = self.shape
+        if shape.single:
+            try:
+                loop = shape._loops[form]
+            except KeyError:
+                loop = shape._compiled(form)
+            close = None if type(source) in _PLAIN else _closer(source)
+            return loop(source, close, on_next, gate, demand, self.stages, self.args)
+        items, close = _chained(self.segments[:-1], source, gate)
+        last = self.segments[-1]
+        return last.shape.loop(form)(items, close, on_next, gate, demand, last.stages, last.args)
+
+    def begins(self, source: Iterator[T_contra]) -> bool:
+        """Whether a loop that pushes may be started without demand: it then sends nothing yet.
+
+        A loop without an `on_start` does not look for demand before its first item, which the loops
+        before it may have even if `source` has none.
+        """
+        *before, last = self.segments
+        if last.shape.starts:
+            return True
+        return exhausted(source) and not any(
+            template.emits_at_start or template.emits_at_end
+            for part in before
+            for template in part.shape.templates
+        )
+
+    def feed(
+        self, on_next: Callable[[R_co], object], gate: FeedGate, demand: int, *, conditional: bool
+    ) -> GeneratorType[int, Any, None]:  # Any: items and grants of demand are both sent in
+        """A loop that takes items by send and pushes. Only for a program of one segment.
+
+        It yields the demand that is left when it wants the next item (or `END`), and `PAUSED`
+        when it wants demand. It is started by ``next``.
+
+        Args:
+            on_next: gets each item; with `conditional` it answers whether the item counts.
+            gate: what stops the loop. What the stages do when it is over is left to its `close`.
+            demand: items that may be pushed at first.
+            conditional: whether `on_next` answers.
+        """
+        form = Form.FEED_IF if conditional else Form.FEED
+        loop = self.shape.loop(form)
+        return exclusive(loop(on_next, gate, demand, self.stages, self.args))
+
+    def blame(self, error: BaseException) -> Raised:
+        """Who raised `error`, which came out of one of this program's loops.
+
+        If a stage did, the error gets a note that says which, and where it was assembled.
+        """
+        traces = [error.__traceback__]
+        if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+            # PEP 479: if it was the loop that turned it into a RuntimeError, only the cause passed.
+            traces.insert(0, error.__cause__.__traceback__)
+        for start in traces:
+            trace = start
+            for part in reversed(self.segments):
+                owner, trace = _owner(trace, part.stages)
+                if owner == _TAIL:
+                    return Raised.DOWNSTREAM
+                if owner != _HEAD:
+                    _note(error, part.stages, owner)
+                    return Raised.STAGE
+        return Raised.UPSTREAM
+
+
+def _pulled(program: Program[Any, R_co], source: Iterator[Any]) -> Iterator[R_co]:
+    """`Program.iterate` where stages of several loops want to hear of the end."""
+    gate = Gate()
+    loop = program.poll(source, gate)
+    try:
+        yield from loop
+    finally:
+        try:
+            loop.close()
+        finally:
+            gate.close()
+
+
+def _chained(
+    parts: tuple[Program[Any, Any], ...], source: Iterator[Any], gate: Gate
+) -> tuple[Iterator[Any], Callable[[], object] | None]:  # Any: between segments
+    """A loop of `POLL` form for each part, and what closes the last of them."""
+    items, close, closes = source, _closer(source), False
+    for part in parts:
+        made = part.shape.loop(Form.POLL)
+        loop = made(items, close, gate, part.stages, part.args)
+        closes = closes or part.shape.closes
+        close = partial(_close_part, loop, gate) if closes else loop.close
+        items = loop
+    return items, close
+
+
+def generated_source(form: Form, program: Program[Any, Any]) -> str:  # Any: any program
+    """The source of `program`'s loop in this form, for documentation and debugging."""
+    parts: list[str] = []
+    for part in program.segments:
+        loop = part.shape.loop(form)
+        parts.append("".join(linecache.getlines(loop.__code__.co_filename)))
+    return "\n".join(parts)

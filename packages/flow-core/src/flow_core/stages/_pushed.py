@@ -1,0 +1,780 @@
+"""Stages after an asynchronous upstream: one subscriber for a whole run of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from threading import Lock
+from types import GeneratorType, TracebackType
+from typing import Any, Final, Generic, TypeVar, final
+
+from typing_extensions import TypeIs
+
+from flow_core import hooks
+from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, replenish_limit
+from flow_core.errors import (
+    MissingBackpressureError,
+    ProtocolViolationError,
+    is_fatal,
+    late_fusion,
+    leave,
+    none_given,
+    throw_if_fatal,
+)
+from flow_core.homes import Home
+from flow_core.introspection import Statistics
+from flow_core.protocols import (
+    EMPTY,
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Empty,
+    Fusion,
+    QueueSubscription,
+    Subscription,
+)
+from flow_core.serial import SerialDrain
+from flow_core.stages._blame import Raised
+from flow_core.stages._closing import FeedGate, close_loop, overlapped
+from flow_core.stages._codegen import PAUSED
+from flow_core.stages._effects import labels
+from flow_core.stages._program import Program
+from flow_core.stages._pulled import GRANT
+from flow_core.stages._shape import END
+
+__all__ = ["StageSubscriber", "subscribe_stages"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
+
+
+def subscribe_stages(
+    program: Program[Any, R], downstream: CoreSubscriber[R]
+) -> CoreSubscriber[Any]:  # Any: what the upstream gives is the program's own affair
+    """The subscriber that stands for all stages of `program` before `downstream`."""
+    subscriber: CoreSubscriber[Any] = downstream
+    if program.stages:
+        for part in reversed(program.segments):
+            subscriber = StageSubscriber(part, subscriber)
+    return subscriber
+
+
+@final
+class StageSubscriber(
+    SerialDrain, ConditionalSubscriber[Any], QueueSubscription[R], Generic[R]
+):  # Any: see subscribe_stages
+    """Applies a run of stages to each item that an upstream pushes.
+
+    How demand travels depends on what the stages do:
+
+    * each item becomes at most one: requests pass through (an item dropped by a filter is asked for
+      again, or answered by False to a conditional upstream);
+    * nothing comes out before the end (reduce, count, to_list): everything is requested;
+    * an item may become several, or some come at the end: a bounded inbox of `prefetch` items,
+      refilled at 75 %, and a loop that pauses when the demand is used up.
+
+    Thread: items on the upstream's thread; what waited for demand, on the requester's.
+    Fusion: conditional; what the upstream answers if no user code would change thread. With SYNC
+    and ASYNC the stages are applied by `poll`. ASYNC only if each item becomes one or none, and
+    the stages do nothing before the first item or at the end: the end may be signalled while items
+    wait to be polled (F33), so that no stage may have to come between them.
+    """
+
+    __slots__ = (
+        "_again",
+        "_asked",
+        "_bad",
+        "_bounded",
+        "_consumed",
+        "_done",
+        "_downstream",
+        "_error",
+        "_flushed",
+        "_fused",
+        "_gate",
+        "_granted",
+        "_inbox",
+        "_left",
+        "_lock",
+        "_loop",
+        "_open",
+        "_out",
+        "_paused",
+        "_prefetch",
+        "_program",
+        "_queues",
+        "_requested",
+        "_started",
+        "_thrown",
+        "_upstream",
+        "_woken",
+    )
+
+    def __init__(
+        self,
+        program: Program[Any, R],  # Any: see subscribe_stages
+        downstream: CoreSubscriber[R],
+        prefetch: int = DEFAULT_PREFETCH,
+    ) -> None:
+        super().__init__()
+        self._program = program
+        self._downstream: CoreSubscriber[R] | None = downstream
+        self._gate = FeedGate()
+        self._lock = Lock()
+        self._upstream: Subscription | None = None
+        self._fused: GeneratorType[R, None, None] | None = None
+        self._out: list[R] | None = None
+        """Fused ASYNC: where the loop puts the item that `poll` returns. None otherwise."""
+        self._woken = False
+        self._prefetch = min(prefetch, program.limit)
+        self._inbox: deque[Any] = deque()  # Any: see subscribe_stages
+        self._asked = 0
+        self._requested = 0
+        self._granted = 0
+        self._consumed = 0
+        self._done = self._flushed = self._paused = self._again = self._open = False
+        self._started = False
+        self._bounded = self._queues = program.shape.accounts and not program.shape.absorbs
+        self._bad: ValueError | None = None
+        self._error: BaseException | None = None
+        self._thrown: tuple[BaseException, TracebackType | None] | None = None
+        on_next: Callable[[R], object]
+        if isinstance(downstream, ConditionalSubscriber):
+            conditional, on_next = True, downstream.try_on_next
+        else:
+            conditional, on_next = False, downstream.receiver()
+        self._left = 0 if program.shape.accounts else GRANT
+        self._loop: GeneratorType[int, Any, None] | None = program.feed(  # Any: see Program.feed
+            on_next,
+            self._gate,
+            self._left,
+            conditional=conditional,
+        )
+
+    def home(self) -> Home | None:
+        """See `CoreSubscriber.home`."""
+        downstream = self._downstream
+        return None if downstream is None else downstream.home()
+
+    # -- signals from the upstream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        if subscription is None:
+            raise none_given("on_subscribe")
+        downstream = self._downstream
+        if self._upstream is not None or downstream is None:
+            subscription.cancel()  # §2.5
+            return
+        self._upstream = subscription
+        # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
+        if self.try_enter():
+            try:
+                downstream.on_subscribe(self)
+            except BaseException as error:
+                if is_fatal(error):
+                    leave(error, downstream, self)
+                self._release()
+                self.leave()
+                subscription.cancel()
+                self._gate.close()
+                raise
+            try:
+                self._start()
+            except BaseException:
+                self.leave()
+                raise
+            self.run_entered()
+        if self._loop is None or self._fused is not None:
+            return
+        if self._program.shape.absorbs and not self._done:
+            self._ask(self._program.limit)
+        # Demand goes up only now: an upstream may answer request() with on_next at once (§1.9).
+        with self._lock:
+            self._open = True
+            requested = self._requested
+        if requested:
+            self._forward(0, requested)
+        if self._out is not None:  # who polled before `_open` was set got nothing
+            self._woken = True
+            self.signal()
+
+    def _start(self) -> None:
+        """Run the loop up to where it waits. With the permit: who cancels may have to start it."""
+        loop = self._loop
+        if loop is None or self._fused is not None or self._gate.cancelled:
+            return
+        try:
+            self._paused = next(loop) == PAUSED
+            self._started = True
+        except StopIteration:
+            self._stopped()  # nothing to wait for
+            return
+        except BaseException as error:  # a stage's state is made by user code
+            self._raised(error)
+            return
+        if self._paused and (self._gate.ending or self._program.shape.absorbs):
+            self._ended_early()
+
+    def on_next(self, item: Any, /) -> None:
+        """See `Subscriber.on_next`."""
+        if not self.try_on_next(item):
+            self._ask(1)
+
+    def receiver(self) -> Callable[[Any], object]:
+        """See `CoreSubscriber.receiver`: what is dropped need not be asked for again."""
+        return self.try_on_next if self._asked == UNBOUNDED else self.on_next
+
+    def try_on_next(self, item: Any, /) -> bool:
+        """See `ConditionalSubscriber.try_on_next`."""
+        loop = self._loop
+        if item is None:
+            raise none_given("on_next")
+        if loop is None or self._done:
+            if self._out is None:
+                hooks.drop_item(item)
+            return True
+        if self._queues:
+            if self._out is not None:
+                self._woken = True  # that is all it says, whatever it carries (F26)
+            elif self._upstream is not None:
+                self._inbox.append(item)
+            else:
+                hooks.drop_item(item)  # it came before on_subscribe (§1.9)
+            self.signal()
+            return True
+        try:
+            left = loop.send(item)
+        except StopIteration:
+            self._stopped()
+            return True
+        except BaseException as error:
+            if overlapped(error):
+                # An upstream that answers request() by calling on_next within on_next: from now on
+                # its items wait in the inbox, which keeps their order and bounds the stack. Or, on
+                # Pythons without a GIL, another thread closes the loop, and drops what waits.
+                self._inbox.append(item)
+                self._queues = self._again = True
+                self.signal()
+            elif self._upstream is None:
+                hooks.drop_item(item)  # it came before on_subscribe (§1.9)
+            else:
+                self._raised(error)
+            return True
+        if left == PAUSED:
+            self._used_up(loop)
+            used = True
+        elif left == self._left:
+            used = self._program.shape.absorbs
+        else:
+            self._left = left
+            used = True
+        if self._again:
+            self._again = False
+            self.signal()
+        return used
+
+    def _used_up(self, loop: GeneratorType[int, Any, None]) -> None:  # Any: see Program.feed
+        """The loop of stages that do not count demand has paused all the same."""
+        if self._program.shape.accounts:
+            # A stage has ended the flow, and a later one waits for demand to emit its result.
+            self._paused = self._done = self._again = True
+            if self._upstream is not None:
+                hooks.cancel(self._upstream)
+        elif not self._gate.cancelled:
+            self._left = loop.send(GRANT)
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`. Items in the inbox come first; stages emit no rest."""
+        if error is None:
+            raise none_given("on_error")
+        if self._done or self._loop is None or self._upstream is None:
+            if self._done and is_fatal(error):
+                self.signal()  # it may have kept the end from being drained
+            hooks.drop_error(error)
+            return
+        self._error = error
+        self._done = True
+        self.signal()
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`. The stages may emit a rest first, as demand allows."""
+        if not self._done and self._loop is not None and self._upstream is not None:
+            self._done = True
+            self.signal()
+
+    # -- signals from the downstream
+
+    def request(self, n: int, /) -> None:
+        """See `Subscription.request`."""
+        bad = bad_request(n)
+        if self._gate.cancelled or self._downstream is None:
+            return
+        if bad is not None:
+            upstream = self._upstream
+            self._bad = bad
+            self._gate.cancelled = True
+            if upstream is not None:
+                hooks.cancel(upstream)
+            self.signal()
+            return
+        with self._lock:
+            before = self._requested
+            self._requested = requested = add_demand(before, n)
+            if not self._open:
+                return
+        self._forward(before, requested)
+
+    def _forward(self, before: int, requested: int) -> None:
+        """Ask the upstream for what demand raised from `before` to `requested` makes needed."""
+        program = self._program
+        if not program.shape.accounts:
+            cap = program.demand_cap
+            if requested == UNBOUNDED == cap:
+                self._ask(UNBOUNDED)
+            else:
+                self._ask(min(requested, cap) - min(before, cap))
+            return
+        if before == 0 and not program.shape.absorbs and not self._done:
+            self._ask(UNBOUNDED if requested == UNBOUNDED else self._prefetch)
+        self.signal()
+
+    def _ask(self, n: int) -> None:
+        """Request `n` more of the upstream, never more in all than a leading take lets through."""
+        upstream = self._upstream
+        if upstream is None or n <= 0 or self._gate.cancelled:
+            return
+        limit = self._program.limit
+        if limit != UNBOUNDED:
+            with self._lock:
+                n = min(n, limit - self._asked)
+                self._asked += n
+            if n <= 0:
+                return
+        elif self._asked == UNBOUNDED:
+            return
+        elif n == UNBOUNDED:
+            self._asked = UNBOUNDED
+        upstream.request(n)
+
+    def cancel(self) -> None:
+        """See `Subscription.cancel`."""
+        self._bad = None
+        upstream = self._upstream
+        if not self._gate.cancelled:
+            self._gate.cancelled = True
+            if upstream is not None:
+                hooks.cancel(upstream)
+        self._downstream = None
+        self.signal()
+
+    # -- the drain: terminals, and items of the stages that keep account of demand
+
+    def drain(self) -> None:
+        """See `SerialDrain.drain`."""
+        loop, gate = self._loop, self._gate
+        if loop is None:
+            hooks.drop_waiting(self._inbox)
+            return
+        if self._out is not None:
+            self._wake()
+            return
+        downstream = self._downstream
+        if gate.cancelled or downstream is None:
+            if self._bad is not None and self._started:
+                # on_error must not overlap a running on_next (§1.3): a closed loop sends no more.
+                self._again = True
+                try:
+                    loop.close()
+                except ValueError:
+                    return  # It runs; its caller looks at _again after that, and signals.
+            self._cancelled()
+            return
+        if loop.gi_running:
+            self._again = True  # signalled from within on_next: the loop's caller goes on with it
+            return
+        program, inbox = self._program, self._inbox
+        if self._bounded and len(inbox) > self._prefetch and self._asked != UNBOUNDED:
+            self._overflow()
+            return
+        try:
+            while not gate.cancelled:
+                done = self._done  # before the inbox: what came before the end is in it
+                if self._paused and not done and gate.ending:
+                    self._ended_early()
+                    continue
+                if self._paused:
+                    grant = self._requested - self._granted
+                    if grant <= 0 and (not done or inbox or self._flushed):
+                        return
+                    if self._requested == UNBOUNDED:
+                        grant = GRANT
+                    else:
+                        grant = min(grant, GRANT)
+                        self._granted += grant
+                    if done and not inbox:
+                        gate.done = self._flushed = True
+                    self._paused = loop.send(grant) == PAUSED
+                elif inbox and self._bounded:
+                    self._paused = loop.send(inbox.popleft()) == PAUSED
+                    self._replenish()
+                elif inbox and not self._bounded:  # it may have got an item since the last look
+                    left = loop.send(inbox.popleft())
+                    if left == PAUSED:
+                        self._used_up(loop)
+                    elif left != self._left or program.shape.absorbs:
+                        self._left = left
+                    else:
+                        self._ask(1)
+                elif not done:
+                    return  # who has added an item since then signals, too
+                elif self._error is not None and program.shape.handles:
+                    # By no name of this frame, which the error's traceback may come to refer to.
+                    self._thrown = (self._error, self._error.__traceback__)
+                    self._paused = loop.throw(self._taken_error()) == PAUSED
+                    self._as_it_came()
+                elif self._error is not None:
+                    error = self._taken_error()
+                    self._release()
+                    try:
+                        downstream.on_error(error)
+                    except BaseException as raised:
+                        if is_fatal(raised):
+                            leave(raised, downstream, self)
+                        raise
+                    finally:
+                        gate.close()
+                    return
+                else:
+                    gate.done = True
+                    self._paused = loop.send(END) == PAUSED
+        except StopIteration:
+            self._stopped()
+            return
+        except BaseException as error:
+            self._raised(error)
+            return
+        self._missed = True  # cancelled meanwhile: release in the next round
+
+    def _ended_early(self) -> None:
+        """A stage has ended the flow, and a later one waits for demand to emit its rest."""
+        self._done = True
+        if self._upstream is not None:
+            hooks.cancel(self._upstream)
+        hooks.drop_waiting(self._inbox)
+
+    def _taken_error(self) -> BaseException:
+        """What the upstream has failed with; it is then gone from here."""
+        error, self._error = self._error, None
+        return ProtocolViolationError("there is no error") if error is None else error
+
+    def _wake(self) -> None:
+        """Fused ASYNC: pass on wake-ups and the terminal, one at a time. Items are polled.
+
+        After the terminal the loop stays, for what the downstream has still to poll (F33).
+        """
+        downstream = self._downstream
+        if self._gate.cancelled:
+            self._cancelled()
+            return
+        if downstream is None:
+            return
+        done = self._done  # read before: what came before the end can be polled by then
+        if self._woken:
+            self._woken = False
+            try:
+                downstream.on_next(_WAKE_UP)
+            except BaseException as error:
+                self.cancel()
+                self._release()
+                throw_if_fatal(error)
+                if not downstream.on_next_raised(error):
+                    hooks.drop_error(error)
+                return
+        if not done or self._gate.cancelled:
+            return
+        with self._lock:
+            ended, self._downstream = self._downstream, None
+        failure, self._error = self._error, None
+        if ended is None:
+            return
+        if failure is None:
+            ended.on_complete()
+        else:
+            ended.on_error(failure)
+
+    def _replenish(self) -> None:
+        if self._asked == UNBOUNDED or self._done:
+            return
+        self._consumed += 1
+        limit = replenish_limit(self._prefetch)
+        if self._consumed >= limit:
+            self._consumed = 0
+            self._ask(limit)
+
+    def _overflow(self) -> None:
+        upstream = self._upstream
+        downstream = self._release()
+        if upstream is not None:
+            hooks.cancel(upstream)
+        if downstream is not None:
+            downstream.on_error(
+                MissingBackpressureError(
+                    f"the upstream of {self._program!r} sent more than the {self._prefetch} items "
+                    "it was asked for; put a back-pressure operator after a source that ignores "
+                    "demand"
+                )
+            )
+        self._gate.close()
+
+    def _stopped(self) -> None:
+        """The loop has returned: the upstream had completed, or a stage ended the flow."""
+        if self._gate.cancelled:
+            self._cancelled()
+            return
+        if self._upstream is not None and not self._done:
+            hooks.cancel(self._upstream)
+        downstream = self._release()
+        try:
+            if downstream is not None:
+                downstream.on_complete()
+        except BaseException as error:
+            if is_fatal(error):
+                leave(error, downstream, self)
+            raise
+        finally:
+            self._gate.close()
+
+    def _raised(self, error: BaseException) -> None:
+        if self._upstream is not None and not self._done:
+            hooks.cancel(self._upstream)
+        thrown, self._thrown = self._thrown, None
+        downstream = self._release()
+        try:
+            if is_fatal(error):
+                leave(error, downstream, self)
+                raise error
+            by_downstream = self._program.blame(error) is Raised.DOWNSTREAM
+            if thrown is not None and thrown[0] is error:
+                # As it came: the frames it has passed since then refer to those that hold it.
+                error.with_traceback(thrown[1])
+            thrown = None
+            if downstream is None or (by_downstream and not downstream.on_next_raised(error)):
+                hooks.drop_error(error)
+            elif not by_downstream:
+                downstream.on_error(error)
+        finally:
+            self._gate.close()
+
+    def _cancelled(self) -> None:
+        """The flow was cancelled: by its subscriber, or for a bad request (§3.9)."""
+        bad, downstream = self._bad, self._release()
+        if bad is not None and downstream is not None:
+            downstream.on_error(bad)
+        self._gate.close()
+
+    def _release(self) -> CoreSubscriber[R] | None:
+        """Let go of everything (§3.13).
+
+        Returns:
+            The subscriber, to the first caller only, which may send it the terminal.
+        """
+        with self._lock:
+            downstream, self._downstream = self._downstream, None
+        self._gate.cancelled = True
+        loop, self._loop = self._loop if self._fused is None else self._fused, None
+        waits = loop is not None and self._program.shape.closes and not loop.gi_running
+        if loop is not None and waits and not loop.gi_suspended:
+            try:
+                close_loop(loop, self._gate)  # it never ran
+            except BaseException as error:  # of a stage that begins only to hear of the end
+                throw_if_fatal(error)
+                if not overlapped(error):  # else who polls has begun it meanwhile
+                    hooks.drop_error(error)
+        self._error = None
+        self._as_it_came()
+        hooks.drop_waiting(self._inbox)
+        return downstream
+
+    def _as_it_came(self) -> None:
+        """Take the frames off an error that a stage has dealt with: they refer to this flow."""
+        thrown, self._thrown = self._thrown, None
+        if thrown is not None:
+            thrown[0].with_traceback(thrown[1])
+
+    # -- fusion
+
+    @property
+    def _queue(self) -> QueueSubscription[Any] | None:  # Any: see subscribe_stages
+        upstream = self._upstream
+        return upstream if _is_queue(upstream) else None
+
+    def request_fusion(self, mode: Fusion, /) -> Fusion:
+        """See `QueueSubscription.request_fusion`: what the upstream grants, with these exceptions.
+
+        NONE across threads if a stage calls a function of the user (F39); no ASYNC if a stage does
+        anything else than to make one item or none of an item.
+        """
+        if self._fused is not None or self._out is not None or self._requested or self._open:
+            raise late_fusion()
+        upstream, program = self._queue, self._program
+        if mode & Fusion.ASYNC and not _item_by_item(program):
+            mode &= ~Fusion.ASYNC
+        if upstream is None or not mode & Fusion.ANY:
+            return Fusion.NONE
+        if mode & Fusion.THREAD_BOUNDARY and program.calls_user_code:
+            return Fusion.NONE
+        granted = upstream.request_fusion(mode) & Fusion.ANY
+        if granted & Fusion.SYNC:
+            self._fused = program.poll(_polled(upstream), self._gate)
+        elif granted:
+            self._out = []
+            self._queues = True
+            self._loop = program.feed(self._out.append, self._gate, GRANT, conditional=False)
+        return granted
+
+    def poll(self) -> R | Empty:
+        """See `QueueSubscription.poll`; with SYNC, EMPTY means completed."""
+        fused = self._fused
+        if fused is None:
+            return EMPTY if self._out is None else self._poll_shared(self._out)
+        try:
+            item = next(fused, EMPTY)
+        except BaseException as error:
+            if self._gate.cancelled and overlapped(error):
+                return EMPTY  # cancelled by another thread, which closes the loop right now
+            self._polled_out()
+            raise
+        if item is EMPTY or self._gate.cancelled:  # who cancelled could not close what ran
+            self._polled_out()
+        return item
+
+    def _polled_out(self) -> None:
+        """The polled loop has ended: let go of everything."""
+        self._downstream = self._loop = self._fused = None
+        self._gate.cancelled = True
+        if self._upstream is not None:
+            hooks.cancel(self._upstream)  # a stage may have ended the flow before its upstream does
+        self._gate.close()
+
+    def _poll_shared(self, out: list[R]) -> R | Empty:
+        """Fused ASYNC: what the stages make of the next item that they let through.
+
+        Dropped items are requested again: together, when the upstream has nothing more, or when
+        they have become many (F40). What a stage raises is raised, and the upstream cancelled.
+        """
+        loop, upstream, gate = self._loop, self._queue, self._gate
+        if loop is None or upstream is None or not self._open:
+            return EMPTY
+        while not gate.cancelled:
+            try:
+                item = upstream.poll()
+            except BaseException:
+                self._give_up(upstream)
+                raise
+            if item is EMPTY:
+                if self._consumed:
+                    self._ask_again()
+                return EMPTY
+            try:
+                if loop.send(item) == PAUSED and not gate.cancelled:
+                    loop.send(GRANT)
+            except BaseException as error:
+                self._give_up(upstream)
+                self._program.blame(error)
+                raise
+            if out:
+                return out.pop()
+            self._consumed += 1
+            if self._consumed >= replenish_limit(self._prefetch):
+                self._ask_again()
+        return EMPTY
+
+    def _ask_again(self) -> None:
+        dropped, self._consumed = self._consumed, 0
+        if not self._done:
+            self._ask(dropped)
+
+    def _give_up(self, upstream: QueueSubscription[Any]) -> None:  # Any: see subscribe_stages
+        """The poll fails: who polls will signal that, and cancel, too (F46)."""
+        self._release()
+        hooks.cancel(upstream)
+
+    def is_empty(self) -> bool:
+        """See `QueueSubscription.is_empty`."""
+        if (self._fused if self._out is None else self._loop) is None:
+            return True  # polled to its end, cancelled, or failed
+        upstream, program = self._queue, self._program
+        shape = program.shape
+        # The upstream is not asked beyond where a stage may have ended the flow, nor for an error
+        # or an end that a stage must see first.
+        if upstream is None or shape.accounts or shape.stops or shape.handles or shape.closes:
+            return False
+        try:
+            return upstream.is_empty()
+        except BaseException:
+            self._polled_out()
+            raise
+
+    def clear(self) -> None:
+        """See `QueueSubscription.clear`."""
+        self._fused = None
+        if self._queue is not None:
+            self._queue.clear()
+
+    def statistics(self) -> Statistics:
+        """See `Scannable.statistics`."""
+        known = self._requested
+        requested: int | None = None  # polled; or a loop has a part of it
+        fusion = Fusion.NONE
+        if self._fused is not None:
+            fusion = Fusion.SYNC
+        elif self._out is not None:
+            fusion = Fusion.ASYNC
+        elif known == UNBOUNDED:
+            requested = known
+        elif not self._program.shape.accounts:
+            # The loop counts the items down, and begins again when so many were sent.
+            requested = known - (GRANT - self._left) if known < GRANT else None
+        elif self._paused or not self._granted:
+            requested = known - self._granted
+        name, tags = labels(self._program.stages)
+        return Statistics(
+            operator=repr(self._program),
+            requested=requested,
+            buffered=len(self._inbox),
+            capacity=self._prefetch if self._bounded else None,
+            cancelled=self._gate.cancelled and not self._done,
+            terminated=self._downstream is None,
+            error=self._bad if self._error is None else self._error,
+            fusion=fusion,
+            name=name,
+            tags=tags,
+            upstream=self._upstream,
+        )
+
+
+def _item_by_item(program: Program[Any, Any]) -> bool:  # Any: any program
+    """Whether its stages have nothing to do but to make one item or none of each item."""
+    if (
+        program.shape.accounts
+        or program.shape.absorbs
+        or program.shape.stops
+        or program.shape.starts
+    ):
+        return False
+    if program.shape.handles or program.shape.closes:
+        return False
+    return not any(stage.template.lines.on_end for stage in program.stages)
+
+
+def _polled(queue: QueueSubscription[T]) -> Iterator[T]:
+    # Not iter(poll, EMPTY), which compares by ==, and calls what the items say to that (X13).
+    poll = queue.poll
+    while (item := poll()) is not EMPTY:
+        yield item
+
+
+def _is_queue(subscription: object) -> TypeIs[QueueSubscription[Any]]:  # Any: see subscribe_stages
+    return isinstance(subscription, QueueSubscription)

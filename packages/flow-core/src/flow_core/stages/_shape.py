@@ -1,0 +1,187 @@
+"""What all programs of the same templates have in common."""
+
+from __future__ import annotations
+
+import linecache
+from itertools import count
+from threading import Lock
+from types import CodeType, GeneratorType
+from typing import Any, Final, Protocol, final
+from weakref import finalize
+
+from flow_core.demand import UNBOUNDED
+from flow_core.stages._blame import _annotate, _caught, _handler, _none_item, _owners
+from flow_core.stages._closing import close_all, exhausted
+from flow_core.stages._codegen import Form, _Generator
+from flow_core.stages._template import UNSET, Stage, Template
+
+__all__ = ["END", "Shape"]
+
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+
+
+class _Loop(Protocol):
+    """A generated function."""
+
+    __code__: CodeType
+
+    def __call__(self, *args: Any) -> GeneratorType[Any, Any, None]: ...
+
+
+END: Final = object()
+"""What is sent to a `FEED` loop after the last item."""
+
+
+_MAX_DEPTH: Final = 60
+_MAX_LOOPS: Final = 8
+_MAX_STAGES: Final = 1000
+_MAX_CACHED: Final = 512
+
+
+@final
+class Shape:
+    """What all programs of the same templates have in common: facts, and compiled loops.
+
+    Args:
+        templates: the templates, upstream first.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_loops",
+        "absorbs",
+        "accounts",
+        "bounds",
+        "calls_user_code",
+        "caps",
+        "closes",
+        "ends",
+        "files",
+        "handles",
+        "single",
+        "starts",
+        "stops",
+        "templates",
+    )
+
+    def __init__(self, templates: tuple[Template, ...]) -> None:
+        self.templates = templates
+        self._loops: dict[Form, _Loop] = {}
+        self.files: list[str] = []
+        """The names under which `linecache` knows the loops."""
+        rendered = [template.lines for template in templates]
+        self.calls_user_code = any(lines.calls_user_code for lines in rendered)
+        """Whether the loop must not move to another thread."""
+        self.accounts = any(
+            lines.expands or lines.emits_at_end or lines.emits_at_start for lines in rendered
+        )
+        """Whether downstream's demand differs from upstream's: items expand, or come at the end."""
+        self.stops = any(lines.stops for lines in rendered)
+        """Whether a stage may end the flow before its upstream does."""
+        self.starts = any(lines.on_start for lines in rendered)
+        """Whether a stage has something to do before the first item."""
+        self.ends = any(lines.on_end for lines in rendered)
+        """Whether a stage has something to do when the flow completes, if only to fail."""
+        self.handles = any(lines.on_error for lines in rendered)
+        """Whether a stage wants to know what the upstream fails with."""
+        self.closes = any(lines.on_close for lines in rendered)
+        """Whether a stage wants to know when it is over, however it ends."""
+        absorbs, one_to_one = False, True
+        caps: list[tuple[int, str | int, bool]] = []
+        bounds = [0]
+        depth = loops = 0
+        for index, (template, lines) in enumerate(zip(templates, rendered, strict=True)):
+            absorbs = lines.absorbs or (absorbs and not lines.emits_at_start)
+            if template.at_most:
+                caps.append((index, template.at_most, one_to_one))
+            one_to_one = one_to_one and not (lines.expands or lines.drops or lines.emits_at_start)
+            depth += lines.nesting
+            loops += lines.loops
+            if depth > _MAX_DEPTH or loops > _MAX_LOOPS or index - bounds[-1] >= _MAX_STAGES:
+                bounds.append(index)
+                depth, loops = lines.nesting, lines.loops
+        self.absorbs = absorbs
+        """Whether nothing is emitted before the upstream completes (or a stage stops)."""
+        self.caps = caps
+        """Stages that bound how many items pass: which, by how many, and whether of the source."""
+        self.bounds = bounds
+        """Where the parts begin that each fit into one function."""
+        self.single = len(bounds) == 1
+        """Whether all of it fits into one function."""
+
+    def limits(self, stages: tuple[_AnyStage, ...]) -> tuple[int, int]:
+        """How many items of the upstream can be used at most, and how many can come out."""
+        limit = cap = UNBOUNDED
+        for index, at_most, one_to_one in self.caps:
+            stage = stages[index]
+            count: object = at_most
+            if isinstance(count, str):
+                count = stage.args[stage.template.params.index(count)]
+            if isinstance(count, int):
+                cap = min(cap, count)
+                limit = min(limit, count) if one_to_one else limit
+        return limit, cap
+
+    def loop(self, form: Form) -> _Loop:
+        """The generated function of this form."""
+        try:
+            return self._loops[form]
+        except KeyError:
+            return self._compiled(form)
+
+    def _compiled(self, form: Form) -> _Loop:
+        out = _Generator(form, self.templates).write()
+        source = "".join(out.text)
+        names = "|".join(template.name for template in self.templates[:8]) or "no stage"
+        if len(self.templates) > 8:
+            names += f"|… {len(self.templates)} stages"
+        filename = f"<flow {form.value}: {names} #{next(_serial)}>"
+        module = compile(source, filename, "exec", dont_inherit=True)
+        namespace: dict[str, Any] = dict(_NAMESPACE)  # Any: exec's own type
+        for index, template in enumerate(self.templates):
+            for helper in template.helpers:
+                namespace[f"{helper.__name__}_{index}"] = helper
+        exec(module, namespace)
+        loop: _Loop = namespace["flow"]
+        loop.__code__ = loop.__code__.replace(co_name=names, co_qualname=names)
+        # Threads may compile the same at once; the first one wins, and the other stays unused.
+        _owners[filename] = (tuple(out.owners), self.templates)
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        self.files.append(filename)
+        return self._loops.setdefault(form, loop)
+
+
+def _shape(key: tuple[int, ...], stages: tuple[_AnyStage, ...]) -> Shape:
+    """The one shape of stages with these templates, which had none when it was looked for."""
+    made = Shape(tuple([stage.template for stage in stages]))
+    with _caching:
+        shape = _shapes.setdefault(key, made)
+        if len(_shapes) > _MAX_CACHED:
+            _shapes.pop(next(iter(_shapes)))
+    if shape is made:
+        # Its loops are known for as long as there is a program that may run them.
+        finalize(made, _forget, made.files)
+    return shape
+
+
+def _forget(files: list[str]) -> None:
+    for filename in files:
+        _owners.pop(filename, None)
+        linecache.cache.pop(filename, None)
+
+
+_shapes: dict[tuple[int, ...], Shape] = {}
+_caching: Final = Lock()
+
+
+_NAMESPACE: Final = {
+    "UNSET": UNSET,
+    "END": END,
+    "annotate": _annotate,
+    "caught": _caught,
+    "close_all": close_all,
+    "exhausted": exhausted,
+    "handler": _handler,
+    "none_item": _none_item,
+}
+_serial: Final = count()

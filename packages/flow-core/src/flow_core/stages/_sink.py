@@ -1,0 +1,94 @@
+"""The sink of functions that say what comes next, at most one item at a time."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, final
+
+from flow_core.errors import NoneItemError, ProtocolViolationError
+from flow_core.stages._template import UNSET
+
+__all__ = ["SingleSink"]
+
+T = TypeVar("T")
+
+
+@final
+class SingleSink(Generic[T]):
+    """What one call of a user's function says: an item, the end, or both in this order.
+
+    `Flow.handle` and `generate` hand it out.
+
+    Args:
+        owner: the operator that hands it out, for messages.
+    """
+
+    __slots__ = ("_error", "_item", "_owner", "done")
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._item: T | object = UNSET
+        self._error: BaseException | None = None
+        self.done = False
+        """Whether the flow was ended."""
+
+    def next(self, item: T, /) -> None:
+        """Give the item of this call.
+
+        Raises:
+            NoneItemError: if it is None (§2.13).
+            ProtocolViolationError: if this call has given one, or ended the flow, before.
+        """
+        if item is None:
+            raise NoneItemError(
+                f"{self._owner}(): sink.next(None), but None is not an item (§2.13)"
+            )
+        self._check_open("next()")
+        if self._item is not UNSET:
+            raise ProtocolViolationError(
+                f"{self._owner}(): a second item in one call; generate() keeps the rest in the "
+                "state, flat_map_iterable() makes several items of one"
+            )
+        self._item = item
+
+    def complete(self) -> None:
+        """End the flow, after the item of this call if there is one.
+
+        Raises:
+            ProtocolViolationError: if the flow has been ended before.
+        """
+        self._check_open("complete()")
+        self.done = True
+
+    def error(self, error: BaseException, /) -> None:
+        """Fail the flow, after the item of this call if there is one.
+
+        Raises:
+            ProtocolViolationError: if the flow has been ended before; `error` is its cause.
+            TypeError: if `error` is no exception.
+        """
+        if not isinstance(error, BaseException):
+            raise TypeError(f"{self._owner}(): sink.error() takes an exception, not {error!r}")
+        self._check_open("error()", error)
+        self._error = error
+        self.done = True
+
+    def _check_open(self, call: str, cause: BaseException | None = None) -> None:
+        if self.done:
+            raise ProtocolViolationError(
+                f"{self._owner}(): sink.{call} after the flow was ended in the same call; return "
+                "then"
+            ) from cause
+
+    def taken(self) -> T | object:
+        """The item of this call, or `UNSET`; it is then gone."""
+        item, self._item = self._item, UNSET
+        return item
+
+    def rethrow(self) -> None:
+        """Raise the error that was given, if one was."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # or it would be part of a cycle, with the frame in its traceback

@@ -1,0 +1,654 @@
+"""What a synchronous operator does to an item, written once.
+
+A `Template` is the text of an operator's inner loop; a `Stage` is a template with arguments.
+The compiler (`flow_core.stages._program`) puts the templates of neighbours into one another and
+makes one loop of them, in the form that is needed: pulled, pushed, polled or on an executor.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import CO_COROUTINE
+from keyword import iskeyword
+from types import CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, final
+
+from flow_core.errors import FlowError
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["UNSET", "Stage", "Template", "TemplateError", "describe"]
+
+T_contra = TypeVar("T_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+class TemplateError(FlowError, ValueError):
+    """The text of a stage template cannot be compiled; the message quotes it."""
+
+
+@final
+class _Unset:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    def __reduce__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = _Unset()
+"""No value yet; templates may use it, and None too, since None is not an item."""
+
+Site: TypeAlias = tuple[CodeType, int] | tuple[str, int]
+"""A place in the user's code: an instruction, or (once it was pickled) a file and a line."""
+
+_OTHERS: Final = (
+    "flow_ops.",
+    "flow_multicast.",
+    "flow_rxcompat.",
+    "flow_spark.",
+    "flow_cli.",
+    "flow_testing.",
+)
+"""How the modules of the packages beside this one begin: they are no user's code, either."""
+
+Helper: TypeAlias = Callable[..., object]
+"""A function or class of the template's author that the texts call by its name."""
+
+_MARKERS: Final = frozenset({"EMIT", "STOP", "NOT_NONE"})
+_GLOBALS: Final = frozenset({"UNSET", "x", *dir(builtins)})
+SLOT: Final = "__slot__"
+"""Stands in rendered lines for the position of the stage in its program."""
+
+
+@final
+@dataclass(frozen=True)
+class Template:
+    """The inner loop of one operator.
+
+    In the texts, ``x`` is the item. ``EMIT`` (a statement of its own) is where the rest of the flow
+    goes, ``STOP`` ends the flow as completed, ``NOT_NONE`` fails it if ``x`` is None. Names in
+    `params` are bound to the stage's arguments, those of `helpers` to the functions themselves;
+    every other name that is assigned is private to the stage and lives as long as the subscription.
+    A mistake in the texts is told when the first stage is made of them.
+
+    >>> EVERY = Template(
+    ...     "every",
+    ...     params=("n",),
+    ...     state="i = 0",
+    ...     on_item='''
+    ...     i += 1
+    ...     if i % n == 0:
+    ...         EMIT
+    ... ''',
+    ... )
+    >>> EVERY.drops, EVERY.expands, EVERY.calls_user_code
+    (True, False, False)
+
+    Args:
+        name: the operator's name in messages and in `flow explain`.
+        params: the names of the stage's arguments.
+        state: assignments that run once per subscription, before the first item.
+        on_start: what happens before the first item is asked for: may ``EMIT`` items that come
+            before it, or ``STOP``.
+        on_item: what happens to each item.
+        on_end: what happens after the last item, when the flow completes: may ``EMIT`` more.
+        on_error: what happens to ``error``, which the source or a stage before this one failed
+            with: may ``EMIT``, and then ``STOP`` to complete instead. Otherwise the flow goes on
+            to fail with it.
+        on_close: what happens when it is over, for whatever reason, once: after the terminal was
+            sent to a subscriber, or as soon as the flow was cancelled. What it raises goes to the
+            dropped-errors hook.
+        helpers: functions and classes that the texts call; pickled by reference.
+        ordered: whether the outcome depends on the order of items, so that it has no meaning
+            on an unordered, partitioned source.
+        at_most: how many items are used at most, or the param that says it; no more of them are
+            ever requested.
+        watches: whether `state` only serves to find mistakes of the user, so that what comes of an
+            item depends on that item alone.
+    """
+
+    name: str
+    params: tuple[str, ...] = ()
+    state: str = ""
+    on_start: str = ""
+    on_item: str = "EMIT"
+    on_end: str = ""
+    on_error: str = ""
+    on_close: str = ""
+    helpers: tuple[Helper, ...] = ()
+    ordered: bool = False
+    at_most: str | int = ""
+    watches: bool = False
+
+    @cached_property
+    def lines(self) -> Rendered:
+        """The texts, parsed when they are first needed: of many templates a program uses few.
+
+        Raises:
+            TemplateError: if one of them cannot be compiled.
+        """
+        return _render(self)
+
+    @property
+    def expands(self) -> bool:
+        """Whether one item may become several."""
+        return self.lines.expands
+
+    @property
+    def drops(self) -> bool:
+        """Whether an item may become none at once."""
+        return self.lines.drops
+
+    @property
+    def absorbs(self) -> bool:
+        """Whether nothing is emitted before the end."""
+        return self.lines.absorbs
+
+    @property
+    def alone(self) -> bool:
+        """Whether what comes of an item depends on nothing but that item."""
+        lines = self.lines
+        ends = lines.on_start or lines.on_end or lines.on_error or lines.on_close
+        return not (self.ordered or self.remembers or lines.stops or ends)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether what comes of an item may depend on those before it."""
+        return bool(self.lines.state) and not self.watches
+
+    @property
+    def emits_at_end(self) -> bool:
+        """Whether items may follow after the upstream has completed."""
+        return self.lines.emits_at_end
+
+    @property
+    def emits_at_start(self) -> bool:
+        """Whether items may come before the first of the upstream."""
+        return self.lines.emits_at_start
+
+    @property
+    def recovers(self) -> bool:
+        """Whether the flow may complete although its upstream has failed."""
+        return self.lines.recovers
+
+    @property
+    def stops(self) -> bool:
+        """Whether the stage may end the flow before its upstream does."""
+        return self.lines.stops
+
+    @property
+    def calls_user_code(self) -> bool:
+        """Whether an argument is called: such a stage must not move to another thread (F39)."""
+        return self.lines.calls_user_code
+
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+        texts = (self.name, self.params, self.state, self.on_start, self.on_item, self.on_end)
+        rest = (self.on_error, self.on_close, self.helpers, self.ordered, self.at_most)
+        return (_intern, (*texts, *rest, self.watches))
+
+
+Lines: TypeAlias = tuple[tuple[int, str], ...]
+"""Statements, each with its depth."""
+
+
+@final
+@dataclass(frozen=True)
+class Rendered:
+    """The parsed texts: lines with `SLOT` in private names, and what the texts reveal."""
+
+    state: tuple[str, ...]
+    on_start: Lines
+    on_item: Lines
+    on_end: Lines
+    on_error: Lines
+    on_close: Lines
+    closing_names: tuple[str, ...]
+    """What `on_close` assigns."""
+    expands: bool
+    drops: bool
+    absorbs: bool
+    emits_at_start: bool
+    emits_at_end: bool
+    recovers: bool
+    stops: bool
+    calls_user_code: bool
+    called: tuple[int, ...]
+    """The positions of the params that the texts call themselves."""
+    nesting: int
+    loops: int
+
+
+_interned: dict[tuple[object, ...], Template] = {}
+
+
+def _intern(*texts: Any) -> Template:  # Any: the fields of a Template, as pickled
+    """The one template with these texts in this process; what unpickling calls."""
+    found = _interned.get(texts)
+    if found is None:
+        found = _interned.setdefault(texts, Template(*texts))
+    return found
+
+
+@final
+class Stage(Generic[T_contra, R_co]):
+    """A template with its arguments and the place where it was put into a flow.
+
+    Immutable, and all that is pickled when a flow runs elsewhere.
+
+    Args:
+        template: what happens to an item.
+        args: one value for each of the template's params.
+
+    Raises:
+        TemplateError: if a text of the template cannot be compiled.
+    """
+
+    __slots__ = ("args", "site", "template")
+
+    def __init__(self, template: Template, *args: object) -> None:
+        if len(args) != len(template.params):
+            raise TypeError(
+                f"the stage {template.name!r} takes {len(template.params)} arguments "
+                f"({', '.join(template.params)}), not {len(args)}"
+            )
+        for index in template.lines.called:
+            function = args[index]
+            if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
+                _check_function(template, index, function)
+        self.template = template
+        self.args = args
+        self.site: Site | None = None
+
+    def __call__(self, flow: Flow[T_contra], /) -> Flow[R_co]:
+        """Put this stage behind a flow, as `Flow.pipe` does with it."""
+        return flow._then(self.located())
+
+    def located(self) -> Stage[T_contra, R_co]:
+        """The same stage, knowing that it was assembled by the code that called this library."""
+        made: Stage[T_contra, R_co] = Stage(self.template, *self.args)
+        made.site = user_site()
+        return made
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+        return self.template.name
+
+    @property
+    def assembled_at(self) -> str | None:
+        """``file:line`` where the user put this stage into a flow."""
+        return line_of(self.site)
+
+    def __repr__(self) -> str:
+        args = ", ".join(
+            f"{name}={describe(value)}" if index or not callable(value) else describe(value)
+            for index, (name, value) in enumerate(zip(self.template.params, self.args, strict=True))
+        )
+        return f"{self.name}({args})"
+
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+        where = self.assembled_at
+        site = None if where is None else (where.rpartition(":")[0], int(where.rpartition(":")[2]))
+        return (_restore, (self.template, self.args, site))
+
+
+def _check_function(template: Template, index: int, function: object) -> None:
+    """Refuse what is no function, or one whose result has to be awaited."""
+    if not callable(function):
+        other = "; take_until_other() takes a flow" if template.name == "take_until" else ""
+        raise TypeError(
+            f"{template.name}() takes a function as {template.params[index]!r}, not {function!r}"
+            f"{other if hasattr(function, 'subscribe') else ''}"
+        )
+    refuse_coroutine_function(
+        template.name,
+        function,
+        "map_concurrent() awaits one for each item, and a lambda around it gives the coroutines "
+        "themselves",
+    )
+
+
+def refuse_coroutine_function(name: str, function: object, way: str) -> None:
+    """Refuse a coroutine function where nothing would await what it gives.
+
+    Args:
+        name: of what has been given the function.
+        function: the user's.
+        way: what to do instead.
+
+    Raises:
+        TypeError: if it is one.
+    """
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType) and code.co_flags & CO_COROUTINE:
+        raise TypeError(
+            f"{name}() takes a function that gives its result at once; {describe(function)} is a "
+            f"coroutine function, and nothing would await it: {way}"
+        )
+
+
+def _restore(
+    template: Template, args: tuple[object, ...], site: tuple[str, int] | None
+) -> Stage[Any, Any]:  # Any: the types of the items do not travel with a pickle
+    stage: Stage[Any, Any] = Stage(template, *args)
+    stage.site = site
+    return stage
+
+
+def user_site() -> Site:
+    """The place in the user's code that has called this library."""
+    try:
+        frame = sys._getframe(3)  # this is called by what a method of Flow calls
+    except ValueError:
+        # By `Flow` itself at the top of a script, or by a method that is all that a thread runs.
+        frame = sys._getframe(2)
+    frame = outside(frame)
+    return frame.f_code, frame.f_lasti
+
+
+def outside(frame: FrameType) -> FrameType:
+    """The frame itself, or the nearest one that has called it and is not of this library."""
+    while (back := frame.f_back) is not None:
+        name: str = frame.f_globals.get("__name__", "")
+        if name[:10] != "flow_core." and not name.startswith(_OTHERS):
+            break
+        frame = back
+    return frame
+
+
+def line_of(site: Site | None) -> str | None:
+    """A place as ``file:line``.
+
+    Args:
+        site: the place; None gives None.
+    """
+    if site is None:
+        return None
+    code, position = site
+    if isinstance(code, str):
+        return f"{code}:{position}"
+    line = next(
+        (line for start, end, line in code.co_lines() if start <= position < end),
+        code.co_firstlineno,
+    )
+    return f"{code.co_filename}:{line}"
+
+
+def describe(value: object) -> str:
+    """A short name for an argument: a function by its name and place, the rest by repr.
+
+    Args:
+        value: the argument.
+    """
+    code = getattr(value, "__code__", None)
+    if isinstance(code, CodeType):
+        name = getattr(value, "__qualname__", "function").rpartition("<locals>.")[2]
+        if name == "<lambda>":
+            file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+            return f"<lambda {file}:{code.co_firstlineno}>"
+        return name
+    if isinstance(value, type):
+        return value.__name__
+    if callable(value):
+        name = getattr(value, "__name__", None)  # of an object that has any attribute: no text
+        return name if isinstance(name, str) else type(value).__name__
+    try:
+        text = repr(value)
+    except Exception:  # of the user's class; nobody asked for this text
+        text = object.__repr__(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _render(template: Template) -> Rendered:
+    names = ("state", "on_start", "on_item", "on_end", "on_error", "on_close")
+    trees = {name: _parse(template, name) for name in names}
+    helpers = [getattr(helper, "__name__", repr(helper)) for helper in template.helpers]
+    assigned = set[str]().union(*map(_stored, trees.values()))
+    for name in template.params:
+        reserved = name in _GLOBALS or name in _MARKERS or name == "error"
+        if not name.isidentifier() or iskeyword(name) or reserved:
+            raise TemplateError(f"{template.name}: {name!r} cannot be the name of a parameter")
+    for name in helpers:
+        reserved = name in _MARKERS or name in ("x", "error", "UNSET")
+        if not name.isidentifier() or name in template.params or reserved or name in assigned:
+            raise TemplateError(f"{template.name}: {name!r} cannot be the name of a helper")
+    if len({*helpers}) < len(helpers):
+        raise TemplateError(f"{template.name}: two helpers have the same name: {helpers}")
+    at_most = template.at_most
+    if at_most and isinstance(at_most, str) and at_most not in template.params:
+        raise TemplateError(f"{template.name}: at_most={template.at_most!r} is no parameter")
+    private = set[str]().union(template.params, helpers, *map(_stored, trees.values()))
+    private -= {"x", "error"}
+    # A class is a helper that keeps what it is given; it does not call it.
+    functions = [
+        name
+        for name, helper in zip(helpers, template.helpers, strict=True)
+        if not isinstance(helper, type)
+    ]
+    calls = any(
+        _calls(node, frozenset(template.params), _CALLING.union(functions))
+        for tree in trees.values()
+        for node in ast.walk(tree)
+    )
+    shapes: dict[str, _Shape] = {}
+    for name, tree in trees.items():
+        known = _GLOBALS | {"error"} if name == "on_error" else _GLOBALS
+        trees[name] = _Rename(template, private, known).visit(tree)
+        shape = shapes[name] = _Shape(template, name, _ALLOWED_MARKERS[name])
+        shape.visit(trees[name])
+        if shape.emits > 1:
+            raise TemplateError(
+                f"the template of {template.name!r} has more than one EMIT in a text: "
+                "assign to x in the branches, and EMIT once after them"
+            )
+    texts = {name: tuple(_lines(tree.body, 0)) for name, tree in trees.items()}
+    on_item = shapes["on_item"]
+    starts = shapes["on_start"].emits > 0
+    return Rendered(
+        state=tuple(text for _, text in texts["state"]),
+        on_start=texts["on_start"],
+        on_item=texts["on_item"] or ((0, "pass"),),
+        on_end=texts["on_end"],
+        on_error=texts["on_error"],
+        on_close=texts["on_close"],
+        closing_names=tuple(sorted(_stored(trees["on_close"]) & _shared(template, trees))),
+        expands=on_item.looped,
+        drops=on_item.emits == 0 or not on_item.always,
+        absorbs=on_item.emits == 0 and not starts,
+        emits_at_start=starts,
+        emits_at_end=shapes["on_end"].emits + shapes["on_error"].emits > 0,
+        recovers=shapes["on_error"].stops,
+        stops=on_item.stops or shapes["on_start"].stops,
+        calls_user_code=calls,
+        called=tuple(
+            index
+            for index, name in enumerate(template.params)
+            if any(_is_call_of(node, name) for tree in trees.values() for node in ast.walk(tree))
+        ),
+        nesting=max(depth for text in texts.values() for depth, _ in (*text, (0, ""))),
+        loops=max(shape.nested_loops for shape in shapes.values()),
+    )
+
+
+def _stored(tree: ast.AST) -> set[str]:
+    """The names that are assigned in it."""
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _shared(template: Template, trees: dict[str, ast.Module]) -> set[str]:
+    """The names that the loop itself assigns, as opposed to those of `on_close` alone."""
+    loop = [tree for name, tree in trees.items() if name != "on_close"]
+    return {f"{name}{SLOT}" for name in template.params}.union(*map(_stored, loop)) - {"x", "error"}
+
+
+def _is_call_of(node: ast.AST, name: str) -> bool:
+    """Whether `node` calls the param of this name, which has its slot by now."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id == f"{name}{SLOT}"
+
+
+_CALLING: Final = frozenset({"filter", "iter", "map", "max", "min", "sorted"})
+"""Builtins that call what they are given."""
+
+
+def _calls(node: ast.AST, params: frozenset[str], callers: frozenset[str]) -> bool:
+    """Whether a param is called: here, or (perhaps) by one of `callers` that gets it by itself."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = [part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)]
+    if callers.intersection(called):
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        called += [part.id for part in given if isinstance(part, ast.Name)]
+    return not params.isdisjoint(called)
+
+
+def _parse(template: Template, name: str) -> ast.Module:
+    text = textwrap.dedent(getattr(template, name)).strip()
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise TemplateError(
+            f"{name} of the template of {template.name!r} is not Python: {error.msg}, "
+            f"in its line {error.lineno}\n{text}"
+        ) from error
+
+
+class _Rename(ast.NodeTransformer):
+    """Give the stage's own names a slot, and refuse names that nobody gives a value."""
+
+    def __init__(self, template: Template, private: set[str], known: frozenset[str]) -> None:
+        self._template = template
+        self._private = private
+        self._known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        if node.id in self._private:
+            return ast.copy_location(ast.Name(f"{node.id}{SLOT}", node.ctx), node)
+        if node.id not in self._known and node.id not in _MARKERS:
+            raise TemplateError(
+                f"the template of {self._template.name!r} uses {node.id!r}, which is neither one "
+                f"of its params {self._template.params} or helpers, nor assigned in it"
+            )
+        return node
+
+
+class _Shape(ast.NodeVisitor):
+    """Find out how often a template emits, by where its EMIT stands."""
+
+    def __init__(self, template: Template, text: str, markers: frozenset[str]) -> None:
+        self._template = template
+        self._text = text
+        self._markers = markers
+        self._depth = 0
+        self._loops = 0
+        self.nested_loops = 0
+        self.emits = 0
+        self.always = False
+        self.looped = False
+        self.stops = False
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Name) or node.value.id not in self._markers:
+            self.generic_visit(node)
+        elif node.value.id == "EMIT":
+            self.emits += 1
+            self.always = self.always or self._depth == 0
+            self.looped = self.looped or self._loops > 0
+        elif node.value.id == "STOP":
+            self.stops = True
+
+    def visit_Name(self, node: ast.Name) -> None:
+        marker = node.id.removesuffix(SLOT)
+        if marker in _MARKERS:
+            raise TemplateError(
+                f"the template of {self._template.name!r} cannot have {marker} at this place of "
+                f"{self._text}: it is a statement of its own, and "
+                f"{' or '.join(sorted(self._markers)) or 'none of that kind'} may stand there"
+            )
+
+    def visit_If(self, node: ast.If) -> None:
+        self._depth += 1
+        self.generic_visit(node)
+        self._depth -= 1
+
+    def visit_For(self, node: ast.For) -> None:
+        if node.orelse:
+            raise TemplateError(f"the template of {self._template.name!r}: no else on a loop")
+        self._depth += 1
+        self._loops += 1
+        self.nested_loops = max(self.nested_loops, self._loops)
+        self.generic_visit(node)
+        self._loops -= 1
+        self._depth -= 1
+
+    def visit(self, node: ast.AST) -> None:
+        if isinstance(node, _REFUSED) or (
+            isinstance(node, ast.stmt) and not isinstance(node, _ALLOWED)
+        ):
+            raise TemplateError(
+                f"the template of {self._template.name!r} uses {type(node).__name__}: "
+                "only assignments, calls, if and for may stand in a template"
+            )
+        super().visit(node)
+
+
+_ALLOWED_MARKERS: Final = {
+    "state": frozenset[str](),
+    "on_start": _MARKERS,
+    "on_item": _MARKERS,
+    "on_end": _MARKERS - {"STOP"},
+    "on_error": _MARKERS,
+    "on_close": frozenset[str](),
+}
+_REFUSED: Final = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await)
+_ALLOWED: Final = (
+    ast.Assign,
+    ast.AnnAssign,
+    ast.AugAssign,
+    ast.Assert,
+    ast.Delete,
+    ast.Expr,
+    ast.For,
+    ast.If,
+    ast.Pass,
+    ast.Raise,
+)
+
+
+def _lines(body: list[ast.stmt], depth: int) -> list[tuple[int, str]]:
+    """Statements as (depth, text); a loop that emits gets a named iterator and a pause point."""
+    lines: list[tuple[int, str]] = []
+    for statement in body:
+        if isinstance(statement, ast.If):
+            lines.append((depth, f"if {ast.unparse(statement.test)}:"))
+            lines += _lines(statement.body, depth + 1)
+            if statement.orelse:
+                lines.append((depth, "else:"))
+                lines += _lines(statement.orelse, depth + 1)
+        elif isinstance(statement, ast.For):
+            target, over = ast.unparse(statement.target), ast.unparse(statement.iter)
+            inner = _lines(statement.body, depth + 1)
+            if any(text in ("EMIT", "STOP") for _, text in inner):
+                name = f"{SLOT}it{depth}"  # no name of the template's own looks like that
+                lines.append((depth, f"{name} = iter({over})"))
+                lines.append((depth, f"for {target} in {name}:"))
+                lines += [*inner, (depth + 1, f"PAUSE {name}"), (depth, "LEAVE")]
+            else:
+                lines += [(depth, f"for {target} in {over}:"), *inner]
+        else:
+            lines += [(depth, line) for line in ast.unparse(statement).splitlines()]
+    return lines

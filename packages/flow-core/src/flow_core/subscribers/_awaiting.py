@@ -1,0 +1,274 @@
+"""``async for x in flow`` and ``await flow``: consumption in an asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from itertools import chain, islice
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, final
+
+from flow_core import hooks
+from flow_core.errors import NoItemError, TooManyItemsError
+from flow_core.homes import in_turn
+from flow_core.protocols import Publisher
+from flow_core.stages._closing import close_iterator
+from flow_core.subscribers._queued import QueuedSubscriber
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+    from flow_core.sources._loops import LoopWatch
+
+__all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async", "run_to_end"]
+
+T = TypeVar("T")
+
+_HOLD_S: Final = 0.005
+"""How long a consumer may hold its loop before the others get a turn."""
+_MOST: Final = 256
+"""How many items to take at most until the next look at the clock."""
+
+
+@final
+class _Hold:
+    """How long a consumer has held its loop: other tasks get turns by time, not by number.
+
+    So a fast flow costs little, and a slow one does not keep the others waiting.
+    """
+
+    __slots__ = ("_began", "size")
+
+    def __init__(self) -> None:
+        self._began = monotonic()
+        self.size = 1
+        """How many items to take until the next look at the clock: few of those that take long."""
+
+    def is_over(self) -> bool:
+        """Whether the loop is to have a turn."""
+        held = monotonic() - self._began
+        if held >= _HOLD_S:
+            self.size = max(1, int(self.size * _HOLD_S / held))
+            return True
+        if held < _HOLD_S / 8 and self.size < _MOST:
+            self.size *= 2
+        return False
+
+    async def give_way(self) -> None:
+        """Let all others of the loop run once."""
+        await asyncio.sleep(0)
+        self.begin()
+
+    def begin(self) -> None:
+        """The others have just had a turn."""
+        self._began = monotonic()
+
+
+async def iterate_async(flow: Flow[T], prefetch: int | None) -> AsyncGenerator[T, None]:
+    """Items of `flow` in the running loop; leaving cancels it.
+
+    A flow of an iterator is pulled, as ``for`` does. Others are subscribed to.
+
+    Args:
+        flow: where they come from.
+        prefetch: how many may wait; see `Flow.iterate`.
+    """
+    try:
+        flow, pulled = flow._pulled()
+        hold = _Hold()
+        if pulled is not None:
+            items = chain(pulled)  # which asks no iterator again that has ended
+            try:
+                while True:
+                    for item in islice(items, hold.size - 1):
+                        yield item
+                    if hold.is_over():  # before an item is taken, which a cancelled task would lose
+                        await hold.give_way()
+                    for item in items:  # noqa: B007 - it is given on below
+                        break
+                    else:
+                        return
+                    yield item
+            finally:
+                close_iterator(pulled)
+        from flow_core.sources._loops import LoopWatch  # which needs this module
+
+        loop = asyncio.get_running_loop()
+        subscriber: LoopSubscriber[T] = LoopSubscriber(loop, flow._ahead(prefetch))
+        watch = LoopWatch(loop, subscriber.lost)
+        try:
+            flow.subscribe(subscriber)
+            queue = subscriber.queue
+            while True:
+                if not queue and await subscriber.wait():
+                    hold.begin()
+                first = subscriber.taken()
+                if first is None:
+                    return
+                yield first
+                del first
+                for item in subscriber.at_hand(hold.size - 1):
+                    yield item
+                    del item
+                if hold.is_over():
+                    await hold.give_way()
+        finally:
+            await subscriber.left(watch)
+    except StopAsyncIteration as error:
+        # In an async generator Python makes a RuntimeError of it, too, without its notes.
+        stopped = RuntimeError("a function of the flow raised StopAsyncIteration")
+        for note in getattr(error, "__notes__", ()):
+            stopped.add_note(note)
+        raise stopped from error
+
+
+@final
+class AsyncItems(Generic[T]):
+    """The items of a flow: an async iterator, and an async context manager that cancels the flow.
+
+    >>> import asyncio
+    >>> import flow_core as flow
+    >>> async def main() -> None:
+    ...     async with flow.range(9).aiterate(prefetch=2) as items:
+    ...         async for item in items:
+    ...             print(item)
+    ...             break
+    >>> asyncio.run(main())
+    0
+
+    When the block ends, the flow is cancelled and has cleaned up. A loop without a block that is
+    left early cleans up soon after: Python closes its generator in a task of its own.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: AsyncGenerator[T, None]) -> None:
+        self._items = items
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self._items
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        """Cancel the flow, unless it has ended. Idempotent."""
+        await self._items.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+async def run_to_end(items: AsyncGenerator[object, None]) -> None:
+    """Take all `items`, and leave none to Python to close."""
+    async with aclosing(items):
+        async for _ in items:
+            pass
+
+
+async def await_single(source: Publisher[T]) -> T:
+    """The only item of `source`.
+
+    Raises:
+        NoItemError: if there is none.
+        TooManyItemsError: if there are more.
+    """
+    from flow_core.sources._loops import LoopWatch  # which needs this module
+
+    loop = asyncio.get_running_loop()
+    subscriber: LoopSubscriber[T] = LoopSubscriber(loop, 2)
+    watch = LoopWatch(loop, subscriber.lost)
+    try:
+        source.subscribe(subscriber)
+        item = await subscriber.take()
+        if item is None:
+            raise NoItemError(
+                "the flow completed without an item; one was awaited; "
+                "first_or_default(item) gives one instead"
+            )
+        if await subscriber.take() is not None:
+            raise TooManyItemsError(
+                "the flow has more than the one item that was awaited; "
+                "await flow.to_list() for all of them, or flow.first_or_error() for the first"
+            )
+        return item
+    finally:
+        await subscriber.left(watch)
+
+
+@final
+class LoopSubscriber(QueuedSubscriber[T], Generic[T]):
+    """Takes items from any thread and wakes one coroutine of `loop`."""
+
+    operator = "async for"
+
+    __slots__ = ("_loop", "_waiter")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, prefetch: int | None) -> None:
+        super().__init__(prefetch)
+        self._loop = loop
+        self._waiter: asyncio.Future[None] | None = None
+
+    def _wake(self) -> None:
+        self._waits_no_more()  # once is enough: who waits anew says so
+        waiter, loop = self._waiter, self._loop
+        if waiter is None:
+            return
+        if in_turn(loop):
+            _resolve(waiter)
+            return
+        try:
+            loop.call_soon_threadsafe(_resolve, waiter)
+        except RuntimeError:
+            self.lost()
+
+    async def wait(self) -> bool:
+        """Until an item waits, or the flow has ended. Whether that took a turn of the loop."""
+        queue = self.queue
+        waited = False
+        if not queue:
+            self.ask()
+        while not queue and not self._done:
+            waiter = self._waiter = self._loop.create_future()
+            self._waits = True
+            if not queue and not self._done:
+                waited = True
+                await waiter
+            self._waits_no_more()
+            self._waiter = None
+        return waited
+
+    async def take(self) -> T | None:
+        """The next item, or None at the end. Raises what the flow failed with."""
+        await self.wait()
+        return self.taken()
+
+    async def left(self, watch: LoopWatch) -> None:
+        """The consumer wants no more: cancel, and wait until all tasks of the flow are over."""
+        watch.end()
+        self.cancel()
+        home = self.home()
+        if home is not None and home.tasks:
+            await home.ended()
+
+    def lost(self) -> None:
+        """The loop is closed: nobody waits any more."""
+        from flow_core.sources._loops import closed_loop
+
+        if not self._cancelled:
+            hooks.drop_error(closed_loop("async for"))
+        self.cancel()
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,189 @@
+"""``for x in flow`` over an asynchronous flow: items wait in a bounded queue."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from threading import get_ident
+from typing import Final, Generic, TypeVar, final
+
+from flow_core.clocks import on_clock_thread
+from flow_core.errors import BlockingInEventLoopError, FlowError
+from flow_core.homes import running_loop
+from flow_core.protocols import Publisher
+from flow_core.subscribers._queued import QueuedSubscriber
+
+__all__ = ["BlockingSubscriber", "check_may_block", "check_others_run", "iterate_blocking"]
+
+T = TypeVar("T")
+
+_WAY: Final = "use `async for item in flow`, or await the only item: `await flow.to_list()`"
+
+
+def check_may_block(what: str, way: str = _WAY) -> None:
+    """Refuse to block the thread of a running event loop, or of a clock.
+
+    Args:
+        what: would block.
+        way: what to do in an event loop instead.
+
+    Raises:
+        BlockingInEventLoopError: if this thread runs an asyncio loop, or timers.
+    """
+    refused = _refusal(what, way)
+    if refused is not None:
+        raise refused
+
+
+def _refusal(what: str, way: str) -> BlockingInEventLoopError | None:
+    """What `check_may_block` raises here, if something."""
+    if running_loop() is not None:
+        return BlockingInEventLoopError(f"{what} would block the running event loop; {way}")
+    if on_clock_thread():
+        return BlockingInEventLoopError(
+            f"{what} would block the thread that runs all timers, and hang if it waits for one of "
+            "them; use flat_map() or another operator instead of blocking, or run this function "
+            "elsewhere, by observe_on(executor) before it"
+        )
+    return None
+
+
+def check_others_run() -> None:
+    """Refuse to wait, in a finaliser at the end of the interpreter, for what nothing can send.
+
+    Raises:
+        FlowError: if the interpreter is so far that the other threads stand still.
+    """
+    if sys.is_finalizing():
+        raise FlowError(
+            "the interpreter is ending, and no other thread runs that could go on with this flow; "
+            "end what uses it before, by a context manager or atexit.register()"
+        )
+
+
+def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
+    """Items of `source`, with at most `prefetch` of them waiting; closing the iterator cancels.
+
+    Where this thread must not wait, they are those that come without waiting.
+
+    Args:
+        source: where they come from.
+        prefetch: see `QueuedSubscriber`.
+
+    Raises:
+        BlockingInEventLoopError: where it would have to wait, and must not.
+    """
+    refused = _refusal("iterating over this flow", _WAY)
+    subscriber: BlockingSubscriber[T] | HastySubscriber[T]
+    subscriber = (
+        BlockingSubscriber(prefetch) if refused is None else HastySubscriber(prefetch, refused)
+    )
+    try:
+        source.subscribe(subscriber)
+        queue = subscriber.queue
+        while True:
+            if not queue:
+                subscriber.wait()
+            item = subscriber.taken()
+            if item is None:
+                return
+            yield item
+            del item
+            yield from subscriber.at_hand()
+    finally:
+        subscriber.cancel()
+
+
+@final
+class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
+    """Takes items from any thread and wakes one that blocks.
+
+    The bell may ring before it is waited for: in a finaliser or a signal handler of the thread that
+    is about to wait, too. `SimpleQueue.put` may be called there at any point, and takes no lock.
+    """
+
+    operator = "for"
+
+    __slots__ = ("_bell",)
+
+    def __init__(self, prefetch: int | None) -> None:
+        super().__init__(prefetch)
+        self._bell: SimpleQueue[None] = SimpleQueue()
+
+    def _wake(self) -> None:
+        self._bell.put(None)
+
+    def _drop(self, error: BaseException) -> None:
+        """Forget it. Who leaves a loop does not hear what lay ahead, as with any iterator."""
+
+    def wait(self) -> None:
+        """Block until an item waits, or the flow has ended."""
+        queue, bell = self.queue, self._bell
+        self.ask()
+        while not bell.empty():
+            bell.get()  # it rang for what was taken meanwhile
+        self._waits = True
+        while not queue and not self._done:
+            check_others_run()
+            bell.get()
+        self._waits_no_more()
+
+
+@final
+class HastySubscriber(QueuedSubscriber[T], Generic[T]):
+    """Takes items where nobody may wait: in the thread of a running event loop, or of a clock.
+
+    As soon as another thread signals, the flow is refused, although an item may be there: or else
+    it would depend on chance whether it is.
+
+    Args:
+        prefetch: see `QueuedSubscriber`.
+        refused: what `wait` raises.
+    """
+
+    operator = "for"
+
+    __slots__ = ("_others", "_refused", "_thread")
+
+    def __init__(self, prefetch: int | None, refused: BlockingInEventLoopError) -> None:
+        super().__init__(prefetch)
+        self._refused = refused
+        self._thread = get_ident()
+        self._others = False
+        """Another thread has signalled."""
+
+    def on_next(self, item: T, /) -> None:
+        """See `Subscriber.on_next`."""
+        self._look()
+        super().on_next(item)
+
+    def receiver(self) -> Callable[[T], object]:
+        """See `CoreSubscriber.receiver`."""
+        return self.on_next
+
+    def on_error(self, error: BaseException, /) -> None:
+        """See `Subscriber.on_error`."""
+        self._look()
+        super().on_error(error)
+
+    def on_complete(self) -> None:
+        """See `Subscriber.on_complete`."""
+        self._look()
+        super().on_complete()
+
+    def wait(self) -> None:
+        """Refuse to, if no item waits and the flow has not ended."""
+        self.ask()
+        if self._others or not (self.queue or self._done):
+            raise self._refused
+
+    def _look(self) -> None:
+        if get_ident() != self._thread:
+            self._others = True
+
+    def _wake(self) -> None:
+        """Nobody waits."""
+
+    def _drop(self, error: BaseException) -> None:
+        """See `BlockingSubscriber`."""

@@ -1,0 +1,63 @@
+"""An action for each item, one after the other, where the flow is iterated over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flow_core.errors import cancelled_inside
+from flow_core.homes import library_loop
+from flow_core.stages._template import describe
+from flow_core.subscribers._blocking import check_may_block
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+
+__all__ = ["do_each", "do_each_async"]
+
+T = TypeVar("T")
+
+
+def do_each(flow: Flow[T], action: Callable[[T], object]) -> None:
+    """Call `action` in this thread; if that gives a coroutine, wait for it."""
+    items = iter(flow)
+    try:
+        for item in items:
+            given = action(item)
+            if asyncio.iscoroutine(given):
+                _wait(given)
+            del given
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+
+
+async def do_each_async(flow: Flow[T], action: Callable[[T], object]) -> None:
+    """Call `action` in the running loop; if that gives something to await, do that."""
+    async with flow.aiterate() as items:
+        async for item in items:
+            given = action(item)
+            if asyncio.iscoroutine(given) or asyncio.isfuture(given):
+                try:
+                    await given
+                except asyncio.CancelledError as cancelled:
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():
+                        raise
+                    raise cancelled_inside(describe(action), cancelled) from cancelled
+
+
+def _wait(coroutine: Coroutine[Any, Any, object]) -> None:  # Any: between it and the loop
+    try:
+        check_may_block("for_each()", "use `await flow.for_each_async(function)`")
+    except BaseException:
+        coroutine.close()
+        raise
+    running = asyncio.run_coroutine_threadsafe(coroutine, library_loop())
+    try:
+        running.result()
+    except BaseException:
+        running.cancel()
+        raise
