@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
-from concurrent.futures import Future
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import (
     TYPE_CHECKING,
@@ -24,15 +21,11 @@ from typing_extensions import TypeIs
 
 from flow_core import hooks, late
 from flow_core.assembly import assembled, assembly_trace, subscribed
-from flow_core.boundaries._contexts import CAPTURE, context_write
-from flow_core.boundaries._hidden import HIDE
-from flow_core.boundaries._local import LOCAL
+from flow_core.boundaries._methods import Bounding
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import (
-    NoItemError,
     NoneItemError,
     ProtocolViolationError,
-    TooManyItemsError,
     add_note,
     no_such_name,
     throw_if_fatal,
@@ -71,10 +64,10 @@ from flow_core.stages._template import (
 )
 from flow_core.stages._transform import Transforming
 from flow_core.structure import AbsorbingSource, DeferredSource, boundary_of, stages_of
-from flow_core.subscribers._awaiting import AsyncItems, await_single, iterate_async, run_to_end
+from flow_core.subscribers._awaiting import AsyncItems, iterate_async
 from flow_core.subscribers._blocking import iterate_blocking
 from flow_core.subscribers._callbacks import CallbackSubscriber
-from flow_core.subscribers._each import do_each, do_each_async
+from flow_core.subscribers._running import Running
 from flow_core.subscribers._strict import core_subscriber
 from flow_core.surface.factories import KNOWN, factory_of
 from flow_core.surface.multicast import MulticastMethods
@@ -99,10 +92,6 @@ I = TypeVar("I")  # noqa: E741 - the ninth
 J = TypeVar("J")
 
 if TYPE_CHECKING:
-    from flow_core.backoff import Backoff
-    from flow_core.clocks import Clock, Seconds
-    from flow_core.executors import Executor
-
     _Last = Operator[A, B] | Callable[["Flow[A]"], B]
     _Step = Operator[A, "Flow[B]"] | Callable[["Flow[A]"], "Flow[B]"]
 
@@ -125,12 +114,14 @@ _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever th
 
 
 class Flow(
+    Running[T_co],
     Transforming[T_co],
     Filtering[T_co],
     Aggregating[T_co],
     Combining[T_co],
     Recovering[T_co],
     Observing[T_co],
+    Bounding[T_co],
     MulticastMethods[T_co],
     OpsMethods[T_co],
     SparkMethods[T_co],
@@ -691,318 +682,6 @@ class Flow(
             check_prefetch(prefetch)
         return AsyncItems(iterate_async(self, prefetch))
 
-    def first(self) -> T_co:
-        """The first item; blocks, and cancels the rest.
-
-        >>> import flow_core as flow
-        >>> flow.range(3).first()
-        0
-
-        Raises:
-            NoItemError: if there is none.
-        """
-        for item in _closing(iter(self.take(1))):
-            return item
-        raise NoItemError(
-            "first(): the flow has no item; first_or_default(item).first() gives one instead"
-        )
-
-    def last(self) -> T_co:
-        """The last item; blocks until the end.
-
-        >>> import flow_core as flow
-        >>> flow.range(3).last()
-        2
-
-        Raises:
-            NoItemError: if there is none.
-        """
-        found: Any = UNSET  # Any: an item, or UNSET
-        for found in self:  # noqa: B007 - the last one is wanted
-            pass
-        if found is UNSET:
-            raise NoItemError(
-                "last(): the flow has no item; last_or_default(item).last() gives one instead"
-            )
-        return cast("T_co", found)  # it is not UNSET
-
-    def single(self) -> T_co:
-        """The only item; blocks.
-
-        >>> import flow_core as flow
-        >>> flow.range(3).sum().single()
-        3
-
-        Raises:
-            NoItemError: if there is none.
-            TooManyItemsError: if there are more.
-        """
-        found: Any = UNSET  # Any: an item, or UNSET
-        for item in _closing(iter(self)):
-            if found is not UNSET:
-                raise TooManyItemsError("single(): the flow has more than one item")
-            found = item
-        if found is UNSET:
-            raise NoItemError("single(): the flow has no item")
-        return cast("T_co", found)  # it is not UNSET
-
-    def run(self) -> None:
-        """Run to the end, for what the flow does on its way; its items go nowhere. Blocks.
-
-        >>> import flow_core as flow
-        >>> flow.range(2).do_on_next(print).run()
-        0
-        1
-
-        Raises:
-            Exception: what the flow fails with.
-            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
-        """
-        items = iter(self)
-        try:
-            deque(items, maxlen=0)
-        finally:
-            close = getattr(items, "close", None)
-            if close is not None:
-                close()
-
-    def run_async(self) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
-        """As `run`, in an event loop.
-
-        >>> import asyncio
-        >>> import flow_core as flow
-        >>> asyncio.run(flow.range(2).do_on_next(print).run_async())
-        0
-        1
-
-        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
-
-        Raises:
-            Exception: what the flow fails with.
-        """
-        return run_to_end(iterate_async(self, None))
-
-    def for_each(
-        self,
-        action: Callable[[T_co], object],
-        concurrency: int = 1,
-        *,
-        executor: Executor | None = None,
-        retry: int | Backoff = 0,
-        backoff: Backoff | Seconds | None = None,
-        timeout: Seconds | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        """Run to the end, and call a function for each item. Blocks.
-
-        >>> import flow_core as flow
-        >>> flow.range(2).for_each(print)
-        0
-        1
-
-        By itself it is a ``for`` loop: the function is called in this thread, for one item after
-        the other. If it is a coroutine function, each coroutine is awaited, in one loop for the
-        process. With any other argument, it is `do_concurrent` that calls the function; items are
-        done with in any order then.
-
-        Args:
-            action: is given an item; what it returns does not matter. It may be a coroutine
-                function.
-            concurrency: how many items are worked on at a time.
-            executor: see `do_concurrent`, as all that follows.
-            retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
-            timeout: how long each try may take, of a coroutine function.
-            clock: tells the time for `timeout` and `backoff`.
-
-        Raises:
-            TypeError: if `action` cannot be called.
-            Exception: what the flow fails with, or what `action` raises. The flow is cancelled
-                then.
-            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
-        """
-        if not callable(action):
-            raise TypeError(f"for_each() takes a function, not {action!r}")
-        plain = retry == 0 and backoff is None and timeout is None
-        if concurrency == 1 and executor is None and plain:
-            do_each(self, action)
-        else:
-            self.do_concurrent(
-                action,
-                concurrency,
-                executor=executor,
-                ordered=False,
-                retry=retry,
-                backoff=backoff,
-                timeout=timeout,
-                clock=clock,
-            ).run()
-
-    def for_each_async(
-        self,
-        action: Callable[[T_co], object],
-        concurrency: int = 1,
-        *,
-        executor: Executor | None = None,
-        retry: int | Backoff = 0,
-        backoff: Backoff | Seconds | None = None,
-        timeout: Seconds | None = None,
-        clock: Clock | None = None,
-    ) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
-        """As `for_each`, in an event loop: ``await flow.for_each_async(send, 10)``.
-
-        >>> import asyncio
-        >>> import flow_core as flow
-        >>> async def send(n: int) -> None:
-        ...     await asyncio.sleep(0)
-        ...     print(n)
-        >>> asyncio.run(flow.range(2).for_each_async(send))
-        0
-        1
-
-        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
-
-        Args:
-            action: is given an item; if it is a coroutine function, it is awaited.
-            concurrency: how many items are worked on at a time.
-            executor: see `do_concurrent`, as all that follows.
-            retry: how often an item is tried again: at once, or as `backoff` says.
-            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
-            timeout: how long each try may take, of a coroutine function.
-            clock: tells the time for `timeout` and `backoff`.
-
-        Raises:
-            TypeError: if `action` cannot be called; at once, and not when it is awaited.
-            Exception: what the flow fails with, or what `action` raises.
-        """
-        if not callable(action):
-            raise TypeError(f"for_each_async() takes a function, not {action!r}")
-        plain = retry == 0 and backoff is None and timeout is None
-        if concurrency == 1 and executor is None and plain:
-            return do_each_async(self, action)
-        return self.do_concurrent(
-            action,
-            concurrency,
-            executor=executor,
-            ordered=False,
-            retry=retry,
-            backoff=backoff,
-            timeout=timeout,
-            clock=clock,
-        ).run_async()
-
-    def to_future(self) -> Future[T_co]:
-        """Run for the only item, as a `concurrent.futures.Future`; its cancel cancels the flow.
-
-        >>> import flow_core as flow
-        >>> flow.range(3).sum().to_future().result()
-        3
-        """
-        from flow_core.subscribers._futures import single_future
-
-        return single_future(self)
-
-    def __await__(self) -> Generator[Any, Any, T_co]:  # Any: what the loop sends and gets
-        return await_single(self).__await__()
-
-    def hide(self) -> Flow[T_co]:
-        """The same flow without its identity: neighbours find nothing to fuse with.
-
-        >>> import flow_core as flow
-        >>> list(flow.range(3).hide())
-        [0, 1, 2]
-
-        Demand: passed on. Thread: the upstream's. Fusion: none.
-        """
-        return self._pipe(HIDE)
-
-    def local(self) -> Flow[T_co]:
-        """The same flow; from here on it runs in this process.
-
-        >>> import flow_core as flow
-        >>> list(flow.range(3).local().map(str))
-        ['0', '1', '2']
-
-        Stages behind a DataFrame run on its cluster, those behind ``on_processes()`` in the pool.
-        Behind this they run here, where clients, locks and open files are. A flow that is in this
-        process anyway stays as it is.
-
-        Demand: passed on. Thread: the upstream's. Fusion: that of the upstream.
-        """
-        return self._pipe(LOCAL)
-
-    def context_capture(self) -> Flow[T_co]:
-        """Run everything downstream in the context that the subscriber has when it subscribes.
-
-        >>> from contextvars import ContextVar
-        >>> from threading import Thread
-        >>> import flow_core as flow
-        >>> user = ContextVar("user", default="nobody")
-        >>> def from_elsewhere(emitter):
-        ...     thread = Thread(target=lambda: (emitter.next(1), emitter.complete()))
-        ...     thread.start()
-        ...     thread.join()
-        >>> flows = flow.create(from_elsewhere), flow.create(from_elsewhere).context_capture()
-        >>> token = user.set("Ada")
-        >>> [made.map(lambda _: user.get()).first() for made in flows]
-        ['nobody', 'Ada']
-        >>> user.reset(token)
-
-        Put it where a thread of your own brings the items, or behind a source that several
-        subscribe to, as ``share()`` makes one. Operators that change threads, or wait, do this by
-        themselves.
-
-        Each signal runs in a copy of the captured context (a context cannot be entered twice at a
-        time): what it sets is gone when it returns. What is above keeps the context that it runs
-        in.
-
-        Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
-        context of who polls; conditional. When the flow is iterated over and no thread is changed
-        above it, there is nothing to do: the consumer asks in its own context.
-        Source: checklist X11.
-        """
-        return self._pipe(CAPTURE)
-
-    @overload
-    def context_write(self, values: Mapping[ContextVar[Any], object], /) -> Flow[T_co]: ...
-
-    @overload
-    def context_write(self, variable: ContextVar[V], value: V, /) -> Flow[T_co]: ...
-
-    # Any: each variable has a type of its own, which a mapping of several cannot say.
-    def context_write(
-        self, values: Mapping[ContextVar[Any], object] | ContextVar[Any], /, *value: object
-    ) -> Flow[T_co]:
-        """Let everything upstream see these values, in the context that the subscriber has.
-
-        >>> from contextvars import ContextVar
-        >>> import flow_core as flow
-        >>> user = ContextVar("user", default="nobody")
-        >>> who = flow.range(2).map(lambda _: user.get()).context_write(user, "Ada")
-        >>> list(who.map(lambda name: (name, user.get())))
-        [('Ada', 'nobody'), ('Ada', 'nobody')]
-
-        What runs above (sources and stages, when they are subscribed, requested or cancelled) sees
-        the context of the subscriber as it was when it subscribed, with the values. The signals go
-        down in the subscriber's context again, without them. Each call runs in a copy: what it sets
-        is gone when it returns; only an iterator keeps what it sets to its end.
-
-        What a thread brings that was not started from here (an emitter's, say) has a context of its
-        own.
-
-        Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
-        context of who polls; conditional. Iterated over, it stays an iterator if it is one.
-        Source: checklist X11.
-
-        Args:
-            values: the values by their variables; or one variable, and
-            value: its value.
-
-        Raises:
-            TypeError: if it is neither.
-        """
-        return self._pipe(context_write(values, *value))
-
     def _told(self) -> str:
         """What it is, and where the last of it was assembled, for messages."""
         stage = self._stage
@@ -1148,13 +827,3 @@ class _FailedSource(IterableSource[Never]):
 
 def _is_deferred(source: object) -> TypeIs[DeferredSource[Any]]:  # Any: of the first item
     return isinstance(source, DeferredSource)
-
-
-def _closing(iterator: Iterator[T]) -> Iterator[T]:
-    """`iterator`, closed when it is left early."""
-    try:
-        yield from iterator
-    finally:
-        close = getattr(iterator, "close", None)
-        if close is not None:
-            close()

@@ -1,0 +1,260 @@
+"""The methods that run a flow to its end, or for its first, last or only item."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from flow_core.errors import NoItemError, TooManyItemsError
+from flow_core.stages._filtering import Filtering
+from flow_core.stages._template import UNSET
+from flow_core.subscribers._awaiting import await_single, iterate_async, run_to_end
+from flow_core.subscribers._each import do_each, do_each_async
+from flow_core.surface.ops import OpsMethods
+
+if TYPE_CHECKING:
+    from flow_core.backoff import Backoff
+    from flow_core.clocks import Clock, Seconds
+    from flow_core.executors import Executor
+
+__all__ = ["Running"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
+    """The methods that run a flow to its end, or for its first, last or only item."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[T_co]:
+        """Run it, and give its items."""
+
+    def first(self) -> T_co:
+        """The first item; blocks, and cancels the rest.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).first()
+        0
+
+        Raises:
+            NoItemError: if there is none.
+        """
+        for item in _closing(iter(self.take(1))):
+            return item
+        raise NoItemError(
+            "first(): the flow has no item; first_or_default(item).first() gives one instead"
+        )
+
+    def last(self) -> T_co:
+        """The last item; blocks until the end.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).last()
+        2
+
+        Raises:
+            NoItemError: if there is none.
+        """
+        found: Any = UNSET  # Any: an item, or UNSET
+        for found in self:  # noqa: B007 - the last one is wanted
+            pass
+        if found is UNSET:
+            raise NoItemError(
+                "last(): the flow has no item; last_or_default(item).last() gives one instead"
+            )
+        return cast("T_co", found)  # it is not UNSET
+
+    def single(self) -> T_co:
+        """The only item; blocks.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).sum().single()
+        3
+
+        Raises:
+            NoItemError: if there is none.
+            TooManyItemsError: if there are more.
+        """
+        found: Any = UNSET  # Any: an item, or UNSET
+        for item in _closing(iter(self)):
+            if found is not UNSET:
+                raise TooManyItemsError("single(): the flow has more than one item")
+            found = item
+        if found is UNSET:
+            raise NoItemError("single(): the flow has no item")
+        return cast("T_co", found)  # it is not UNSET
+
+    def run(self) -> None:
+        """Run to the end, for what the flow does on its way; its items go nowhere. Blocks.
+
+        >>> import flow_core as flow
+        >>> flow.range(2).do_on_next(print).run()
+        0
+        1
+
+        Raises:
+            Exception: what the flow fails with.
+            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
+        """
+        items = iter(self)
+        try:
+            deque(items, maxlen=0)
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+
+    def run_async(self) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
+        """As `run`, in an event loop.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> asyncio.run(flow.range(2).do_on_next(print).run_async())
+        0
+        1
+
+        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
+
+        Raises:
+            Exception: what the flow fails with.
+        """
+        return run_to_end(iterate_async(self._whole(), None))
+
+    def for_each(
+        self,
+        action: Callable[[T_co], object],
+        concurrency: int = 1,
+        *,
+        executor: Executor | None = None,
+        retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
+        timeout: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Run to the end, and call a function for each item. Blocks.
+
+        >>> import flow_core as flow
+        >>> flow.range(2).for_each(print)
+        0
+        1
+
+        By itself it is a ``for`` loop: the function is called in this thread, for one item after
+        the other. If it is a coroutine function, each coroutine is awaited, in one loop for the
+        process. With any other argument, it is `do_concurrent` that calls the function; items are
+        done with in any order then.
+
+        Args:
+            action: is given an item; what it returns does not matter. It may be a coroutine
+                function.
+            concurrency: how many items are worked on at a time.
+            executor: see `do_concurrent`, as all that follows.
+            retry: how often an item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
+            timeout: how long each try may take, of a coroutine function.
+            clock: tells the time for `timeout` and `backoff`.
+
+        Raises:
+            TypeError: if `action` cannot be called.
+            Exception: what the flow fails with, or what `action` raises. The flow is cancelled
+                then.
+            BlockingInEventLoopError: in the thread of a running event loop, or of all timers.
+        """
+        if not callable(action):
+            raise TypeError(f"for_each() takes a function, not {action!r}")
+        plain = retry == 0 and backoff is None and timeout is None
+        if concurrency == 1 and executor is None and plain:
+            do_each(self._whole(), action)
+        else:
+            self.do_concurrent(
+                action,
+                concurrency,
+                executor=executor,
+                ordered=False,
+                retry=retry,
+                backoff=backoff,
+                timeout=timeout,
+                clock=clock,
+            ).run()
+
+    def for_each_async(
+        self,
+        action: Callable[[T_co], object],
+        concurrency: int = 1,
+        *,
+        executor: Executor | None = None,
+        retry: int | Backoff = 0,
+        backoff: Backoff | Seconds | None = None,
+        timeout: Seconds | None = None,
+        clock: Clock | None = None,
+    ) -> Coroutine[Any, Any, None]:  # Any: what the loop sends and gets
+        """As `for_each`, in an event loop: ``await flow.for_each_async(send, 10)``.
+
+        >>> import asyncio
+        >>> import flow_core as flow
+        >>> async def send(n: int) -> None:
+        ...     await asyncio.sleep(0)
+        ...     print(n)
+        >>> asyncio.run(flow.range(2).for_each_async(send))
+        0
+        1
+
+        When it returns, or raises, all tasks of the flow have ended, also when it is cancelled.
+
+        Args:
+            action: is given an item; if it is a coroutine function, it is awaited.
+            concurrency: how many items are worked on at a time.
+            executor: see `do_concurrent`, as all that follows.
+            retry: how often an item is tried again: at once, or as `backoff` says.
+            backoff: how long to wait before that: a time, which grows, or a `Backoff`.
+            timeout: how long each try may take, of a coroutine function.
+            clock: tells the time for `timeout` and `backoff`.
+
+        Raises:
+            TypeError: if `action` cannot be called; at once, and not when it is awaited.
+            Exception: what the flow fails with, or what `action` raises.
+        """
+        if not callable(action):
+            raise TypeError(f"for_each_async() takes a function, not {action!r}")
+        plain = retry == 0 and backoff is None and timeout is None
+        if concurrency == 1 and executor is None and plain:
+            return do_each_async(self._whole(), action)
+        return self.do_concurrent(
+            action,
+            concurrency,
+            executor=executor,
+            ordered=False,
+            retry=retry,
+            backoff=backoff,
+            timeout=timeout,
+            clock=clock,
+        ).run_async()
+
+    def to_future(self) -> Future[T_co]:
+        """Run for the only item, as a `concurrent.futures.Future`; its cancel cancels the flow.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).sum().to_future().result()
+        3
+        """
+        from flow_core.subscribers._futures import single_future
+
+        return single_future(self._whole())
+
+    def __await__(self) -> Generator[Any, Any, T_co]:  # Any: what the loop sends and gets
+        return await_single(self._whole()).__await__()
+
+
+def _closing(iterator: Iterator[T]) -> Iterator[T]:
+    """`iterator`, closed when it is left early."""
+    try:
+        yield from iterator
+    finally:
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            close()
