@@ -244,6 +244,13 @@ def test_a_protocol_that_extends_one_for_isinstance_is_one_itself() -> None:
     assert extending <= checked
 
 
+def test_no_file_of_the_core_that_is_written_by_hand_is_long() -> None:
+    core = source(ROOT / "packages" / "flow-core")
+    files = [file for file in core.rglob("*.py") if file.parent.name != "surface"]
+    lines = {file.name: len(file.read_text("utf-8").splitlines()) for file in files}
+    assert {name: count for name, count in lines.items() if count > 900} == {}
+
+
 def test_the_settings_of_the_type_checkers_know_every_package() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     sources = {f"packages/{package.name}/src" for package in PACKAGES}
