@@ -56,6 +56,32 @@ print("flow_core.flow" in sys.modules)
     assert run(code).splitlines() == [loaded, "[1, 2, 3]", "True"]
 
 
+def test_a_flow_without_coroutines_or_futures_loads_nothing_for_them() -> None:
+    code = """
+import sys
+import flow_core as flow
+seen = []
+flow.range(9).filter(bool).map(str).take(2).subscribe(seen.append)
+print(seen, flow.just(1).first())
+print([name for name in ("asyncio", "concurrent.futures", "socket") if name in sys.modules])
+"""
+    assert run(code).splitlines() == ["['1', '2'] 1", "[]"]
+
+
+def test_asyncio_is_loaded_by_the_flow_that_needs_it() -> None:
+    code = """
+import sys
+import flow_core as flow
+made = flow.range(3).map(str)
+before = "asyncio" in sys.modules
+import asyncio
+async def main():
+    return [text async for text in made]
+print(before, asyncio.run(main()), made.count().to_future().result())
+"""
+    assert run(code).splitlines() == ["False ['0', '1', '2'] 3"]
+
+
 def test_the_package_loads_few_modules() -> None:
     code = "import sys; before = set(sys.modules); {}; print(len(set(sys.modules) - before))"
     assert int(run(code.format("import flow_core"))) <= 40

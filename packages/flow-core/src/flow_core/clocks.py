@@ -6,7 +6,6 @@ runs tasks in an event loop, and `flow_testing.VirtualClock` makes hours pass in
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import threading
@@ -17,14 +16,20 @@ from contextvars import Context, copy_context
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 from weakref import WeakSet
 
 from flow_core import hooks
 from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
 from flow_core.executors import Task
 from flow_core.homes import Home, running_loop
+from flow_core.late import later
 from flow_core.protocols import Disposable
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = [
     "AsyncioClock",

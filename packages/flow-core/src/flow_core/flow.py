@@ -17,8 +17,6 @@ from typing import (
     overload,
 )
 
-from typing_extensions import TypeIs
-
 from flow_core import hooks, late
 from flow_core.assembly import assembled, assembly_trace, subscribed
 from flow_core.boundaries._methods import Bounding
@@ -92,6 +90,8 @@ I = TypeVar("I")  # noqa: E741 - the ninth
 J = TypeVar("J")
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     _Last = Operator[A, B] | Callable[["Flow[A]"], B]
     _Step = Operator[A, "Flow[B]"] | Callable[["Flow[A]"], "Flow[B]"]
 

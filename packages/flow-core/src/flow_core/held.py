@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Generator, Iterator
 from time import perf_counter
 from types import coroutine
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from flow_core.late import later
 from flow_core.stages._closing import close_iterator
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = ["watched", "watched_items"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import sys
@@ -10,8 +9,16 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import Any, Final, final
+from sys import modules
+from typing import TYPE_CHECKING, Any, Final, final
 from weakref import ref
+
+from flow_core.late import later
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = [
     "Home",
@@ -33,10 +40,13 @@ _LAST: Final = ("shutdown_asyncgens", "shutdown_default_executor")
 _BLOCKED_S: Final = 1.0
 """How much longer the process waits for the loop itself."""
 
-running_loop: Final[Callable[[], asyncio.AbstractEventLoop | None]] = asyncio._get_running_loop
-"""The loop that runs in this thread, if there is one."""
 
-turns: Final = set[asyncio.AbstractEventLoop]()
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread, if there is one; none does where asyncio is not loaded."""
+    return asyncio._get_running_loop() if "asyncio.events" in modules else None
+
+
+turns: Final[set[asyncio.AbstractEventLoop]] = set()
 """Loops that run a callback which has put them here, and takes them away again."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import asyncio
 import math
 import signal
 import sys
@@ -18,13 +17,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import FlowError, FlowTimeoutError
 from flow_core.homes import running_loop
+from flow_core.late import later
 from flow_core.protocols import IterableSource, Publisher, Subscriber
 from flow_core.sources._futures import from_future
 from flow_core.stages._fluent import Ender
 from flow_core.structure import AbsorbingSource, source_of
 
 if TYPE_CHECKING:
+    import asyncio
+
     from flow_core.flow import Flow
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = ["LIMIT_S", "Ending", "Shutdown"]
 

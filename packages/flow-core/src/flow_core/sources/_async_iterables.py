@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from threading import Lock
-from typing import Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.assembly import labelled, task_name
@@ -17,12 +16,18 @@ from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import Home, home_loop, task_context
 from flow_core.introspection import Statistics
+from flow_core.late import later
 from flow_core.once import AsyncOnce
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscriber, Subscription
 from flow_core.sources._loops import LoopWatch, closed_loop, in_loop
 from flow_core.stages._template import describe
 from flow_core.subscribers._awaiting import iterate_async
 from flow_core.subscribers._strict import core_subscriber
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = ["from_async_iterable", "using_when"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Future
@@ -10,18 +9,24 @@ from contextlib import suppress
 from contextvars import copy_context
 from threading import RLock
 from types import TracebackType
-from typing import Any, Final, Generic, Protocol, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, final, overload
 
 from flow_core import hooks
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import home_loop
+from flow_core.late import later
 from flow_core.protocols import CoreSubscriber, Subscriber
 from flow_core.sources._emitter import EmitterSubscription
 from flow_core.sources._idle import fail
 from flow_core.sources._loops import LoopWatch, closed_loop, in_loop
 from flow_core.subscribers._strict import core_subscriber
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = ["from_future"]
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 from weakref import WeakKeyDictionary, ref
 
 from flow_core.clocks import run_reported
 from flow_core.errors import LoopEndedError
 from flow_core.executors import ToldTask
 from flow_core.homes import running_loop
+from flow_core.late import later
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = ["EVER_S", "LoopWatch", "closed_loop", "in_loop"]
 
@@ -119,7 +124,7 @@ class _Watched:
                 run_reported(watch.closed)
 
 
-_loops: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, "ref[_Watched]"]()
+_loops: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ref[_Watched]]] = WeakKeyDictionary()
 """Loops that are watched. Neither they nor their watches are kept: who waits there is."""
 
 

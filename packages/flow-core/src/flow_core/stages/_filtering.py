@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar, overload
 
-from typing_extensions import TypeIs
-
 from flow_core.errors import NoItemError, TooManyItemsError
 from flow_core.stages._fluent import Ender, Fluent, comparing, count_of, given_items
 from flow_core.stages._template import Template
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from flow_core.flow import Flow
     from flow_core.shutdown import Shutdown
 

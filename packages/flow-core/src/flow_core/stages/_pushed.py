@@ -6,9 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Lock
 from types import GeneratorType, TracebackType
-from typing import Any, Final, Generic, TypeVar, final
-
-from typing_extensions import TypeIs
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, replenish_limit
@@ -40,6 +38,9 @@ from flow_core.stages._effects import labels
 from flow_core.stages._program import Program
 from flow_core.stages._pulled import GRANT
 from flow_core.stages._shape import END
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 __all__ = ["StageSubscriber", "subscribe_stages"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from itertools import chain, islice
@@ -13,13 +12,18 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, final
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError
 from flow_core.homes import in_turn
+from flow_core.late import later
 from flow_core.protocols import Publisher
 from flow_core.stages._closing import close_iterator
 from flow_core.subscribers._queued import QueuedSubscriber
 
 if TYPE_CHECKING:
+    import asyncio
+
     from flow_core.flow import Flow
     from flow_core.sources._loops import LoopWatch
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = ["AsyncItems", "LoopSubscriber", "await_single", "iterate_async", "run_to_end"]
 

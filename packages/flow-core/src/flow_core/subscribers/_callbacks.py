@@ -11,8 +11,6 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
-from typing_extensions import TypeIs
-
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import FlowError, OnErrorNotImplementedError, none_given, throw_if_fatal
@@ -24,6 +22,8 @@ from flow_core.stored import release_frames
 from flow_core.subscribers._blocking import check_may_block, check_others_run
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from flow_core.flow import Flow
 
 __all__ = ["CallbackSubscriber"]

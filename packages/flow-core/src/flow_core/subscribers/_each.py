@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flow_core.errors import cancelled_inside
 from flow_core.homes import library_loop
+from flow_core.late import later
 from flow_core.stages._template import describe
 from flow_core.subscribers._blocking import check_may_block
 
 if TYPE_CHECKING:
+    import asyncio
+
     from flow_core.flow import Flow
+else:
+    asyncio = later("asyncio", globals())
 
 __all__ = ["do_each", "do_each_async"]
 

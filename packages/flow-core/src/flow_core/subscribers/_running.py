@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterator
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from flow_core.errors import NoItemError, TooManyItemsError
@@ -16,6 +15,8 @@ from flow_core.subscribers._each import do_each, do_each_async
 from flow_core.surface.ops import OpsMethods
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from flow_core.backoff import Backoff
     from flow_core.clocks import Clock, Seconds
     from flow_core.executors import Executor
