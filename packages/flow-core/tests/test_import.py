@@ -62,10 +62,11 @@ import sys
 import flow_core as flow
 seen = []
 flow.range(9).filter(bool).map(str).take(2).subscribe(seen.append)
+flow.range(2).for_each(seen.append)
 print(seen, flow.just(1).first())
 print([name for name in ("asyncio", "concurrent.futures", "socket") if name in sys.modules])
 """
-    assert run(code).splitlines() == ["['1', '2'] 1", "[]"]
+    assert run(code).splitlines() == ["['1', '2', 0, 1] 1", "[]"]
 
 
 def test_asyncio_is_loaded_by_the_flow_that_needs_it() -> None:

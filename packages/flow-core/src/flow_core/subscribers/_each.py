@@ -29,7 +29,7 @@ def do_each(flow: Flow[T], action: Callable[[T], object]) -> None:
     try:
         for item in items:
             given = action(item)
-            if asyncio.iscoroutine(given):
+            if given is not None and asyncio.iscoroutine(given):
                 _wait(given)
             del given
     finally:
