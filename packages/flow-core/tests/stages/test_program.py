@@ -123,19 +123,19 @@ def test_one_loop_is_generated_for_flows_of_one_shape() -> None:
 def test_the_cache_of_loops_is_bounded_and_running_loops_outlive_it() -> None:
     running = iter(flow.range(3).pipe(Stage(Template("first of many"))))
     assert next(running) == 0
-    for index in range(shapes._MAX_CACHED + 10):
+    for index in range(shapes.MAX_CACHED + 10):
         assert list(flow.range(2).pipe(Stage(Template(f"shape {index}")))) == [0, 1]
-    assert len(shapes._shapes) <= shapes._MAX_CACHED
+    assert len(shapes.SHAPES) <= shapes.MAX_CACHED
     assert list(running) == [1, 2]
     generated = [name for name in linecache.cache if name.startswith("<flow pull: shape")]
-    assert len(generated) <= shapes._MAX_CACHED
+    assert len(generated) <= shapes.MAX_CACHED
 
 
 def test_an_error_is_traced_to_its_stage_after_its_loop_has_left_the_cache() -> None:
     made = flow.range(3).pipe(Stage(Template("seldom"))).map(reciprocal)
     kept = program(made)
     assert generated_source(Form.PULL, kept)
-    for index in range(shapes._MAX_CACHED + 10):
+    for index in range(shapes.MAX_CACHED + 10):
         program(flow.range(2).pipe(Stage(Template(f"many {index}"))))
     with pytest.raises(ZeroDivisionError) as raised:
         list(kept.iterate(iter([0])))

@@ -7,15 +7,25 @@ from types import TracebackType
 from typing import Any, final
 
 from flow_core.errors import NoneItemError, add_note, is_fatal
-from flow_core.stages._codegen import _AGAIN, _HEAD, _TAIL
+from flow_core.stages._codegen import AGAIN, HEAD, TAIL
 from flow_core.stages._filtering import CHECK
 from flow_core.stages._template import Stage, Template
 
-__all__ = ["Raised"]
+__all__ = [
+    "OWNERS",
+    "Part",
+    "Raised",
+    "annotate",
+    "caught",
+    "handler_of",
+    "none_item",
+    "note_stage",
+    "owner_of",
+]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
-_owners: dict[str, tuple[tuple[int, ...], tuple[Template, ...]]] = {}
+OWNERS: dict[str, tuple[tuple[int, ...], tuple[Template, ...]]] = {}
 """By the file of a loop: the stage that each line was made for, and their templates."""
 
 
@@ -28,7 +38,7 @@ class Raised(enum.Enum):
 
 
 @final
-class _Part(tuple[_AnyStage, ...]):  # noqa: SLOT001 - which a tuple cannot have
+class Part(tuple[_AnyStage, ...]):  # noqa: SLOT001 - which a tuple cannot have
     """The stages of one loop of several: a note on an error counts those of all."""
 
     start: int
@@ -36,7 +46,7 @@ class _Part(tuple[_AnyStage, ...]):  # noqa: SLOT001 - which a tuple cannot have
     whole: tuple[_AnyStage, ...]
 
 
-def _none_item(stage: _AnyStage) -> NoneItemError:
+def none_item(stage: _AnyStage) -> NoneItemError:
     who = str(stage.args[0]) if stage.template is CHECK else repr(stage)
     return NoneItemError(
         f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
@@ -44,36 +54,36 @@ def _none_item(stage: _AnyStage) -> NoneItemError:
     )
 
 
-def _annotate(error: Exception, stages: tuple[_AnyStage, ...]) -> None:
+def annotate(error: Exception, stages: tuple[_AnyStage, ...]) -> None:
     """Called by a pulled loop that fails: say in a note which stage it was.
 
     Raises:
         RuntimeError: for a StopIteration, which Python would make one of, too, without a note.
     """
-    owner, _ = _owner(error.__traceback__, stages)
-    shown = _caught(error)
+    owner, _ = owner_of(error.__traceback__, stages)
+    shown = caught(error)
     if owner >= 0:
-        _note(shown, stages, owner)
+        note_stage(shown, stages, owner)
     if shown is not error:
         raise shown
 
 
-def _owner(
+def owner_of(
     trace: TracebackType | None, stages: tuple[_AnyStage, ...]
 ) -> tuple[int, TracebackType | None]:
     """The stage whose line an error passed in the loop of `stages`, and the trace from there on.
 
-    It is `_HEAD`, with the whole trace, if the error did not pass that loop.
+    It is `HEAD`, with the whole trace, if the error did not pass that loop.
     """
     inner = trace
     while inner is not None:
-        owners = _owners.get(inner.tb_frame.f_code.co_filename)
+        owners = OWNERS.get(inner.tb_frame.f_code.co_filename)
         if owners is not None and _is_shape(owners[1], stages):
             owner = owners[0][inner.tb_lineno - 1]
-            if owner != _AGAIN:
+            if owner != AGAIN:
                 return owner, inner.tb_next
         inner = inner.tb_next
-    return _HEAD, trace
+    return HEAD, trace
 
 
 def _is_shape(templates: tuple[Template, ...], stages: tuple[_AnyStage, ...]) -> bool:
@@ -82,7 +92,7 @@ def _is_shape(templates: tuple[Template, ...], stages: tuple[_AnyStage, ...]) ->
     )
 
 
-def _caught(error: BaseException) -> BaseException:
+def caught(error: BaseException) -> BaseException:
     """What the stages see of an error: as it would come out of a generator (PEP 479)."""
     if not isinstance(error, StopIteration):
         return error
@@ -91,24 +101,24 @@ def _caught(error: BaseException) -> BaseException:
     return shown.with_traceback(error.__traceback__)
 
 
-def _handler(
+def handler_of(
     error: BaseException, stages: tuple[_AnyStage, ...], handlers: tuple[int, ...], last: int
 ) -> int:
     """The first of the `handlers` that `error` meets on its way down after the `last`, or -1."""
     if is_fatal(error):
         return -1
-    owner, _ = _owner(error.__traceback__, stages)
-    if owner == _TAIL:
+    owner, _ = owner_of(error.__traceback__, stages)
+    if owner == TAIL:
         return -1
     if owner >= 0:
-        _note(error, stages, owner)
+        note_stage(error, stages, owner)
     return next((index for index in handlers if index > max(owner, last)), -1)
 
 
-def _note(error: BaseException, stages: tuple[_AnyStage, ...], index: int) -> None:
+def note_stage(error: BaseException, stages: tuple[_AnyStage, ...], index: int) -> None:
     stage = stages[index]
     where = stage.assembled_at
-    if isinstance(stages, _Part):
+    if isinstance(stages, Part):
         index += stages.start
         stages = stages.whole
     checks = stages[0].template == CHECK  # the compiler's own, which nobody counts

@@ -13,7 +13,19 @@ from typing import Any, Final, final
 from flow_core import hooks
 from flow_core.errors import throw_if_fatal
 
-__all__ = ["Failing", "FeedGate", "Gate", "close_iterator", "close_loop", "exhausted", "overlapped"]
+__all__ = [
+    "PLAIN",
+    "Failing",
+    "FeedGate",
+    "Gate",
+    "close_all",
+    "close_iterator",
+    "close_loop",
+    "close_part",
+    "closer_of",
+    "exhausted",
+    "overlapped",
+]
 
 
 @final
@@ -42,7 +54,7 @@ class Failing(Iterator[Any]):  # Any: of no item
         return 0
 
 
-_PLAIN: Final = frozenset(
+PLAIN: Final = frozenset(
     type(iterator)
     for iterator in (
         *(iter([]), iter(()), iter(range(0)), iter(range(2**70)), iter(""), iter(b"")),
@@ -90,7 +102,7 @@ class FeedGate(Gate):
 
 def exhausted(iterator: object) -> bool:
     """Whether it is certain, without asking for an item, that `iterator` has no more."""
-    return type(iterator) in _PLAIN and length_hint(iterator, 1) == 0
+    return type(iterator) in PLAIN and length_hint(iterator, 1) == 0
 
 
 def close_iterator(iterator: object) -> None:
@@ -99,7 +111,7 @@ def close_iterator(iterator: object) -> None:
     Args:
         iterator: any iterator.
     """
-    close = _closer(iterator)
+    close = closer_of(iterator)
     if close is not None:
         close()
 
@@ -129,7 +141,7 @@ def overlapped(error: BaseException) -> bool:
     return isinstance(error, ValueError)
 
 
-def _close_part(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any: see close_loop
+def close_part(loop: GeneratorType[Any, Any, None], gate: Gate) -> None:  # Any: see close_loop
     """Close the loop that another one of the same program is fed by; it does not run right now.
 
     One that never ran is started first, so that its stages hear of the end.
@@ -158,8 +170,8 @@ def close_all(closers: list[Callable[[], object]]) -> None:
             hooks.drop_error(error)
 
 
-def _closer(iterator: object) -> Callable[[], object] | None:
-    if type(iterator) in _PLAIN:
+def closer_of(iterator: object) -> Callable[[], object] | None:
+    if type(iterator) in PLAIN:
         return None
     if type(iterator) is GeneratorType or isinstance(iterator, Generator):
         return iterator.close

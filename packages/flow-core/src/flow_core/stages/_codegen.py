@@ -7,7 +7,7 @@ from typing import Final, final
 
 from flow_core.stages._template import SLOT, Lines, Template
 
-__all__ = ["PAUSED", "Form"]
+__all__ = ["AGAIN", "HEAD", "PAUSED", "TAIL", "Form", "LoopWriter"]
 
 PAUSED: Final = -1
 """What a pushing loop yields when it wants demand before it can go on."""
@@ -27,9 +27,9 @@ class Form(enum.Enum):
     __hash__ = object.__hash__
 
 
-_HEAD: Final = -1
-_TAIL: Final = -2
-_AGAIN: Final = -3
+HEAD: Final = -1
+TAIL: Final = -2
+AGAIN: Final = -3
 """Lines that raise an error again which has its owner already."""
 
 
@@ -48,7 +48,7 @@ class _Writer:
         self.text: list[str] = []
         self.owners: list[int] = []
 
-    def put(self, depth: int, line: str, owner: int = _HEAD) -> None:
+    def put(self, depth: int, line: str, owner: int = HEAD) -> None:
         if line.startswith("while ") and line != "while True:":
             condition = line.removeprefix("while ").removesuffix(":")
             self.put(depth, "while True:", owner)
@@ -74,11 +74,11 @@ class _Writer:
             if depths[end - 1] > depth + 1:
                 depths.insert(end, depth + 1)
                 self.text.insert(end, f"{' ' * (depth + 1)}pass\n")
-                self.owners.insert(end, _HEAD)
+                self.owners.insert(end, HEAD)
 
 
 @final
-class _Generator:
+class LoopWriter:
     """Writes one function."""
 
     __slots__ = (
@@ -143,7 +143,7 @@ class _Generator:
         else:
             self._run(2)
         if not self._pushes:
-            if _TAIL not in out.owners:  # no stage emits, but a generator it must be
+            if TAIL not in out.owners:  # no stage emits, but a generator it must be
                 out.put(2, "yield from ()")
             out.put(1, "except Exception as error:")
             out.put(2, "annotate(error, stages)")
@@ -197,14 +197,14 @@ class _Generator:
             lines = self._rendered[index].on_error
             self._block(index, depth + 4, lines, at_end=index + 1, handles=True)
             out.put(depth + 3, f"if stop <= {index}:")
-            out.put(depth + 4, "raise failure", _AGAIN)
+            out.put(depth + 4, "raise failure", AGAIN)
         self._ends(depth + 2)
         out.put(depth + 2, "break")
         out.put(depth + 1, "except BaseException as caught_error:")
         out.put(depth + 2, "failure = caught(caught_error)")
         out.put(depth + 2, f"at = handler(failure, stages, {tuple(self._handlers)}, at)")
         out.put(depth + 2, "if at < 0:")
-        out.put(depth + 3, "raise failure", _AGAIN)
+        out.put(depth + 3, "raise failure", AGAIN)
 
     def _run(self, depth: int, *, ends: bool = True) -> None:
         """Start, take items until there are no more, and end."""
@@ -335,13 +335,13 @@ class _Generator:
     def _tail(self, depth: int) -> None:
         out = self._out
         if not self._pushes:
-            out.put(depth, "yield x", _TAIL)
+            out.put(depth, "yield x", TAIL)
         elif self._form in (Form.PUSH_IF, Form.FEED_IF):
-            out.put(depth, "if on_next(x):", _TAIL)
-            out.put(depth + 1, "n -= 1", _TAIL)
+            out.put(depth, "if on_next(x):", TAIL)
+            out.put(depth + 1, "n -= 1", TAIL)
         else:
-            out.put(depth, "on_next(x)", _TAIL)
-            out.put(depth, "n -= 1", _TAIL)
+            out.put(depth, "on_next(x)", TAIL)
+            out.put(depth, "n -= 1", TAIL)
 
     def _pause(self, depth: int, iterator: str) -> None:
         """At the end of a loop's body: stop for want of demand, unless the loop is over anyway."""

@@ -29,11 +29,11 @@ from typing import Any, Final, Generic, TypeVar, cast, final
 
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
-from flow_core.stages._blame import Raised, _note, _owner, _Part
-from flow_core.stages._closing import _PLAIN, FeedGate, Gate, _close_part, _closer, exhausted
-from flow_core.stages._codegen import _HEAD, _TAIL, Form
+from flow_core.stages._blame import Part, Raised, note_stage, owner_of
+from flow_core.stages._closing import PLAIN, FeedGate, Gate, close_part, closer_of, exhausted
+from flow_core.stages._codegen import HEAD, TAIL, Form
 from flow_core.stages._exclusive import exclusive
-from flow_core.stages._shape import Shape, _shape, _shapes
+from flow_core.stages._shape import SHAPES, Shape, shape_of
 from flow_core.stages._template import Stage
 
 __all__ = ["Program", "generated_source"]
@@ -75,10 +75,10 @@ class Program(Generic[T_contra, R_co]):
         found: Shape | None
         # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
         try:
-            found = _shapes[key]
+            found = SHAPES[key]
         except KeyError:
             found = None
-        self.shape = shape = found or _shape(key, stages)
+        self.shape = shape = found or shape_of(key, stages)
         """What it has in common with all programs of these templates."""
         self.limit = self.demand_cap = UNBOUNDED
         """The most items of the upstream that can be used, if a leading ``take`` says so; and the
@@ -109,7 +109,7 @@ class Program(Generic[T_contra, R_co]):
             parts: list[Program[Any, Any]] = []
             for start, end in zip(bounds, ends, strict=True):
                 part: Program[Any, Any] = Program(self.stages[start:end])
-                part.stages = stages = _Part(part.stages)
+                part.stages = stages = Part(part.stages)
                 stages.start, stages.whole = start, self.stages
                 parts.append(part)
             self._segments = tuple(parts)
@@ -128,7 +128,7 @@ class Program(Generic[T_contra, R_co]):
         items: Iterator[Any] = source  # Any: between segments
         for part in self.segments:
             loop = part.shape.loop(Form.PULL)
-            items = loop(items, _closer(items), part.stages, part.args)
+            items = loop(items, closer_of(items), part.stages, part.args)
         return items
 
     def poll(self, source: Iterator[T_contra], gate: Gate) -> GeneratorType[R_co, None, None]:
@@ -166,7 +166,7 @@ class Program(Generic[T_contra, R_co]):
                 loop = shape._loops[form]
             except KeyError:
                 loop = shape._compiled(form)
-            close = None if type(source) in _PLAIN else _closer(source)
+            close = None if type(source) in PLAIN else closer_of(source)
             return loop(source, close, on_next, gate, demand, self.stages, self.args)
         items, close = _chained(self.segments[:-1], source, gate)
         last = self.segments[-1]
@@ -217,11 +217,11 @@ class Program(Generic[T_contra, R_co]):
         for start in traces:
             trace = start
             for part in reversed(self.segments):
-                owner, trace = _owner(trace, part.stages)
-                if owner == _TAIL:
+                owner, trace = owner_of(trace, part.stages)
+                if owner == TAIL:
                     return Raised.DOWNSTREAM
-                if owner != _HEAD:
-                    _note(error, part.stages, owner)
+                if owner != HEAD:
+                    note_stage(error, part.stages, owner)
                     return Raised.STAGE
         return Raised.UPSTREAM
 
@@ -243,12 +243,12 @@ def _chained(
     parts: tuple[Program[Any, Any], ...], source: Iterator[Any], gate: Gate
 ) -> tuple[Iterator[Any], Callable[[], object] | None]:  # Any: between segments
     """A loop of `POLL` form for each part, and what closes the last of them."""
-    items, close, closes = source, _closer(source), False
+    items, close, closes = source, closer_of(source), False
     for part in parts:
         made = part.shape.loop(Form.POLL)
         loop = made(items, close, gate, part.stages, part.args)
         closes = closes or part.shape.closes
-        close = partial(_close_part, loop, gate) if closes else loop.close
+        close = partial(close_part, loop, gate) if closes else loop.close
         items = loop
     return items, close
 

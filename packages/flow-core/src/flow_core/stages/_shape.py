@@ -10,12 +10,12 @@ from typing import Any, Final, Protocol, final
 from weakref import finalize
 
 from flow_core.demand import UNBOUNDED
-from flow_core.stages._blame import _annotate, _caught, _handler, _none_item, _owners
+from flow_core.stages._blame import OWNERS, annotate, caught, handler_of, none_item
 from flow_core.stages._closing import close_all, exhausted
-from flow_core.stages._codegen import Form, _Generator
+from flow_core.stages._codegen import Form, LoopWriter
 from flow_core.stages._template import UNSET, Stage, Template
 
-__all__ = ["END", "Shape"]
+__all__ = ["END", "MAX_CACHED", "SHAPES", "Shape", "shape_of"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
@@ -35,7 +35,7 @@ END: Final = object()
 _MAX_DEPTH: Final = 60
 _MAX_LOOPS: Final = 8
 _MAX_STAGES: Final = 1000
-_MAX_CACHED: Final = 512
+MAX_CACHED: Final = 512
 
 
 @final
@@ -130,7 +130,7 @@ class Shape:
             return self._compiled(form)
 
     def _compiled(self, form: Form) -> _Loop:
-        out = _Generator(form, self.templates).write()
+        out = LoopWriter(form, self.templates).write()
         source = "".join(out.text)
         names = "|".join(template.name for template in self.templates[:8]) or "no stage"
         if len(self.templates) > 8:
@@ -145,19 +145,19 @@ class Shape:
         loop: _Loop = namespace["flow"]
         loop.__code__ = loop.__code__.replace(co_name=names, co_qualname=names)
         # Threads may compile the same at once; the first one wins, and the other stays unused.
-        _owners[filename] = (tuple(out.owners), self.templates)
+        OWNERS[filename] = (tuple(out.owners), self.templates)
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         self.files.append(filename)
         return self._loops.setdefault(form, loop)
 
 
-def _shape(key: tuple[int, ...], stages: tuple[_AnyStage, ...]) -> Shape:
+def shape_of(key: tuple[int, ...], stages: tuple[_AnyStage, ...]) -> Shape:
     """The one shape of stages with these templates, which had none when it was looked for."""
     made = Shape(tuple([stage.template for stage in stages]))
     with _caching:
-        shape = _shapes.setdefault(key, made)
-        if len(_shapes) > _MAX_CACHED:
-            _shapes.pop(next(iter(_shapes)))
+        shape = SHAPES.setdefault(key, made)
+        if len(SHAPES) > MAX_CACHED:
+            SHAPES.pop(next(iter(SHAPES)))
     if shape is made:
         # Its loops are known for as long as there is a program that may run them.
         finalize(made, _forget, made.files)
@@ -166,22 +166,22 @@ def _shape(key: tuple[int, ...], stages: tuple[_AnyStage, ...]) -> Shape:
 
 def _forget(files: list[str]) -> None:
     for filename in files:
-        _owners.pop(filename, None)
+        OWNERS.pop(filename, None)
         linecache.cache.pop(filename, None)
 
 
-_shapes: dict[tuple[int, ...], Shape] = {}
+SHAPES: dict[tuple[int, ...], Shape] = {}
 _caching: Final = Lock()
 
 
 _NAMESPACE: Final = {
     "UNSET": UNSET,
     "END": END,
-    "annotate": _annotate,
-    "caught": _caught,
+    "annotate": annotate,
+    "caught": caught,
     "close_all": close_all,
     "exhausted": exhausted,
-    "handler": _handler,
-    "none_item": _none_item,
+    "handler": handler_of,
+    "none_item": none_item,
 }
 _serial: Final = count()
