@@ -537,6 +537,47 @@ def one_assembled(runs: int = RUNS) -> None:
     )
 
 
+def firsts(runs: int = RUNS) -> None:
+    """A short flow of a few items, for the one that comes out of it."""
+    words = ["a", "flow", "of", "words"]
+    flowed = flow.from_iterable(words).map(len).filter(odd)
+
+    def by_hand(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: on_next(next(filter(odd, map(len, words))))
+
+    def assembled(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: on_next(flow.from_iterable(words).map(len).filter(odd).first())
+
+    def known(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: on_next(flowed.first())
+
+    def by_streamable(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: on_next(next(iter(stream(words).map(len).filter(odd))))
+
+    def by_reactivex(on_next: Callable[[int], None]) -> Callable[[], object]:
+        return lambda: (
+            reactivex.from_iterable(words)
+            .pipe(rx.map(len), rx.filter(odd), rx.first())
+            .subscribe(on_next)
+        )
+
+    compare(
+        "the first item of four words | map | filter",
+        python("next(filter(map))", repeated(runs, by_hand)),
+        Case("assembled each time", repeated(runs, assembled)),
+        Case("assembled once", repeated(runs, known)),
+        peer("streamable", repeated(runs, by_streamable)),
+        peer("reactivex", repeated(runs, by_reactivex)),
+        items=runs,
+        unit="flow",
+        key="first",
+    )
+
+
+def odd(n: int) -> bool:
+    return n % 2 == 1
+
+
 def main() -> None:
     for stages in (1, 3, 5, 20):
         chain(stages)
@@ -546,6 +587,7 @@ def main() -> None:
     one_alone()
     one()
     one_assembled()
+    firsts()
 
 
 if __name__ == "__main__":

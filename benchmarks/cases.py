@@ -40,6 +40,7 @@ CASES: dict[str, Timed] = {
     "one-element-alone": _sync("one_alone", 500),
     "one-element": _sync("one", 500),
     "one-element-assembled": _sync("one_assembled", 500),
+    "first": _sync("firsts", 1_000),
     "map-just": _inner("justs", 4_000),
     "cross-100": _inner("cross", 100),
     "observe-on": _ops("hops", 10_000),

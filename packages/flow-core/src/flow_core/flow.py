@@ -22,6 +22,7 @@ from flow_core.assembly import assembled, assembly_trace, subscribed
 from flow_core.boundaries._methods import Bounding
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import (
+    NoItemError,
     NoneItemError,
     ProtocolViolationError,
     add_note,
@@ -42,7 +43,7 @@ from flow_core.protocols import (
 from flow_core.sources._idle import fail
 from flow_core.sources._items import ConstantSource
 from flow_core.stages._aggregate import Aggregating
-from flow_core.stages._closing import Failing
+from flow_core.stages._closing import Failing, close_iterator
 from flow_core.stages._combining import Combining
 from flow_core.stages._effects import CHECKPOINT, Observing
 from flow_core.stages._filtering import CHECK, Filtering
@@ -640,16 +641,38 @@ class Flow(
             return _iterated(source, program)
         return iterate_blocking(self, _ahead(source, prefetch))
 
+    def first(self) -> T_co:
+        """The first item; blocks, and cancels the rest.
+
+        >>> import flow_core as flow
+        >>> flow.range(3).first()
+        0
+
+        Raises:
+            NoItemError: if there is none.
+        """
+        source = self._source
+        item: T_co | None
+        if _is_pulled(source) and not hooks.debugging:
+            program = self._program or self._compiled()[1]
+            item = program.first(_items(source, program))
+        else:
+            items = iter(self.take(1))
+            try:
+                item = next(items, None)
+            finally:
+                close_iterator(items)
+        if item is None:
+            raise NoItemError(
+                "first(): the flow has no item; first_or_default(item).first() gives one instead"
+            )
+        return item
+
     def _pulled(self) -> tuple[Flow[T_co], Iterator[T_co] | None]:
         """What this flow is when it runs, and its items if it is pulled where that cannot block."""
         flow = _resolved(self) if isinstance(self._source, DeferredSource) else self
         source = flow._source
-        if (
-            not isinstance(source, IterableSource)
-            or isinstance(source, AbsorbingSource)
-            or hasattr(source, "subscribe")  # it is both, and its iterator waits for others
-            or hooks.on_subscribe.call is not None
-        ):
+        if not _is_pulled(source):
             return flow, None
         items = _iterated(source, flow._compiled()[1])
         return flow, watched_items(items, flow._told()) if hooks.debugging else items
@@ -771,17 +794,30 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
     return flow
 
 
+def _is_pulled(source: object) -> TypeIs[IterableSource[Any]]:  # Any: of the first item
+    """Whether items are pulled where that cannot block, and nobody wants to see who subscribes."""
+    return (
+        isinstance(source, IterableSource)
+        and not isinstance(source, AbsorbingSource)
+        and not hasattr(source, "subscribe")  # it is both, and its iterator waits for others
+        and hooks.on_subscribe.call is None
+    )
+
+
 def _iterated(source: IterableSource[Any], program: Program[Any, T]) -> Iterator[T]:
     """The items of `source` through the stages of `program`."""
-    items: Iterator[Any]  # Any: of the first item, here and above
+    return program.iterate(_items(source, program))
+
+
+def _items(source: IterableSource[T], program: Program[T, Any]) -> Iterator[T]:
+    """The items of `source`; if it cannot begin, what the stages of `program` hear of it."""
     try:
-        items = source.iterate()
+        return source.iterate()
     except Exception as error:
         shape = program.shape
         if not (shape.handles or shape.closes or shape.starts):
             raise
-        items = Failing(error)
-    return program.iterate(items)
+        return Failing(error)
 
 
 def _keeps_latest(source: object) -> bool:

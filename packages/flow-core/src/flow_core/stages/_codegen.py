@@ -17,6 +17,7 @@ class Form(enum.Enum):
     """How a generated loop gets its items and gives them on."""
 
     PULL = "pull"
+    FIRST = "pull, the first item"
     POLL = "poll"
     PUSH = "push"
     PUSH_IF = "push, conditional"
@@ -86,6 +87,7 @@ class LoopWriter:
         "_closing",
         "_emits",
         "_form",
+        "_gated",
         "_handlers",
         "_out",
         "_over",
@@ -98,7 +100,9 @@ class LoopWriter:
     def __init__(self, form: Form, templates: tuple[Template, ...]) -> None:
         self._form = form
         self._rendered = [template.lines for template in templates]
-        self._pushes = form not in (Form.PULL, Form.POLL)
+        self._pushes = form not in (Form.PULL, Form.POLL, Form.FIRST)
+        self._gated = form not in (Form.PULL, Form.FIRST)
+        """Whether it looks at a gate, which others may close."""
         self._out = _Writer([" ".join(template.name.split()) for template in templates])
         self._emits = not any(template.absorbs for template in templates)
         """Whether the loop that is being written reaches the subscriber, so that demand matters."""
@@ -119,6 +123,7 @@ class LoopWriter:
         out = self._out
         head = {
             Form.PULL: "def flow(it, close, stages, args):",
+            Form.FIRST: "def flow(it, close, stages, args):",
             Form.POLL: "def flow(it, close, gate, stages, args):",
             Form.PUSH: "def flow(it, close, on_next, gate, n, stages, args):",
             Form.PUSH_IF: "def flow(it, close, on_next, gate, n, stages, args):",
@@ -132,8 +137,7 @@ class LoopWriter:
         if self._stops >= 0 or self._handlers:
             out.put(1, "stop = over = -1" if self._over else "stop = -1")
         if self._closing:
-            pulled = self._form is Form.PULL
-            out.put(1, "closers = []" if pulled else "closers = gate.opened()")
+            out.put(1, "closers = gate.opened()" if self._gated else "closers = []")
         fed = self._form in (Form.FEED, Form.FEED_IF)
         # Also where nothing is left to do: from outside of any `try`, CPython 3.13 lets `close` end
         # a generator that another thread has just resumed, which then goes on.
@@ -143,7 +147,8 @@ class LoopWriter:
         else:
             self._run(2)
         if not self._pushes:
-            if TAIL not in out.owners:  # no stage emits, but a generator it must be
+            if TAIL not in out.owners and self._form is not Form.FIRST:
+                # No stage emits, but a generator it must be.
                 out.put(2, "yield from ()")
             out.put(1, "except Exception as error:")
             out.put(2, "annotate(error, stages)")
@@ -152,7 +157,7 @@ class LoopWriter:
         if self._handlers:
             # An error refers to this frame by its traceback: nothing here may refer to it.
             out.put(2, "x = error = failure = None")
-        if self._closing and self._form is Form.PULL:
+        if self._closing and not self._gated:
             out.put(2, "close_all(closers)")
         if not fed:
             out.put(2, "if close is not None:")
@@ -334,7 +339,9 @@ class LoopWriter:
 
     def _tail(self, depth: int) -> None:
         out = self._out
-        if not self._pushes:
+        if self._form is Form.FIRST:
+            out.put(depth, "return x", TAIL)
+        elif not self._pushes:
             out.put(depth, "yield x", TAIL)
         elif self._form in (Form.PUSH_IF, Form.FEED_IF):
             out.put(depth, "if on_next(x):", TAIL)
@@ -346,7 +353,7 @@ class LoopWriter:
     def _pause(self, depth: int, iterator: str) -> None:
         """At the end of a loop's body: stop for want of demand, unless the loop is over anyway."""
         out = self._out
-        if self._form is Form.PULL:
+        if not self._gated:
             return
         if self._form is Form.POLL:
             out.put(depth, "if gate.cancelled:")
@@ -368,7 +375,7 @@ class LoopWriter:
             if self._form is Form.POLL:
                 out.put(depth, "if gate.cancelled:")
                 out.put(depth + 1, "return")
-            elif self._form is not Form.PULL:
+            elif self._gated:
                 out.put(depth, "while gate.cancelled:")
                 out.put(depth + 1, "n = yield -1")
             if self._form in (Form.FEED, Form.FEED_IF) and self._stops >= 0:

@@ -8,6 +8,7 @@ of the generated function, so that a thousand flows of one shape share one code 
 form      where items come from       where they go
 ========  ==========================  ==========================================================
 `PULL`    an iterator                 to whoever iterates: ``for x in flow``, executors of a cluster
+`FIRST`   an iterator                 the first is returned, to `Flow.first`; or None
 `POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
 `PUSH`    an iterator                 to ``on_next``, as far as the demand goes
 `FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes
@@ -30,7 +31,15 @@ from typing import Any, Final, Generic, TypeVar, cast, final
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
 from flow_core.stages._blame import Part, Raised, note_stage, owner_of
-from flow_core.stages._closing import PLAIN, FeedGate, Gate, close_part, closer_of, exhausted
+from flow_core.stages._closing import (
+    PLAIN,
+    FeedGate,
+    Gate,
+    close_iterator,
+    close_part,
+    closer_of,
+    exhausted,
+)
 from flow_core.stages._codegen import HEAD, TAIL, Form
 from flow_core.stages._exclusive import exclusive
 from flow_core.stages._shape import SHAPES, Shape, shape_of
@@ -130,6 +139,20 @@ class Program(Generic[T_contra, R_co]):
             loop = part.shape.loop(Form.PULL)
             items = loop(items, closer_of(items), part.stages, part.args)
         return items
+
+    def first(self, source: Iterator[T_contra]) -> R_co | None:
+        """The first item that `iterate` would give, or None; what is open is closed then."""
+        if self.stages and self.shape.single:
+            loop = self.shape.loop(Form.FIRST)
+            found: Any = loop(
+                source, closer_of(source), self.stages, self.args
+            )  # Any: no generator
+            return cast("R_co | None", found)
+        items = self.iterate(source)
+        try:
+            return next(items, None)
+        finally:
+            close_iterator(items)
 
     def poll(self, source: Iterator[T_contra], gate: Gate) -> GeneratorType[R_co, None, None]:
         """As `iterate`, but the loop ends soon when ``gate.cancelled`` is set.

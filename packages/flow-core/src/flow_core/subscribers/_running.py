@@ -36,22 +36,6 @@ class Running(Filtering[T_co], OpsMethods[T_co], Generic[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         """Run it, and give its items."""
 
-    def first(self) -> T_co:
-        """The first item; blocks, and cancels the rest.
-
-        >>> import flow_core as flow
-        >>> flow.range(3).first()
-        0
-
-        Raises:
-            NoItemError: if there is none.
-        """
-        for item in _closing(iter(self.take(1))):
-            return item
-        raise NoItemError(
-            "first(): the flow has no item; first_or_default(item).first() gives one instead"
-        )
-
     def last(self) -> T_co:
         """The last item; blocks until the end.
 
