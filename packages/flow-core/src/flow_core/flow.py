@@ -11,6 +11,7 @@ from typing import (
     Final,
     Generic,
     Never,
+    TypeGuard,
     TypeVar,
     cast,
     final,
@@ -794,7 +795,7 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
     return flow
 
 
-def _is_pulled(source: object) -> TypeIs[IterableSource[Any]]:  # Any: of the first item
+def _is_pulled(source: _AnySource) -> TypeGuard[IterableSource[Any]]:  # Any: of the first item
     """Whether items are pulled where that cannot block, and nobody wants to see who subscribes."""
     return (
         isinstance(source, IterableSource)

@@ -141,7 +141,11 @@ class Program(Generic[T_contra, R_co]):
         return items
 
     def first(self, source: Iterator[T_contra]) -> R_co | None:
-        """The first item that `iterate` would give, or None; what is open is closed then."""
+        """The first item that `iterate` would give, or None; what is open is closed then.
+
+        Args:
+            source: the items; a generator is closed.
+        """
         if self.stages and self.shape.single:
             loop = self.shape.loop(Form.FIRST)
             found: Any = loop(
