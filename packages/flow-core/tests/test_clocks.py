@@ -624,3 +624,49 @@ def test_it_takes_a_loop() -> None:
     no_loop: Any = object()
     with pytest.raises(TypeError, match="takes an event loop"):
         AsyncioClock(no_loop)
+
+
+# -- Ctrl-C
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("period_s", [None, 0.001], ids=["once", "again and again"])
+def test_what_was_interrupted_while_it_was_scheduled_never_runs(
+    period_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, task, after = SystemClock(), Task(), Task()
+    with monkeypatch.context() as interrupted:
+        calls = iter([interrupt, clock._changed.notify])
+        interrupted.setattr(clock._changed, "notify", lambda: next(calls)())
+        with pytest.raises(KeyboardInterrupt):
+            if period_s is None:
+                clock.schedule(0, task)
+            else:
+                clock.schedule_periodically(0, period_s, task)
+    assert clock.pending == 0
+    clock.schedule(0.001, after)
+    after.await_run()
+    assert task.runs == 0
+
+
+def test_what_was_interrupted_while_a_loop_was_told_never_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    armed: list[_LoopTimer] = []
+    monkeypatch.setattr(_LoopTimer, "arm", lambda timer: armed.append(timer))
+    loop = asyncio.new_event_loop()
+    tell = loop.call_soon_threadsafe
+
+    def told(action: Callable[[], object]) -> None:
+        tell(action)
+        interrupt()
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", told)
+    with pytest.raises(KeyboardInterrupt):
+        AsyncioClock(loop).schedule(0, Task())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert [timer.disposed for timer in armed] == [True]

@@ -303,19 +303,29 @@ class SystemClock(Clock):
         return (system_clock, ()) if self is _system_clock else (SystemClock, (self._keep_alive_s,))
 
     def _add(self, timed: _Timed) -> _Timed:
-        with self._changed:
-            if self._thread is None:
-                thread = _ClockThread(self)
-                try:
-                    thread.start()
-                except RuntimeError as error:  # the interpreter ends, or there are too many
-                    raise RejectedExecutionError(
-                        f"the clock's thread could not be started: {error}; nothing can be "
-                        "scheduled any more when the program ends"
-                    ) from error
-                self._thread = thread
-            self._push(timed, timed.due)
+        try:
+            with self._changed:
+                if self._thread is None:
+                    self._thread = self._started()
+                self._push(timed, timed.due)
+        except BaseException:
+            timed.dispose()  # Ctrl-C: who has scheduled it gets no handle, and it may be waiting
+            if self._changed.acquire(blocking=False):
+                self._changed.notify()  # the thread may not know that its next task has changed
+                self._changed.release()
+            raise
         return timed
+
+    def _started(self) -> _ClockThread:
+        thread = _ClockThread(self)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the interpreter ends, or there are too many
+            raise RejectedExecutionError(
+                f"the clock's thread could not be started: {error}; nothing can be "
+                "scheduled any more when the program ends"
+            ) from error
+        return thread
 
     def _push(self, timed: _Timed, due: float) -> None:
         """Put it into the heap, and wake the thread if it has to wait less long now."""
@@ -567,7 +577,12 @@ class AsyncioClock(Clock):
         return "AsyncioClock()"
 
     def _add(self, timer: _LoopTimer) -> _LoopTimer:
-        if not self._in_loop(timer.arm):
+        try:
+            possible = self._in_loop(timer.arm)
+        except BaseException:
+            timer.dispose()  # as a `_Timed`
+            raise
+        if not possible:
             raise RejectedExecutionError(
                 "the event loop of this clock is closed; end the flows that use a clock before it"
             )
