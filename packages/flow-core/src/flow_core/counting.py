@@ -17,7 +17,7 @@ __all__ = ["Counter", "Display", "Outcome", "counting"]
 
 
 class Counter:
-    """What is counted: raised by one thread, read now and then by a display's.
+    """What is counted: raised by one thread, and read now and then by that of a display.
 
     Attributes:
         count: how much there has been.

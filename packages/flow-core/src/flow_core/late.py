@@ -1,4 +1,4 @@
-"""What is imported when it is first used: higher modules of this package, and dear ones of Python.
+"""What is imported when it is first used: higher modules of this package, and slow ones of Python.
 
 `flow_core` says how to get the higher ones when it is imported, as it is before any of its modules.
 """
