@@ -58,11 +58,11 @@ def ends_of(
         made.subscribe(lambda _: None, end, end)
         for _ in range(DEEP + 30):  # for those who wait for the time to pass, each
             clock.advance_by(1)
+        give_up = time.monotonic() + wait_s
+        while not ended.wait(0.01) and time.monotonic() < give_up:
+            clock.advance_by(1)
     except RecursionError as error:
         raised = error
-    give_up = time.monotonic() + wait_s
-    while raised is None and not ended.wait(0.01) and time.monotonic() < give_up:
-        clock.advance_by(1)
     return ends, raised
 
 
