@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gc
 import linecache
 import pickle
 import re
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,8 +19,10 @@ import flow_core as flow
 from flow_core import Flow, Stage, Template
 from flow_core.stages import Form, Program, generated_source
 from flow_core.stages import _shape as shapes
+from flow_core.stages._shape import ROOT, Node
 from flow_core.structure import stages_of
 from flow_testing import STAGE_CASES, TIMEOUT_S, StageCase, assert_result
+from flow_testing.interleave import Scenario, explore_all
 
 each_case = pytest.mark.parametrize("case", STAGE_CASES, ids=lambda case: case.name)
 
@@ -120,22 +124,60 @@ def test_one_loop_is_generated_for_flows_of_one_shape() -> None:
     assert program(first).shape is program(second).shape
 
 
-def test_the_cache_of_loops_is_bounded_and_running_loops_outlive_it() -> None:
+def generated(name: str) -> list[str]:
+    gc.collect()
+    return [file for file in linecache.cache if file.startswith(f"<flow pull: {name}")]
+
+
+def test_the_number_of_loops_is_bounded_and_running_ones_outlive_it() -> None:
     running = iter(flow.range(3).pipe(Stage(Template("first of many"))))
     assert next(running) == 0
-    for index in range(shapes.MAX_CACHED + 10):
+    for index in range(shapes.MAX_SHAPES + 10):
         assert list(flow.range(2).pipe(Stage(Template(f"shape {index}")))) == [0, 1]
-    assert len(shapes.SHAPES) <= shapes.MAX_CACHED
+    assert len(generated("shape")) <= shapes.MAX_SHAPES
     assert list(running) == [1, 2]
-    generated = [name for name in linecache.cache if name.startswith("<flow pull: shape")]
-    assert len(generated) <= shapes.MAX_CACHED
+
+
+def test_the_tree_of_templates_is_bounded_and_flows_outlive_it() -> None:
+    first = Template("first of the tree")
+    before = ROOT.then(first)
+    for index in range(shapes.MAX_NODES + 10):
+        before.then(Template(f"grown {index}"))
+    assert len(before.after) <= shapes.MAX_NODES
+    again = ROOT.then(first)
+    assert again is not before, "it has left the tree"
+    assert before.shape.templates == again.shape.templates == (first,)
+
+
+def test_a_template_that_nobody_needs_any_more_is_freed() -> None:
+    template = Template("freed")
+    node = ROOT.then(template).then(template)
+    assert node.shape.templates == (template, template)
+    gone = weakref.ref(template)
+    del template, node
+    for index in range(shapes.MAX_NODES):
+        assert ROOT.then(Template(f"later {index}")).shape.single
+    gc.collect()
+    assert gone() is None
+
+
+def test_threads_that_grow_the_tree_at_once_find_the_same_node() -> None:
+    def body() -> Scenario:
+        template, found = Template("grown by two"), list[Node]()
+
+        def grow() -> None:
+            found.append(ROOT.then(template))
+
+        return Scenario(grow, grow, outcome=lambda: len({*map(id, found)}))
+
+    explore_all(body, modules=[shapes], expect={1})
 
 
 def test_an_error_is_traced_to_its_stage_after_its_loop_has_left_the_cache() -> None:
     made = flow.range(3).pipe(Stage(Template("seldom"))).map(reciprocal)
     kept = program(made)
     assert generated_source(Form.PULL, kept)
-    for index in range(shapes.MAX_CACHED + 10):
+    for index in range(shapes.MAX_SHAPES + 10):
         program(flow.range(2).pipe(Stage(Template(f"many {index}"))))
     with pytest.raises(ZeroDivisionError) as raised:
         list(kept.iterate(iter([0])))

@@ -42,7 +42,7 @@ from flow_core.stages._closing import (
 )
 from flow_core.stages._codegen import HEAD, TAIL, Form
 from flow_core.stages._exclusive import exclusive
-from flow_core.stages._shape import SHAPES, Shape, shape_of
+from flow_core.stages._shape import ROOT
 from flow_core.stages._template import Stage
 
 __all__ = ["Program", "generated_source"]
@@ -73,21 +73,16 @@ class Program(Generic[T_contra, R_co]):
         self.stages = stages = tuple(stages)
         self.args: tuple[object, ...]
         """The arguments of all stages."""
-        key: tuple[int, ...]
-        if len(stages) == 1:  # by itself: half of what two comprehensions cost
+        node = ROOT
+        if len(stages) == 1:  # by itself: half of what a comprehension costs
             stage = stages[0]
             self.args = stage.args
-            key = (id(stage.template),)
+            node = node.then(stage.template)
         else:
             self.args = tuple([arg for stage in stages for arg in stage.args])
-            key = tuple([id(stage.template) for stage in stages])
-        found: Shape | None
-        # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
-        try:
-            found = SHAPES[key]
-        except KeyError:
-            found = None
-        self.shape = shape = found or shape_of(key, stages)
+            for stage in stages:
+                node = node.then(stage.template)
+        self.shape = shape = node.shape
         """What it has in common with all programs of these templates."""
         self.limit = self.demand_cap = UNBOUNDED
         """The most items of the upstream that can be used, if a leading ``take`` says so; and the

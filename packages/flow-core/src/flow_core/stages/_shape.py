@@ -1,10 +1,10 @@
-"""What all programs of the same templates have in common."""
+"""What all flows and programs of the same templates have in common, in a tree of templates."""
 
 from __future__ import annotations
 
 import linecache
+from collections import deque
 from itertools import count
-from threading import Lock
 from types import CodeType, GeneratorType
 from typing import Any, Final, Protocol, final
 from weakref import finalize
@@ -15,7 +15,7 @@ from flow_core.stages._closing import close_all, exhausted
 from flow_core.stages._codegen import Form, LoopWriter
 from flow_core.stages._template import UNSET, Stage, Template
 
-__all__ = ["END", "MAX_CACHED", "SHAPES", "Shape", "shape_of"]
+__all__ = ["END", "MAX_NODES", "MAX_SHAPES", "ROOT", "Node", "Shape"]
 
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
@@ -35,7 +35,8 @@ END: Final = object()
 _MAX_DEPTH: Final = 60
 _MAX_LOOPS: Final = 8
 _MAX_STAGES: Final = 1000
-MAX_CACHED: Final = 512
+MAX_NODES: Final = 4096
+MAX_SHAPES: Final = 512
 
 
 @final
@@ -151,17 +152,71 @@ class Shape:
         return self._loops.setdefault(form, loop)
 
 
-def shape_of(key: tuple[int, ...], stages: tuple[_AnyStage, ...]) -> Shape:
-    """The one shape of stages with these templates, which had none when it was looked for."""
-    made = Shape(tuple([stage.template for stage in stages]))
-    with _caching:
-        shape = SHAPES.setdefault(key, made)
-        if len(SHAPES) > MAX_CACHED:
-            SHAPES.pop(next(iter(SHAPES)))
-    if shape is made:
+@final
+class Node:
+    """A place in the tree of templates: what all flows with these templates in this order share.
+
+    The tree grows where flows are put together, by whatever thread, a finaliser in it included. It
+    is bounded: who has been there for longest leaves it, and grows anew when he is needed again.
+    Flows that know him keep him, and what has grown behind him.
+
+    Args:
+        before: the node of all templates but the last one; None at the root.
+        template: the last one.
+    """
+
+    __slots__ = ("_shape", "after", "before", "template")
+
+    def __init__(self, before: Node | None = None, template: Template | None = None) -> None:
+        self.before: Final = before
+        self.template: Final = template
+        self.after: Final[dict[int, Node]] = {}
+        """The nodes of one template more, by the id of that one, which each of them keeps."""
+        self._shape: Shape | None = None
+
+    def then(self, template: Template) -> Node:
+        """The node of these templates and one more."""
+        # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.
+        try:
+            return self.after[id(template)]
+        except KeyError:
+            return self._grown(template)
+
+    @property
+    def shape(self) -> Shape:
+        """What the templates come to, worked out when a flow first runs through all of them."""
+        return self._shape or self._shaped()
+
+    def _grown(self, template: Template) -> Node:
+        made = Node(self, template)
+        # The first of the threads that come here at once wins.
+        node = self.after.setdefault(id(template), made)
+        if node is made:
+            _nodes.append(made)
+            if len(_nodes) > MAX_NODES:
+                _nodes.popleft()._leave()
+        return node
+
+    def _leave(self) -> None:
+        if self.before is not None:
+            self.before.after.pop(id(self.template), None)
+
+    def _shaped(self) -> Shape:
+        templates: list[Template] = []
+        node: Node | None = self
+        while node is not None:
+            if node.template is not None:
+                templates.append(node.template)
+            node = node.before
+        made = Shape(tuple(reversed(templates)))
         # Its loops are known for as long as there is a program that may run them.
         finalize(made, _forget, made.files)
-    return shape
+        # Threads may come here at once: each of their shapes is right, and the last one stays.
+        self._shape = made
+        _shaped.append(self)
+        if len(_shaped) > MAX_SHAPES:
+            _shaped.popleft()._shape = None
+        return made
 
 
 def _forget(files: list[str]) -> None:
@@ -170,9 +225,13 @@ def _forget(files: list[str]) -> None:
         linecache.cache.pop(filename, None)
 
 
-SHAPES: dict[tuple[int, ...], Shape] = {}
-_caching: Final = Lock()
+ROOT: Final = Node()
+"""Of no template."""
 
+_nodes: Final = deque[Node]()
+"""All that can be reached from the root, as they have grown."""
+_shaped: Final = deque[Node]()
+"""Those that have a shape."""
 
 _NAMESPACE: Final = {
     "UNSET": UNSET,
