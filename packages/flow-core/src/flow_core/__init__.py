@@ -189,6 +189,7 @@ def _hints() -> "ModuleType":
 def _plugin_host() -> "PluginHost":
     from flow_core.plugins import plugin_host
 
+    fill_in(_hints, plugin_host)  # whoever asks again has no import to pass
     return plugin_host()
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterable, Awaitable, Iterable
 from concurrent.futures import Future
 from typing import Final, Never, TypeAlias, TypeVar, cast, overload
 
+from flow_core import late
 from flow_core.errors import NoConverterError, NoneItemError
 from flow_core.flow import Flow
 from flow_core.protocols import Publisher
@@ -63,9 +64,7 @@ def from_(value: object, /) -> Flow[object]:
         NoConverterError: if there is none; says what is accepted, and which package would bring it.
         PluginError: if the converter cannot be imported, or makes no flow.
     """
-    from flow_core.plugins import plugin_host
-
-    return plugin_host().convert(value)
+    return late.plugin_host().convert(value)
 
 
 def as_flow(made: Convertible[T], who: str) -> Flow[T]:

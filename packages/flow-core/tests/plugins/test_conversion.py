@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections.abc
+import importlib
 import subprocess
 import sys
 from abc import ABC
@@ -168,6 +169,34 @@ def test_two_converters_of_one_class_are_reported_with_both_distributions(
     assert problem.plugin.distribution == "acme-b"
     assert "'one' of acme-a 1.0 and by 'two' of acme-b 2.2; the first one counts" in problem.message
     assert "FLOW_DISABLE_PLUGINS=acme-a" in problem.message
+
+
+def test_a_list_is_given_to_a_converter_whose_class_is_imported_later(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = install(
+        "acme-rows",
+        """
+        from flow_core.plugins import ConverterSpec, hookimpl
+        import flow_core
+
+        def convert(value):
+            return flow_core.just("converted")
+
+        @hookimpl
+        def flow_converters():
+            yield ConverterSpec("rows", "acme_rows_plugin:convert", accepts="acme_rows:Rows")
+        """,
+    )
+    (site / "acme_rows.py").write_text(
+        "from abc import ABC\nclass Rows(ABC): ...\nRows.register(list)\n", "utf-8"
+    )
+    use(PluginHost({}), monkeypatch)
+    assert list(flow.from_([1])) == list(flow.from_([1])) == [1]
+    monkeypatch.delitem(sys.modules, "acme_rows", raising=False)
+    importlib.import_module("acme_rows")
+    assert list(flow.from_([1])) == ["converted"]
+    assert list(flow.from_((1,))) == [1]
 
 
 # --- what is refused ----------------------------------------------------------------------------

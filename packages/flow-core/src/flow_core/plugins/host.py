@@ -8,11 +8,12 @@ import os
 import re
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
-from types import MappingProxyType
+from types import GeneratorType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast, final
 
 import pluggy
@@ -94,6 +95,9 @@ _FRAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 _TEXT: Final = (str, bytes, bytearray, memoryview)
 
+_PLAIN: Final = frozenset[type]({list, tuple, range, dict, set, frozenset, deque, GeneratorType})
+"""Classes all of whose values are alike: one of them finds the converter for the others."""
+
 
 @final
 @dataclass(frozen=True)
@@ -173,13 +177,16 @@ class PluginHost:
             * ``FLOW_LOAD_PLUGINS``: a comma list of modules to load as plugins in any case.
     """
 
-    __slots__ = ("_manager", "_plugins", "_problems", "_records")
+    __slots__ = ("_known", "_manager", "_plugins", "_problems", "_records")
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._manager = pluggy.PluginManager(GROUP)
         self._manager.add_hookspecs(hookspecs)
         self._plugins: list[Plugin] = []
         self._problems: list[Problem] = []
+        self._known: dict[type, tuple[int, Registered[ConverterSpec], Callable[..., Any]]] = {}
+        """The converters of plain values, and how many modules were imported when one was found:
+        more of them may bring what such a value looks like, too."""
         self._records: dict[type[Spec], dict[str, Registered[Spec]]] = {
             kind: {} for kind in _HOOKS.values()
         }
@@ -461,10 +468,17 @@ class PluginHost:
                 would bring one.
             PluginError: if the converter cannot be imported, or returns no flow.
         """
-        found = self._converter(value)
-        if found is None:
-            raise NoConverterError(self._no_converter(value))
-        made = _callable(found.spec)(value)
+        kind, modules = type(value), len(sys.modules)
+        known = self._known.get(kind)
+        if known is None or known[0] != modules:
+            found = self._converter(value)
+            if found is None:
+                raise NoConverterError(self._no_converter(value))
+            known = modules, found, _callable(found.spec)
+            if kind in _PLAIN:
+                self._known[kind] = known
+        _, found, function = known
+        made = function(value)
         if not isinstance(made, Flow):
             raise PluginError(
                 f"the converter {found.spec.name!r} of {found.plugin} made no Flow of a "
