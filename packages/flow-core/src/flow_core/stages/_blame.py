@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from types import TracebackType
-from typing import Any, final
+from typing import Any, Protocol
 
 from flow_core.errors import NoneItemError, add_note, is_fatal
 from flow_core.stages._codegen import AGAIN, HEAD, TAIL
@@ -13,8 +13,8 @@ from flow_core.stages._template import Stage, Template
 
 __all__ = [
     "OWNERS",
-    "Part",
     "Raised",
+    "Staged",
     "annotate",
     "caught",
     "handler_of",
@@ -37,16 +37,22 @@ class Raised(enum.Enum):
     DOWNSTREAM = "the subscriber"
 
 
-@final
-class Part(tuple[_AnyStage, ...]):  # noqa: SLOT001 - which a tuple cannot have
-    """The stages of one loop of several: a note on an error counts those of all."""
+class Staged(Protocol):
+    """What a loop was made of, which an error asks for its stages."""
 
-    start: int
-    """How many are before them."""
-    whole: tuple[_AnyStage, ...]
+    @property
+    def stages(self) -> tuple[_AnyStage, ...]:
+        """Those of the loop."""
+
+    def placed(self, index: int) -> tuple[int, int]:
+        """Where a stage of the loop stands among all stages of the flow, and how many these are.
+
+        What nobody has written does not count.
+        """
 
 
-def none_item(stage: _AnyStage) -> NoneItemError:
+def none_item(made: Staged, index: int) -> NoneItemError:
+    stage = made.stages[index]
     who = str(stage.args[0]) if stage.template is CHECK else repr(stage)
     return NoneItemError(
         f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
@@ -54,28 +60,26 @@ def none_item(stage: _AnyStage) -> NoneItemError:
     )
 
 
-def annotate(error: Exception, stages: tuple[_AnyStage, ...]) -> None:
+def annotate(error: Exception, made: Staged) -> None:
     """Called by a pulled loop that fails: say in a note which stage it was.
 
     Raises:
         RuntimeError: for a StopIteration, which Python would make one of, too, without a note.
     """
-    owner, _ = owner_of(error.__traceback__, stages)
+    owner, _ = owner_of(error.__traceback__, made)
     shown = caught(error)
     if owner >= 0:
-        note_stage(shown, stages, owner)
+        note_stage(shown, made, owner)
     if shown is not error:
         raise shown
 
 
-def owner_of(
-    trace: TracebackType | None, stages: tuple[_AnyStage, ...]
-) -> tuple[int, TracebackType | None]:
-    """The stage whose line an error passed in the loop of `stages`, and the trace from there on.
+def owner_of(trace: TracebackType | None, made: Staged) -> tuple[int, TracebackType | None]:
+    """The stage whose line an error passed in the loop of `made`, and the trace from there on.
 
     It is `HEAD`, with the whole trace, if the error did not pass that loop.
     """
-    inner = trace
+    inner, stages = trace, made.stages
     while inner is not None:
         owners = OWNERS.get(inner.tb_frame.f_code.co_filename)
         if owners is not None and _is_shape(owners[1], stages):
@@ -101,30 +105,24 @@ def caught(error: BaseException) -> BaseException:
     return shown.with_traceback(error.__traceback__)
 
 
-def handler_of(
-    error: BaseException, stages: tuple[_AnyStage, ...], handlers: tuple[int, ...], last: int
-) -> int:
+def handler_of(error: BaseException, made: Staged, handlers: tuple[int, ...], last: int) -> int:
     """The first of the `handlers` that `error` meets on its way down after the `last`, or -1."""
     if is_fatal(error):
         return -1
-    owner, _ = owner_of(error.__traceback__, stages)
+    owner, _ = owner_of(error.__traceback__, made)
     if owner == TAIL:
         return -1
     if owner >= 0:
-        note_stage(error, stages, owner)
+        note_stage(error, made, owner)
     return next((index for index in handlers if index > max(owner, last)), -1)
 
 
-def note_stage(error: BaseException, stages: tuple[_AnyStage, ...], index: int) -> None:
-    stage = stages[index]
-    where = stage.assembled_at
-    if isinstance(stages, Part):
-        index += stages.start
-        stages = stages.whole
-    checks = stages[0].template == CHECK  # the compiler's own, which nobody counts
-    note = f"in stage {index + 1 - checks} of {len(stages) - checks}: {stage!r}"
-    if checks and index == 0:
-        return
+def note_stage(error: BaseException, made: Staged, index: int) -> None:
+    stage = made.stages[index]
+    place, count = made.placed(index)
+    if not place:
+        return  # the compiler's own, which nobody counts
+    note, where = f"in stage {place} of {count}: {stage!r}", stage.assembled_at
     if where is not None:
         note += f", assembled at {where}"
     add_note(error, note)

@@ -122,13 +122,13 @@ class LoopWriter:
     def write(self) -> _Writer:
         out = self._out
         head = {
-            Form.PULL: "def flow(it, close, stages, args):",
-            Form.FIRST: "def flow(it, close, stages, args):",
-            Form.POLL: "def flow(it, close, gate, stages, args):",
-            Form.PUSH: "def flow(it, close, on_next, gate, n, stages, args):",
-            Form.PUSH_IF: "def flow(it, close, on_next, gate, n, stages, args):",
-            Form.FEED: "def flow(on_next, gate, n, stages, args):",
-            Form.FEED_IF: "def flow(on_next, gate, n, stages, args):",
+            Form.PULL: "def flow(it, close, made, args):",
+            Form.FIRST: "def flow(it, close, made, args):",
+            Form.POLL: "def flow(it, close, gate, made, args):",
+            Form.PUSH: "def flow(it, close, on_next, gate, n, made, args):",
+            Form.PUSH_IF: "def flow(it, close, on_next, gate, n, made, args):",
+            Form.FEED: "def flow(on_next, gate, n, made, args):",
+            Form.FEED_IF: "def flow(on_next, gate, n, made, args):",
         }[self._form]
         out.put(0, head)
         names = [f"{param}_{index}" for index, params in enumerate(self._parts) for param in params]
@@ -151,7 +151,7 @@ class LoopWriter:
                 # No stage emits, but a generator it must be.
                 out.put(2, "yield from ()")
             out.put(1, "except Exception as error:")
-            out.put(2, "annotate(error, stages)")
+            out.put(2, "annotate(error, made)")
             out.put(2, "raise")
         out.put(1, "finally:")
         if self._handlers:
@@ -207,7 +207,7 @@ class LoopWriter:
         out.put(depth + 2, "break")
         out.put(depth + 1, "except BaseException as caught_error:")
         out.put(depth + 2, "failure = caught(caught_error)")
-        out.put(depth + 2, f"at = handler(failure, stages, {tuple(self._handlers)}, at)")
+        out.put(depth + 2, f"at = handler(failure, made, {tuple(self._handlers)}, at)")
         out.put(depth + 2, "if at < 0:")
         out.put(depth + 3, "raise failure", AGAIN)
 
@@ -318,7 +318,7 @@ class LoopWriter:
             line = template_line.replace(SLOT, f"_{index}")
             if line == "NOT_NONE":
                 out.put(depth + inner, "if x is None:", index)
-                out.put(depth + inner + 1, f"raise none_item(stages[{index}])", index)
+                out.put(depth + inner + 1, f"raise none_item(made, {index})", index)
             elif line == "STOP":
                 if self._over and at_end is None:
                     out.put(depth + inner, f"over = {first}", index)

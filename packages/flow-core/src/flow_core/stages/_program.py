@@ -30,7 +30,7 @@ from typing import Any, Final, Generic, TypeVar, cast, final
 
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
-from flow_core.stages._blame import Part, Raised, note_stage, owner_of
+from flow_core.stages._blame import Raised, note_stage, owner_of
 from flow_core.stages._closing import (
     PLAIN,
     FeedGate,
@@ -42,6 +42,7 @@ from flow_core.stages._closing import (
 )
 from flow_core.stages._codegen import HEAD, TAIL, Form
 from flow_core.stages._exclusive import exclusive
+from flow_core.stages._filtering import CHECK
 from flow_core.stages._shape import ROOT
 from flow_core.stages._template import Stage
 
@@ -67,7 +68,7 @@ class Program(Generic[T_contra, R_co]):
         stages: the stages, upstream first; may be none.
     """
 
-    __slots__ = ("_segments", "args", "demand_cap", "limit", "shape", "stages")
+    __slots__ = ("_segments", "_whole", "args", "demand_cap", "limit", "shape", "stages")
 
     def __init__(self, stages: Iterable[_AnyStage]) -> None:
         self.stages = stages = tuple(stages)
@@ -90,6 +91,8 @@ class Program(Generic[T_contra, R_co]):
         if shape.caps:
             self.limit, self.demand_cap = shape.limits(stages)
         self._segments: tuple[Program[Any, Any], ...] | None = None
+        self._whole: tuple[tuple[_AnyStage, ...], int] | None = None
+        """Of a segment: all stages, and how many of them come before it."""
 
     @property
     def calls_user_code(self) -> bool:
@@ -113,11 +116,16 @@ class Program(Generic[T_contra, R_co]):
             parts: list[Program[Any, Any]] = []
             for start, end in zip(bounds, ends, strict=True):
                 part: Program[Any, Any] = Program(self.stages[start:end])
-                part.stages = stages = Part(part.stages)
-                stages.start, stages.whole = start, self.stages
+                part._whole = self.stages, start
                 parts.append(part)
             self._segments = tuple(parts)
         return self._segments
+
+    def placed(self, index: int) -> tuple[int, int]:
+        """See `Staged.placed`."""
+        stages, before = self._whole or (self.stages, 0)
+        checks = stages[0].template == CHECK  # the compiler's own
+        return index + before + 1 - checks, len(stages) - checks
 
     def iterate(self, source: Iterator[T_contra]) -> Iterator[R_co]:
         """Items through all stages, pulled. A generator given as `source` is closed at the end.
@@ -132,7 +140,7 @@ class Program(Generic[T_contra, R_co]):
         items: Iterator[Any] = source  # Any: between segments
         for part in self.segments:
             loop = part.shape.loop(Form.PULL)
-            items = loop(items, closer_of(items), part.stages, part.args)
+            items = loop(items, closer_of(items), part, part.args)
         return items
 
     def first(self, source: Iterator[T_contra]) -> R_co | None:
@@ -143,9 +151,7 @@ class Program(Generic[T_contra, R_co]):
         """
         if self.stages and self.shape.single:
             loop = self.shape.loop(Form.FIRST)
-            found: Any = loop(
-                source, closer_of(source), self.stages, self.args
-            )  # Any: no generator
+            found: Any = loop(source, closer_of(source), self, self.args)  # Any: no generator
             return cast("R_co | None", found)
         items = self.iterate(source)
         try:
@@ -189,10 +195,10 @@ class Program(Generic[T_contra, R_co]):
             except KeyError:
                 loop = shape._compiled(form)
             close = None if type(source) in PLAIN else closer_of(source)
-            return loop(source, close, on_next, gate, demand, self.stages, self.args)
+            return loop(source, close, on_next, gate, demand, self, self.args)
         items, close = _chained(self.segments[:-1], source, gate)
         last = self.segments[-1]
-        return last.shape.loop(form)(items, close, on_next, gate, demand, last.stages, last.args)
+        return last.shape.loop(form)(items, close, on_next, gate, demand, last, last.args)
 
     def begins(self, source: Iterator[T_contra]) -> bool:
         """Whether a loop that pushes may be started without demand: it then sends nothing yet.
@@ -225,7 +231,7 @@ class Program(Generic[T_contra, R_co]):
         """
         form = Form.FEED_IF if conditional else Form.FEED
         loop = self.shape.loop(form)
-        return exclusive(loop(on_next, gate, demand, self.stages, self.args))
+        return exclusive(loop(on_next, gate, demand, self, self.args))
 
     def blame(self, error: BaseException) -> Raised:
         """Who raised `error`, which came out of one of this program's loops.
@@ -239,11 +245,11 @@ class Program(Generic[T_contra, R_co]):
         for start in traces:
             trace = start
             for part in reversed(self.segments):
-                owner, trace = owner_of(trace, part.stages)
+                owner, trace = owner_of(trace, part)
                 if owner == TAIL:
                     return Raised.DOWNSTREAM
                 if owner != HEAD:
-                    note_stage(error, part.stages, owner)
+                    note_stage(error, part, owner)
                     return Raised.STAGE
         return Raised.UPSTREAM
 
@@ -268,7 +274,7 @@ def _chained(
     items, close, closes = source, closer_of(source), False
     for part in parts:
         made = part.shape.loop(Form.POLL)
-        loop = made(items, close, gate, part.stages, part.args)
+        loop = made(items, close, gate, part, part.args)
         closes = closes or part.shape.closes
         close = partial(close_part, loop, gate) if closes else loop.close
         items = loop
