@@ -152,7 +152,8 @@ def test_what_depends_on_an_order_is_refused_with_ways_out(made: flow.Flow[Any])
 def test_everything_runs_on_a_declared_order(made: flow.Flow[Any]) -> None:
     found = parts(made, ordered=True)
 
-    assert found == Split(stages_of(made), ())
+    assert found == Split(found.remote, ())
+    assert [*map(repr, found.remote)] == [*map(repr, stages_of(made))]
 
 
 def test_effects_stay_in_this_process_even_on_a_declared_order() -> None:

@@ -281,9 +281,9 @@ def test_further_upstreams_of_a_source_are_drawn_inside() -> None:
 def test_the_generated_code_is_shown_when_it_is_asked_for() -> None:
     flow = flow_core.from_iterable([1]).map(str).hide().filter(bool)
     text = explain(flow, source=True)
-    assert "def flow(it, close, on_next, gate, n, stages, args):" in text
-    assert "raise none_item(stages[0])" in text  # the check of the source's items
-    assert "def flow(on_next, gate, n, stages, args):" in text
+    assert "def flow(it, close, on_next, gate, n, made, args):" in text
+    assert "raise none_item(made, 0)" in text  # the check of the source's items
+    assert "def flow(on_next, gate, n, made, args):" in text
     assert "if predicate_0(x):" in text
     assert "def flow" not in explain(flow)
 

@@ -78,17 +78,17 @@ def assembly_trace(flow: Flow[Any]) -> str:  # Any: whatever its items are
     steps: list[tuple[str, str | None]] = []
     at: Flow[Any] | None = flow
     while at is not None:
-        if at._stage is not None:
-            steps.append((repr(at._stage), at._stage.assembled_at))
-            if at._origin is not None:
-                before, operator = at._origin
-                steps.append((repr(operator), line_of(at._site)))
-                at = before
-                continue
-        elif at._operator is not None:
-            steps.append((repr(at._operator), line_of(at._site)))
+        stage, boundary = at._stage, at._boundary
+        if stage is not None:
+            steps.append((repr(stage), stage.assembled_at))
+        if boundary is not None:
+            before, operator, site = boundary
+            steps.append((repr(operator), line_of(site)))
+            at = before
+        elif stage is not None:
+            at = at._parent
         else:
             steps.append((repr(at._source), line_of(at._site)))
-        at = at._parent
+            break
     lines = [f"  {what}" + (f", at {where}" if where else "") for what, where in reversed(steps)]
     return "\n".join(["the flow was assembled from:", *lines])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -52,6 +52,7 @@ from flow_core.stages._program import Program
 from flow_core.stages._pulled import IteratorSubscription
 from flow_core.stages._pushed import subscribe_stages
 from flow_core.stages._recovery import Recovering
+from flow_core.stages._shape import CHECKED, ROOT, Node
 from flow_core.stages._template import (
     UNSET,
     Site,
@@ -59,6 +60,7 @@ from flow_core.stages._template import (
     Template,
     describe,
     line_of,
+    portable,
     refuse_coroutine_function,
     user_site,
 )
@@ -111,6 +113,8 @@ _SUBSCRIBE_WAY: Final = (
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
+_new: Final[Callable[[type], Any]] = object.__new__  # Any: of that class
+"""A flow without its `__init__`, which would look at a source that is known."""
 _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
 """The one program of all flows without stages: operators make and run many of these."""
 
@@ -149,24 +153,32 @@ class Flow(
 
     __slots__ = (
         "__weakref__",
-        "_operator",
-        "_origin",
+        "_args",
+        "_at",
+        "_boundary",
+        "_code",
+        "_node",
         "_parent",
         "_program",
-        "_site",
         "_source",
-        "_stage",
     )
 
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
+        self._node: Node = ROOT if getattr(source, "none_free", True) else CHECKED
+        """Of all stages behind the source, that which looks for None included."""
+        self._args: tuple[object, ...] | None = None
+        """Of the stage at its end; None if there is none."""
         self._parent: Flow[Any] | None = None
-        self._stage: _AnyStage | None = None
-        self._operator: Operator[Any, Any] | None = None
-        # Where an operator that put stages behind a source of its own has this flow from.
-        self._origin: tuple[Flow[Any], Operator[Any, Any]] | None = None
+        """What the stage at its end was put behind."""
+        self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None = None
+        """What an operator has made this flow of, if it knows a source of its own, and where."""
         self._program: Program[Any, T_co] | None = None
-        self._site: Site | None = user_site() if hooks.debugging else None
+        self._code: CodeType | str | None = None
+        """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
+        self._at = 0
+        if hooks.debugging:
+            self._code, self._at = user_site()
 
     if not TYPE_CHECKING:  # for whom anything would be an attribute then
 
@@ -401,31 +413,71 @@ class Flow(
         return self._made(source(self, *others, **options), together)
 
     def _then(self, stage: Stage[Any, R]) -> Flow[R]:  # Any: checked by the public methods
-        made: Flow[R] = Flow(self._source)
-        made._parent = self
-        made._stage = stage
-        source = self._source
-        if isinstance(source, AbsorbingSource):
-            source.check(stages_of(made))
-        return made if hooks.on_assembly.call is None else assembled(made)
+        return self._behind(stage.template, stage.args, *(stage.site or (None, 0)))
 
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
-        bounded = _behind(made, self, operator)
-        if bounded is made:
+        if _stems_from(made, self):
             return made  # of stages, each of which has been shown to the hook
-        bounded._site = user_site()
+        bounded: Flow[R] = Flow(made._source)
+        if made._args is not None:
+            bounded._node, bounded._args, bounded._parent = made._node, made._args, made._parent
+            bounded._code, bounded._at = made._code, made._at
+        bounded._boundary = self, operator, user_site()
         return bounded if hooks.on_assembly.call is None else assembled(bounded)
 
     def _add(self, template: Template, *args: object) -> Flow[Any]:  # Any: see _then
-        made: Flow[Any] = Flow(self._source)
+        template.check(args)
+        return self._behind(template, args, *user_site())
+
+    def _behind(
+        self, template: Template, args: tuple[object, ...], code: CodeType | str | None, at: int
+    ) -> Flow[Any]:  # Any: see _then
+        """A flow with this stage at its end, assembled at this place."""
+        made: Flow[Any] = _new(Flow)
+        made._source = source = self._source
+        made._node = self._node.then(template)
+        made._args = args
         made._parent = self
-        stage: _AnyStage = Stage(template, *args)
-        stage.site = user_site()
-        made._stage = stage
-        source = self._source
+        made._boundary = made._program = None
+        made._code = code
+        made._at = at
         if isinstance(source, AbsorbingSource):
-            source.check(stages_of(made))
+            source.check(made._stages())
         return made if hooks.on_assembly.call is None else assembled(made)
+
+    @property
+    def _stage(self) -> _AnyStage | None:
+        """The stage at its end, made for who asks; None if there is none."""
+        if self._args is None:
+            return None
+        return Stage.at(self._node.templates[0], self._args, self._site)
+
+    @property
+    def _site(self) -> Site | None:
+        """Where the stage at its end was assembled; without one, where the flow was."""
+        if self._code is not None:
+            return self._code, self._at
+        return None if self._boundary is None else self._boundary[2]
+
+    def _stages(self) -> tuple[_AnyStage, ...]:
+        """The stages since the last boundary, upstream first."""
+        stages: list[_AnyStage] = []
+        flow: Flow[Any] | None = self
+        while flow is not None and (stage := flow._stage) is not None:
+            stages.append(stage)
+            flow = flow._parent
+        stages.reverse()
+        return tuple(stages)
+
+    def _staged(self) -> Program[Any, T_co]:
+        """See `Staged`."""
+        return self._compiled()[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+        boundary = self._boundary
+        if boundary is not None:
+            boundary = *boundary[:2], portable(boundary[2])
+        return _restored, (self._source, self._parent, self._stage, boundary)
 
     def _pipe(self, operator: Operator[Any, Any]) -> Flow[Any]:  # Any: see Fluent._pipe
         return self._made(operator.apply(self), operator)
@@ -446,7 +498,7 @@ class Flow(
 
     def _constant(self) -> ScalarSource[T_co] | None:
         source = self._source
-        if self._stage is None and isinstance(source, ScalarSource):
+        if self._args is None and isinstance(source, ScalarSource):
             return source
         return None
 
@@ -458,14 +510,31 @@ class Flow(
             source, left = source.absorb(stages_of(self))
             program = Program(left)
         elif program is None:
-            stages = stages_of(self)
-            if not getattr(source, "none_free", True):
-                check: _AnyStage = Stage(CHECK, repr(source))
-                stages = (check, *stages)
-            program = self._program = Program(stages) if stages else _UNCHANGED
+            program = self._program = self._programmed()
         if hooks.debugging:
             program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
         return source, program
+
+    def _programmed(self) -> Program[Any, T_co]:
+        """The program of its stages, which are made when somebody asks for them."""
+        node = self._node
+        if node is ROOT:
+            return _UNCHANGED
+        if node.deep:
+            stages = self._stages()
+            if not getattr(self._source, "none_free", True):
+                stages = Stage.at(CHECK, (repr(self._source),), None), *stages
+            return Program(stages)
+        args: tuple[object, ...] = ()
+        sites: tuple[CodeType | str | int | None, ...] = ()
+        flow: Flow[Any] | None = self
+        while flow is not None and flow._args is not None:
+            args = flow._args + args
+            sites = flow._code, flow._at, *sites
+            flow = flow._parent
+        if node.checks:
+            args = repr(self._source), *args
+        return Program.of(node.shape, args, sites)
 
     # -- running
 
@@ -604,9 +673,8 @@ class Flow(
     def __iter__(self) -> Iterator[T_co]:
         source = self._source
         if (
-            self._stage is None
+            self._node is ROOT
             and isinstance(source, IterableSource)
-            and source.none_free
             and not isinstance(source, AbsorbingSource)
             and not hooks.debugging
         ):
@@ -708,8 +776,7 @@ class Flow(
 
     def _told(self) -> str:
         """What it is, and where the last of it was assembled, for messages."""
-        stage = self._stage
-        place = line_of(self._site) if stage is None else stage.assembled_at
+        place = line_of(self._site)
         return f"{self!r}, assembled at {place}" if place else repr(self)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -757,23 +824,31 @@ def _check_behind(flow: Flow[Any], operator: Operator[Any, Any]) -> None:
         check_order(flow, repr(operator))
 
 
-def _behind(made: Flow[T], before: Flow[Any], operator: Operator[Any, Any]) -> Flow[T]:
-    """`made`, knowing that `operator` has made it of `before`, if it is a boundary of its own."""
-    flow: Flow[Any] = made
-    while flow._parent is not None and flow is not before:
-        flow = flow._parent
-    if flow is before:
-        return made  # every step of it is known
-    bounded: Flow[T] = Flow(made._source)
-    if made._stage is None and made._operator is None:
-        bounded._parent = before
-        bounded._operator = operator
+def _stems_from(made: Flow[Any], before: Flow[Any]) -> bool:
+    """Whether every step from `before` to `made` is known."""
+    flow: Flow[Any] | None = made
+    while flow is not None and flow is not before:
+        if flow._args is None and flow._boundary is not None:
+            flow = flow._boundary[0]
+        else:
+            flow = flow._parent
+    return flow is not None
+
+
+def _restored(
+    source: _AnySource,
+    parent: Flow[Any] | None,
+    stage: _AnyStage | None,
+    boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None,
+) -> Flow[Any]:
+    """The flow that was pickled."""
+    if parent is not None and stage is not None:
+        made = parent._then(stage)
+        made._source = source
     else:
-        bounded._parent = made._parent
-        bounded._stage = made._stage
-        bounded._operator = made._operator
-        bounded._origin = before, operator
-    return bounded
+        made = Flow(source)
+    made._boundary = boundary
+    return made
 
 
 def _resolved(flow: Flow[T]) -> Flow[T]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from flow_core.protocols import CallableSource, IterableSource, Publisher, Subscriber
-from flow_core.stages._template import Stage
+from flow_core.stages._template import Stage, line_of
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
@@ -29,6 +29,7 @@ __all__ = [
     "boundary_of",
     "call_of",
     "moved",
+    "placed",
     "source_of",
     "stages_of",
     "upstreams_of",
@@ -164,18 +165,7 @@ def stages_of(flow: Flow[Any]) -> tuple[Stage[Any, Any], ...]:
     Args:
         flow: what is asked about.
     """
-    stage, parent = flow._stage, flow._parent
-    if stage is None:
-        return ()
-    if parent is None or parent._stage is None:
-        return (stage,)
-    stages: list[Stage[Any, Any]] = [stage]
-    before: Flow[Any] | None = parent
-    while before is not None and before._stage is not None:
-        stages.append(before._stage)
-        before = before._parent
-    stages.reverse()
-    return tuple(stages)
+    return flow._stages()
 
 
 def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
@@ -184,13 +174,9 @@ def boundary_of(flow: Flow[Any]) -> tuple[Flow[Any], Operator[Any, Any]] | None:
     Args:
         flow: what is asked about.
     """
-    while flow._origin is None and flow._stage is not None and flow._parent is not None:
+    while flow._boundary is None and flow._parent is not None:
         flow = flow._parent
-    if flow._origin is not None:
-        return flow._origin
-    if flow._operator is None or flow._parent is None:
-        return None
-    return flow._parent, flow._operator
+    return None if flow._boundary is None else flow._boundary[:2]
 
 
 def call_of(flow: Flow[T]) -> CallableSource[T] | None:
@@ -200,7 +186,7 @@ def call_of(flow: Flow[T]) -> CallableSource[T] | None:
         flow: what is asked about.
     """
     source = flow._source
-    if flow._stage is None and isinstance(source, CallableSource):
+    if flow._args is None and isinstance(source, CallableSource):
         return source
     return None
 
@@ -214,16 +200,36 @@ def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
     """
     steps: list[Stage[Any, Any] | Operator[Any, Any]] = []
     before: Flow[Any] = flow
-    while before._origin is not None or before._parent is not None:
-        if before._origin is not None:
-            before, operator = before._origin
+    while True:
+        if before._boundary is not None:
+            before, operator, _ = before._boundary
             steps.append(operator)
-            continue
-        step = before._stage if before._stage is not None else before._operator
-        if step is not None:
-            steps.append(step)
-        before = before._parent or before
+        elif (stage := before._stage) is not None and before._parent is not None:
+            steps.append(stage)
+            before = before._parent
+        else:
+            break
     made = move(before)
     for step in reversed(steps):
         made = made._then(step) if isinstance(step, Stage) else made.pipe(step)
     return made
+
+
+def placed(flow: Flow[Any], called: str, file: str, line: int, *, since: int = 0) -> None:
+    """Let stages say that they were assembled at a line of a file that is no code.
+
+    Args:
+        flow: has them at its end.
+        called: where they seem to have been assembled, as ``file:line``; others stay as they are.
+        file: the file.
+        line: its line.
+        since: how many stages at its beginning stay as they are, in any case.
+    """
+    steps: list[Flow[Any]] = []
+    step: Flow[Any] | None = flow
+    while step is not None and step._args is not None:
+        steps.append(step)
+        step = step._parent
+    for step in steps[: len(steps) - since]:
+        if line_of(step._site) == called:
+            step._code, step._at = file, line

@@ -149,6 +149,20 @@ def test_the_tree_of_templates_is_bounded_and_flows_outlive_it() -> None:
     assert before.shape.templates == again.shape.templates == (first,)
 
 
+def test_long_chains_take_little_of_the_tree() -> None:
+    made, template = flow.range(3), Template("one of many")
+    before = len(shapes._grown)
+    for count in (200, 3000):
+        for _ in range(count):
+            made = made._then(Stage(template))
+        assert program(made).shape.templates == (template,) * len(stages_of(made))
+        assert list(made.take(1)) == [0]
+    assert len(shapes._grown) < before + 80 or len(shapes._grown) == shapes.MAX_NODES
+    first = made.filter(bool)
+    assert made.filter(is_big)._node is first._node
+    assert [stage.name for stage in stages_of(first)[-2:]] == ["one of many", "filter"]
+
+
 def test_a_template_that_nobody_needs_any_more_is_freed() -> None:
     template = Template("freed")
     node = ROOT.then(template).then(template)

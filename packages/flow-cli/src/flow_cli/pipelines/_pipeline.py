@@ -32,7 +32,7 @@ from flow_core.operator import Operator
 from flow_core.plugins import plugin_host
 from flow_core.sinks import print_items
 from flow_core.stages import line_of, user_site
-from flow_core.structure import stages_of
+from flow_core.structure import placed, stages_of
 
 __all__ = ["Pipeline", "load", "load_document"]
 
@@ -368,9 +368,9 @@ def _locate(flow: Flow[object], known: int, place: Place) -> None:
     """Let the stages that an operator has added say that they come from the file."""
     if place.line is None:
         return
-    # Where this library was called, which is where `Flow` thinks that they were assembled.
+    # Where this library was called, which is where `Flow` thinks that they were assembled, but for
+    # those of a user's own function.
     called = line_of(user_site())
-    stages = stages_of(flow)
-    for stage in stages[known if len(stages) > known else 0 :]:
-        if stage.assembled_at == called:  # not one of a user's own function
-            stage.site = (place.file, place.line)
+    count = len(stages_of(flow))
+    if called is not None:
+        placed(flow, called, place.file, place.line, since=known if count > known else 0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import enum
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flow_core.errors import NoneItemError, add_note, is_fatal
 from flow_core.stages._codegen import AGAIN, HEAD, TAIL
 from flow_core.stages._filtering import CHECK
 from flow_core.stages._template import Stage, Template
+
+if TYPE_CHECKING:
+    from flow_core.stages._program import Program
 
 __all__ = [
     "OWNERS",
@@ -38,21 +41,13 @@ class Raised(enum.Enum):
 
 
 class Staged(Protocol):
-    """What a loop was made of, which an error asks for its stages."""
+    """What a loop was made of, which is asked for its stages when one of them fails."""
 
-    @property
-    def stages(self) -> tuple[_AnyStage, ...]:
-        """Those of the loop."""
-
-    def placed(self, index: int) -> tuple[int, int]:
-        """Where a stage of the loop stands among all stages of the flow, and how many these are.
-
-        What nobody has written does not count.
-        """
+    def _staged(self) -> Program[Any, Any]: ...  # Any: whatever the items are
 
 
 def none_item(made: Staged, index: int) -> NoneItemError:
-    stage = made.stages[index]
+    stage = made._staged().stages[index]
     who = str(stage.args[0]) if stage.template is CHECK else repr(stage)
     return NoneItemError(
         f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
@@ -79,7 +74,7 @@ def owner_of(trace: TracebackType | None, made: Staged) -> tuple[int, TracebackT
 
     It is `HEAD`, with the whole trace, if the error did not pass that loop.
     """
-    inner, stages = trace, made.stages
+    inner, stages = trace, made._staged().stages
     while inner is not None:
         owners = OWNERS.get(inner.tb_frame.f_code.co_filename)
         if owners is not None and _is_shape(owners[1], stages):
@@ -118,8 +113,9 @@ def handler_of(error: BaseException, made: Staged, handlers: tuple[int, ...], la
 
 
 def note_stage(error: BaseException, made: Staged, index: int) -> None:
-    stage = made.stages[index]
-    place, count = made.placed(index)
+    program = made._staged()
+    stage = program.stages[index]
+    place, count = program.placed(index)
     if not place:
         return  # the compiler's own, which nobody counts
     note, where = f"in stage {place} of {count}: {stage!r}", stage.assembled_at

@@ -25,8 +25,8 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from types import GeneratorType
-from typing import Any, Final, Generic, TypeVar, cast, final
+from types import CodeType, GeneratorType
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, final
 
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber
@@ -43,7 +43,7 @@ from flow_core.stages._closing import (
 from flow_core.stages._codegen import HEAD, TAIL, Form
 from flow_core.stages._exclusive import exclusive
 from flow_core.stages._filtering import CHECK
-from flow_core.stages._shape import ROOT
+from flow_core.stages._shape import ROOT, Shape, node_of
 from flow_core.stages._template import Stage
 
 __all__ = ["Program", "generated_source"]
@@ -54,6 +54,9 @@ R_co = TypeVar("R_co", covariant=True)
 # Any: a program is a run of stages whose types only fit each other, and the generated loop is
 # untyped by nature; `Program[T, R]` is the typed face.
 _AnyStage = Stage[Any, Any]
+
+_Sites: TypeAlias = tuple[CodeType | str | int | None, ...]
+"""The two parts of a `Site` of each stage, one after the other: a tuple each takes 56 bytes."""
 
 _PUSH: Final = Form.PUSH
 _PUSH_IF: Final = Form.PUSH_IF
@@ -68,31 +71,82 @@ class Program(Generic[T_contra, R_co]):
         stages: the stages, upstream first; may be none.
     """
 
-    __slots__ = ("_segments", "_whole", "args", "demand_cap", "limit", "shape", "stages")
+    __slots__ = (
+        "_segments",
+        "_sites",
+        "_stages",
+        "_whole",
+        "args",
+        "demand_cap",
+        "limit",
+        "shape",
+    )
 
     def __init__(self, stages: Iterable[_AnyStage]) -> None:
-        self.stages = stages = tuple(stages)
-        self.args: tuple[object, ...]
-        """The arguments of all stages."""
-        node = ROOT
-        if len(stages) == 1:  # by itself: half of what a comprehension costs
+        stages = tuple(stages)
+        self._stages: tuple[_AnyStage, ...] | None = stages
+        self._sites: _Sites = ()
+        if len(stages) == 1:  # by itself: half of what two comprehensions cost
             stage = stages[0]
-            self.args = stage.args
-            node = node.then(stage.template)
+            self._begin(ROOT.then(stage.template).shape, stage.args)
         else:
-            self.args = tuple([arg for stage in stages for arg in stage.args])
-            for stage in stages:
-                node = node.then(stage.template)
-        self.shape = shape = node.shape
+            node = node_of([stage.template for stage in stages])
+            self._begin(node.shape, tuple([arg for stage in stages for arg in stage.args]))
+
+    @classmethod
+    def of(
+        cls, shape: Shape, args: tuple[object, ...], sites: _Sites
+    ) -> Program[Any, Any]:  # Any: whatever the items are
+        """The program of a flow, whose stages are made when somebody asks for them.
+
+        It does not keep the flow, whose source may have items that nobody needs any more.
+
+        Args:
+            shape: of all stages.
+            args: those of all stages.
+            sites: of each stage two values, those of a `Site`; not of the one that looks for None.
+        """
+        made: Program[Any, Any] = object.__new__(cls)
+        made._stages = None
+        made._sites = sites
+        made._begin(shape, args)
+        return made
+
+    def _begin(self, shape: Shape, args: tuple[object, ...]) -> None:
+        self.shape = shape
         """What it has in common with all programs of these templates."""
+        self.args = args
+        """The arguments of all stages."""
         self.limit = self.demand_cap = UNBOUNDED
         """The most items of the upstream that can be used, if a leading ``take`` says so; and the
         most that can come out."""
         if shape.caps:
-            self.limit, self.demand_cap = shape.limits(stages)
+            self.limit, self.demand_cap = shape.limits(args)
         self._segments: tuple[Program[Any, Any], ...] | None = None
         self._whole: tuple[tuple[_AnyStage, ...], int] | None = None
         """Of a segment: all stages, and how many of them come before it."""
+
+    @property
+    def stages(self) -> tuple[_AnyStage, ...]:
+        """Its stages, upstream first."""
+        stages = self._stages
+        if stages is None:
+            stages = self._stages = self._written()
+        return stages
+
+    def _written(self) -> tuple[_AnyStage, ...]:
+        """Its stages; the first one has no place if nobody has written it."""
+        stages: list[_AnyStage] = []
+        templates = self.shape.templates
+        sites = iter((None, 0) * (len(templates) - len(self._sites) // 2) + self._sites)
+        first = 0
+        for template in templates:
+            end = first + len(template.params)
+            code, at = next(sites), next(sites)
+            site: Any = None if code is None else (code, at)  # Any: see `_Sites`
+            stages.append(Stage.at(template, self.args[first:end], site))
+            first = end
+        return tuple(stages)
 
     @property
     def calls_user_code(self) -> bool:
@@ -121,8 +175,18 @@ class Program(Generic[T_contra, R_co]):
             self._segments = tuple(parts)
         return self._segments
 
+    def _staged(self) -> Program[T_contra, R_co]:
+        """See `Staged`."""
+        return self
+
     def placed(self, index: int) -> tuple[int, int]:
-        """See `Staged.placed`."""
+        """Where a stage stands among all stages of the flow, and how many these are.
+
+        That which looks for None, and which nobody has written, does not count.
+
+        Args:
+            index: where it stands in this program.
+        """
         stages, before = self._whole or (self.stages, 0)
         checks = stages[0].template == CHECK  # the compiler's own
         return index + before + 1 - checks, len(stages) - checks
@@ -133,7 +197,7 @@ class Program(Generic[T_contra, R_co]):
         A fatal or failing stage raises where the consumer asks for the next item; the error has a
         note that names the stage.
         """
-        if not self.stages:
+        if not self.shape.templates:
             return cast("Iterator[R_co]", source)  # no stage changes the type: R is T then
         if self.shape.closes and len(self.segments) > 1:
             return _pulled(self, source)
@@ -149,7 +213,7 @@ class Program(Generic[T_contra, R_co]):
         Args:
             source: the items; a generator is closed.
         """
-        if self.stages and self.shape.single:
+        if self.shape.templates and self.shape.single:
             loop = self.shape.loop(Form.FIRST)
             found: Any = loop(source, closer_of(source), self, self.args)  # Any: no generator
             return cast("R_co | None", found)

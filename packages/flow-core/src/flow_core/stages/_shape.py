@@ -13,11 +13,20 @@ from flow_core.demand import UNBOUNDED
 from flow_core.stages._blame import OWNERS, annotate, caught, handler_of, none_item
 from flow_core.stages._closing import close_all, exhausted
 from flow_core.stages._codegen import Form, LoopWriter
-from flow_core.stages._template import UNSET, Stage, Template
+from flow_core.stages._filtering import CHECK
+from flow_core.stages._template import UNSET, Template
 
-__all__ = ["END", "MAX_NODES", "MAX_SHAPES", "ROOT", "Node", "Shape"]
-
-_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+__all__ = [
+    "CHECKED",
+    "END",
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "MAX_SHAPES",
+    "ROOT",
+    "Node",
+    "Shape",
+    "node_of",
+]
 
 
 class _Loop(Protocol):
@@ -35,6 +44,7 @@ END: Final = object()
 _MAX_DEPTH: Final = 60
 _MAX_LOOPS: Final = 8
 _MAX_STAGES: Final = 1000
+MAX_DEPTH: Final = 64
 MAX_NODES: Final = 4096
 MAX_SHAPES: Final = 512
 
@@ -88,13 +98,18 @@ class Shape:
         self.closes = any(lines.on_close for lines in rendered)
         """Whether a stage wants to know when it is over, however it ends."""
         absorbs, one_to_one = False, True
-        caps: list[tuple[int, str | int, bool]] = []
+        caps: list[tuple[int | None, int, bool]] = []
         bounds = [0]
-        depth = loops = 0
+        depth = loops = count = 0
         for index, (template, lines) in enumerate(zip(templates, rendered, strict=True)):
             absorbs = lines.absorbs or (absorbs and not lines.emits_at_start)
-            if template.at_most:
-                caps.append((index, template.at_most, one_to_one))
+            at_most = template.at_most
+            if isinstance(at_most, int):
+                if at_most:
+                    caps.append((None, at_most, one_to_one))
+            elif at_most:
+                caps.append((count + template.params.index(at_most), 0, one_to_one))
+            count += len(template.params)
             one_to_one = one_to_one and not (lines.expands or lines.drops or lines.emits_at_start)
             depth += lines.nesting
             loops += lines.loops
@@ -104,20 +119,17 @@ class Shape:
         self.absorbs = absorbs
         """Whether nothing is emitted before the upstream completes (or a stage stops)."""
         self.caps = caps
-        """Stages that bound how many items pass: which, by how many, and whether of the source."""
+        """How many items pass: by which argument, or what number; and whether of the source."""
         self.bounds = bounds
         """Where the parts begin that each fit into one function."""
         self.single = len(bounds) == 1
         """Whether all of it fits into one function."""
 
-    def limits(self, stages: tuple[_AnyStage, ...]) -> tuple[int, int]:
+    def limits(self, args: tuple[object, ...]) -> tuple[int, int]:
         """How many items of the upstream can be used at most, and how many can come out."""
         limit = cap = UNBOUNDED
-        for index, at_most, one_to_one in self.caps:
-            stage = stages[index]
-            count: object = at_most
-            if isinstance(count, str):
-                count = stage.args[stage.template.params.index(count)]
+        for index, fixed, one_to_one in self.caps:
+            count = fixed if index is None else args[index]
             if isinstance(count, int):
                 cap = min(cap, count)
                 limit = min(limit, count) if one_to_one else limit
@@ -157,22 +169,35 @@ class Node:
     """A place in the tree of templates: what all flows with these templates in this order share.
 
     The tree grows where flows are put together, by whatever thread, a finaliser in it included. It
-    is bounded: who has been there for longest leaves it, and grows anew when he is needed again.
-    Flows that know him keep him, and what has grown behind him.
+    is bounded: what has been in it for longest leaves it, and grows anew when it is needed again.
+    Flows keep their node, and what has grown behind it. Flows of more than `MAX_DEPTH` stages share
+    a node with all others that end in the same stage: it only knows that one.
 
     Args:
-        before: the node of all templates but the last one; None at the root.
-        template: the last one.
+        before: the node of those before the last one; None at a root.
+        templates: the last one; behind the root, those of a long program, too.
+        depth: of a root.
     """
 
-    __slots__ = ("_shape", "after", "before", "template")
+    __slots__ = ("_shape", "after", "before", "checks", "depth", "templates")
 
-    def __init__(self, before: Node | None = None, template: Template | None = None) -> None:
+    def __init__(
+        self, before: Node | None = None, templates: tuple[Template, ...] = (), depth: int = 0
+    ) -> None:
         self.before: Final = before
-        self.template: Final = template
-        self.after: Final[dict[int, Node]] = {}
+        self.templates: Final = templates
+        self.depth: Final[int] = depth if before is None else before.depth + 1
+        self.checks: Final[bool] = CHECK in templates[:1] or (before is not None and before.checks)
+        """Whether the first stage looks for None, which nobody has written."""
+        self.after: dict[int | tuple[int, ...], Node]
         """The nodes of one template more, by the id of that one, which each of them keeps."""
+        self.after = {} if before is None or self.depth < MAX_DEPTH else _DEEP.after
         self._shape: Shape | None = None
+
+    @property
+    def deep(self) -> bool:
+        """Whether it knows the last template only."""
+        return self.before is _DEEP
 
     def then(self, template: Template) -> Node:
         """The node of these templates and one more."""
@@ -180,33 +205,30 @@ class Node:
         try:
             return self.after[id(template)]
         except KeyError:
-            return self._grown(template)
+            before = self if self.depth < MAX_DEPTH else _DEEP
+            return before._grown(id(template), (template,))
 
     @property
     def shape(self) -> Shape:
         """What the templates come to, worked out when a flow first runs through all of them."""
         return self._shape or self._shaped()
 
-    def _grown(self, template: Template) -> Node:
-        made = Node(self, template)
+    def _grown(self, key: int | tuple[int, ...], templates: tuple[Template, ...]) -> Node:
+        made = Node(self, templates)
         # The first of the threads that come here at once wins.
-        node = self.after.setdefault(id(template), made)
+        node = self.after.setdefault(key, made)
         if node is made:
-            _nodes.append(made)
-            if len(_nodes) > MAX_NODES:
-                _nodes.popleft()._leave()
+            _grown.append((self, key))
+            if len(_grown) > MAX_NODES:
+                before, oldest = _grown.popleft()
+                before.after.pop(oldest, None)
         return node
-
-    def _leave(self) -> None:
-        if self.before is not None:
-            self.before.after.pop(id(self.template), None)
 
     def _shaped(self) -> Shape:
         templates: list[Template] = []
         node: Node | None = self
         while node is not None:
-            if node.template is not None:
-                templates.append(node.template)
+            templates += reversed(node.templates)
             node = node.before
         made = Shape(tuple(reversed(templates)))
         # Its loops are known for as long as there is a program that may run them.
@@ -219,6 +241,20 @@ class Node:
         return made
 
 
+def node_of(templates: list[Template]) -> Node:
+    """The node of these templates, however many they are."""
+    node = ROOT
+    if len(templates) <= MAX_DEPTH:
+        for template in templates:
+            node = node.then(template)
+        return node
+    key = tuple([id(template) for template in templates])
+    try:
+        return node.after[key]
+    except KeyError:
+        return node._grown(key, tuple(templates))
+
+
 def _forget(files: list[str]) -> None:
     for filename in files:
         OWNERS.pop(filename, None)
@@ -228,10 +264,16 @@ def _forget(files: list[str]) -> None:
 ROOT: Final = Node()
 """Of no template."""
 
-_nodes: Final = deque[Node]()
-"""All that can be reached from the root, as they have grown."""
+CHECKED: Final = Node(ROOT, (CHECK,))
+"""Of the flows whose source may give None: their first stage looks for it."""
+
+_DEEP: Final = Node(depth=MAX_DEPTH)
+"""Of more templates than a node knows."""
+
+_grown: Final = deque[tuple[Node, "int | tuple[int, ...]"]]()
+"""What has grown in the tree, and is still there: behind which node, and by which key."""
 _shaped: Final = deque[Node]()
-"""Those that have a shape."""
+"""The nodes that have a shape."""
 
 _NAMESPACE: Final = {
     "UNSET": UNSET,

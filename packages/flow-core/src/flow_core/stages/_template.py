@@ -48,7 +48,7 @@ class _Unset:
 UNSET: Final = _Unset()
 """No value yet; templates may use it, and None too, since None is not an item."""
 
-Site: TypeAlias = tuple[CodeType, int] | tuple[str, int]
+Site: TypeAlias = tuple[CodeType | str, int]
 """A place in the user's code: an instruction, or (once it was pickled) a file and a line."""
 
 _OTHERS: Final = (
@@ -191,6 +191,26 @@ class Template:
         """Whether an argument is called: such a stage must not move to another thread (F39)."""
         return self.lines.calls_user_code
 
+    def check(self, args: tuple[object, ...]) -> None:
+        """Refuse arguments that a stage of it cannot have.
+
+        Args:
+            args: one for each of its params.
+
+        Raises:
+            TypeError: says which, and what it has to be.
+            TemplateError: if a text of the template cannot be compiled.
+        """
+        if len(args) != len(self.params):
+            raise TypeError(
+                f"the stage {self.name!r} takes {len(self.params)} arguments "
+                f"({', '.join(self.params)}), not {len(args)}"
+            )
+        for index in self.lines.called:
+            function = args[index]
+            if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
+                _check_function(self, index, function)
+
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
         texts = (self.name, self.params, self.state, self.on_start, self.on_item, self.on_end)
         rest = (self.on_error, self.on_close, self.helpers, self.ordered, self.at_most)
@@ -256,18 +276,21 @@ class Stage(Generic[T_contra, R_co]):
     __slots__ = ("args", "site", "template")
 
     def __init__(self, template: Template, *args: object) -> None:
-        if len(args) != len(template.params):
-            raise TypeError(
-                f"the stage {template.name!r} takes {len(template.params)} arguments "
-                f"({', '.join(template.params)}), not {len(args)}"
-            )
-        for index in template.lines.called:
-            function = args[index]
-            if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
-                _check_function(template, index, function)
+        template.check(args)
         self.template = template
         self.args = args
         self.site: Site | None = None
+
+    @classmethod
+    def at(
+        cls, template: Template, args: tuple[object, ...], site: Site | None
+    ) -> Stage[Any, Any]:  # Any: whatever the items are
+        """A stage with arguments that were checked before, assembled at `site`."""
+        made: Stage[Any, Any] = object.__new__(cls)
+        made.template = template
+        made.args = args
+        made.site = site
+        return made
 
     def __call__(self, flow: Flow[T_contra], /) -> Flow[R_co]:
         """Put this stage behind a flow, as `Flow.pipe` does with it."""
@@ -275,9 +298,7 @@ class Stage(Generic[T_contra, R_co]):
 
     def located(self) -> Stage[T_contra, R_co]:
         """The same stage, knowing that it was assembled by the code that called this library."""
-        made: Stage[T_contra, R_co] = Stage(self.template, *self.args)
-        made.site = user_site()
-        return made
+        return Stage.at(self.template, self.args, user_site())
 
     @property
     def name(self) -> str:
@@ -297,9 +318,7 @@ class Stage(Generic[T_contra, R_co]):
         return f"{self.name}({args})"
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
-        where = self.assembled_at
-        site = None if where is None else (where.rpartition(":")[0], int(where.rpartition(":")[2]))
-        return (_restore, (self.template, self.args, site))
+        return (Stage.at, (self.template, self.args, portable(self.site)))
 
 
 def _check_function(template: Template, index: int, function: object) -> None:
@@ -335,14 +354,6 @@ def refuse_coroutine_function(name: str, function: object, way: str) -> None:
             f"{name}() takes a function that gives its result at once; {describe(function)} is a "
             f"coroutine function, and nothing would await it: {way}"
         )
-
-
-def _restore(
-    template: Template, args: tuple[object, ...], site: tuple[str, int] | None
-) -> Stage[Any, Any]:  # Any: the types of the items do not travel with a pickle
-    stage: Stage[Any, Any] = Stage(template, *args)
-    stage.site = site
-    return stage
 
 
 def user_site() -> Site:
@@ -382,6 +393,15 @@ def line_of(site: Site | None) -> str | None:
         code.co_firstlineno,
     )
     return f"{code.co_filename}:{line}"
+
+
+def portable(site: Site | None) -> Site | None:
+    """The same place without its code, to be pickled."""
+    where = line_of(site)
+    if where is None:
+        return None
+    file, _, line = where.rpartition(":")
+    return file, int(line)
 
 
 def describe(value: object) -> str:
