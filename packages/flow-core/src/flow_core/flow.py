@@ -113,7 +113,7 @@ _SUBSCRIBE_WAY: Final = (
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
-_new: Final[Callable[[type], Any]] = object.__new__  # Any: of that class
+_new: Callable[[type], Any] = object.__new__  # Any: of that class
 """A flow without its `__init__`, which would look at a source that is known."""
 _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
 """The one program of all flows without stages: operators make and run many of these."""
