@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from inspect import CO_COROUTINE
+from sys import _getframe
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import (
     TYPE_CHECKING,
@@ -32,6 +34,7 @@ from flow_core.errors import (
 )
 from flow_core.held import watched_items
 from flow_core.homes import Home, current_home
+from flow_core.hooks import on_assembly
 from flow_core.operator import Operator
 from flow_core.protocols import (
     CallableSource,
@@ -42,9 +45,10 @@ from flow_core.protocols import (
     Subscriber,
 )
 from flow_core.sources._idle import fail
-from flow_core.sources._items import ConstantSource
+from flow_core.sources._items import ConstantSource, ItemsSource, RangeSource
 from flow_core.stages._aggregate import Aggregating
-from flow_core.stages._closing import Failing, close_iterator
+from flow_core.stages._closing import PLAIN, Failing, close_iterator, closer_of
+from flow_core.stages._codegen import Form
 from flow_core.stages._combining import Combining
 from flow_core.stages._effects import CHECKPOINT, Observing
 from flow_core.stages._filtering import CHECK, Filtering
@@ -52,14 +56,16 @@ from flow_core.stages._program import Program
 from flow_core.stages._pulled import IteratorSubscription
 from flow_core.stages._pushed import subscribe_stages
 from flow_core.stages._recovery import Recovering
-from flow_core.stages._shape import CHECKED, ROOT, Node
+from flow_core.stages._shape import CHECKED, ROOT, Node, Shape
 from flow_core.stages._template import (
     UNSET,
     Site,
     Stage,
     Template,
+    check_function,
     describe,
     line_of,
+    outside,
     portable,
     refuse_coroutine_function,
     user_site,
@@ -112,6 +118,13 @@ _SUBSCRIBE_WAY: Final = (
 
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+
+_PLAIN_SOURCES: Final = frozenset[type]({ConstantSource, ItemsSource, RangeSource})
+"""Those that are iterated over where somebody iterates, and can do nothing else."""
+
+_FIRST: Final = Form.FIRST
+_PULL: Final = Form.PULL
+"""Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
 
 _new: Callable[[type], Any] = object.__new__  # Any: of that class
 """A flow without its `__init__`, which would look at a source that is known."""
@@ -173,7 +186,9 @@ class Flow(
         """What the stage at its end was put behind."""
         self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None = None
         """What an operator has made this flow of, if it knows a source of its own, and where."""
-        self._program: Program[Any, T_co] | None = None
+        self._program: Program[Any, T_co] | tuple[object, ...] | None = None
+        """What a run has worked out for the next one: the arguments of all stages, if it needed no
+        more of the program."""
         self._code: CodeType | str | None = None
         """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
         self._at = 0
@@ -413,7 +428,7 @@ class Flow(
         return self._made(source(self, *others, **options), together)
 
     def _then(self, stage: Stage[Any, R]) -> Flow[R]:  # Any: checked by the public methods
-        return self._behind(stage.template, stage.args, *(stage.site or (None, 0)))
+        return self._add(stage.template, *stage.args, site=stage.site)
 
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
         if _stems_from(made, self):
@@ -425,17 +440,32 @@ class Flow(
         bounded._boundary = self, operator, user_site()
         return bounded if hooks.on_assembly.call is None else assembled(bounded)
 
-    def _add(self, template: Template, *args: object) -> Flow[Any]:  # Any: see _then
-        template.check(args)
-        return self._behind(template, args, *user_site())
-
-    def _behind(
-        self, template: Template, args: tuple[object, ...], code: CodeType | str | None, at: int
+    def _add(
+        self, template: Template, *args: object, site: Site | None = None
     ) -> Flow[Any]:  # Any: see _then
-        """A flow with this stage at its end, assembled at this place."""
+        for index in template.lines.called:
+            function = args[index]
+            if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
+                check_function(template, index, function)
+        if site is None:
+            try:
+                frame = _getframe(2)
+            except ValueError:
+                frame = _getframe(1)  # of a method that is all that a thread runs
+            code: CodeType | str = frame.f_code
+            if code is not self._code:  # of the stage before, which most often is the same
+                frame = outside(frame)
+                code = frame.f_code
+            at = frame.f_lasti
+        else:
+            code, at = site
         made: Flow[Any] = _new(Flow)
         made._source = source = self._source
-        made._node = self._node.then(template)
+        node = self._node
+        try:
+            made._node = node.after[id(template)]
+        except KeyError:
+            made._node = node.then(template)
         made._args = args
         made._parent = self
         made._boundary = made._program = None
@@ -443,7 +473,7 @@ class Flow(
         made._at = at
         if isinstance(source, AbsorbingSource):
             source.check(made._stages())
-        return made if hooks.on_assembly.call is None else assembled(made)
+        return made if on_assembly.call is None else assembled(made)
 
     @property
     def _stage(self) -> _AnyStage | None:
@@ -505,11 +535,14 @@ class Flow(
     def _compiled(self) -> tuple[Publisher[Any] | IterableSource[Any], Program[Any, T_co]]:
         """The source and the program of one run, after whatever the source absorbs."""
         source = self._source
-        program: Program[Any, T_co] | None = self._program
+        program: Program[Any, T_co]
+        known = self._program
         if isinstance(source, AbsorbingSource):
             source, left = source.absorb(stages_of(self))
             program = Program(left)
-        elif program is None:
+        elif isinstance(known, Program):
+            program = known
+        else:
             program = self._program = self._programmed()
         if hooks.debugging:
             program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
@@ -525,16 +558,30 @@ class Flow(
             if not getattr(self._source, "none_free", True):
                 stages = Stage.at(CHECK, (repr(self._source),), None), *stages
             return Program(stages)
-        args: tuple[object, ...] = ()
         sites: tuple[CodeType | str | int | None, ...] = ()
         flow: Flow[Any] | None = self
         while flow is not None and flow._args is not None:
-            args = flow._args + args
             sites = flow._code, flow._at, *sites
             flow = flow._parent
+        args = self._arguments()
         if node.checks:
-            args = repr(self._source), *args
+            args = repr(self._source), *args[1:]  # not the source, which may keep items alive
         return Program.of(node.shape, args, sites)
+
+    def _arguments(self) -> tuple[object, ...]:
+        """The arguments of all stages; that of the one that looks for None may be the source."""
+        known = self._program
+        if known is not None:
+            return known.args if isinstance(known, Program) else known
+        args = self._args or ()
+        flow = self._parent
+        while flow is not None and flow._args is not None:
+            args = flow._args + args
+            flow = flow._parent
+        if self._node.checks:
+            args = self._source, *args
+        self._program = args
+        return args
 
     # -- running
 
@@ -634,8 +681,10 @@ class Flow(
         program: Program[Any, T_co] | None = None
         pinned = False
         try:
-            source, program = self._source, self._program
-            if program is None or hooks.debugging:
+            source, known = self._source, self._program
+            if isinstance(known, Program) and not hooks.debugging:
+                program = known
+            else:
                 # Deferred and absorbing sources never keep a program: the others are looked up.
                 flow = _resolved(self) if isinstance(source, DeferredSource) else self
                 source, program = flow._compiled()
@@ -671,15 +720,17 @@ class Flow(
             IteratorSubscription(program, items, subscriber, pinned=pinned).start()
 
     def __iter__(self) -> Iterator[T_co]:
-        source = self._source
-        if (
-            self._node is ROOT
-            and isinstance(source, IterableSource)
-            and not isinstance(source, AbsorbingSource)
-            and not hooks.debugging
-        ):
-            # What `iterate` comes to, without a program: flat_map_iterable does this per item.
-            return source.iterate()
+        source: Any = self._source  # Any: one that can be iterated over, from here on
+        node = self._node
+        if type(source) in _PLAIN_SOURCES and not node.deep and not hooks.debugging:
+            if node is ROOT:
+                plain: Iterator[T_co] = source.iterate()
+                return plain
+            shape = node.shape
+            if shape.single:
+                items = _begun(source, shape)
+                close = None if type(items) in PLAIN else closer_of(items)
+                return shape.loop(_PULL)(items, close, self, self._arguments())
         return self.iterate()
 
     def iterate(self, *, prefetch: int | None = None) -> Iterator[T_co]:
@@ -720,17 +771,22 @@ class Flow(
         Raises:
             NoItemError: if there is none.
         """
-        source = self._source
+        source, node = self._source, self._node
         item: T_co | None
-        if _is_pulled(source) and not hooks.debugging:
-            program = self._program or self._compiled()[1]
-            item = program.first(_items(source, program))
-        else:
+        if not _is_pulled(source) or hooks.debugging:
             items = iter(self.take(1))
             try:
                 item = next(items, None)
             finally:
                 close_iterator(items)
+        elif node is not ROOT and not node.deep and (shape := node.shape).single:
+            items = _begun(source, shape)
+            close = None if type(items) in PLAIN else closer_of(items)
+            found: Any = shape.loop(_FIRST)(items, close, self, self._arguments())
+            item = found  # Any: it is no generator
+        else:
+            program = self._compiled()[1]
+            item = program.first(_begun(source, program.shape))
         if item is None:
             raise NoItemError(
                 "first(): the flow has no item; first_or_default(item).first() gives one instead"
@@ -882,15 +938,14 @@ def _is_pulled(source: _AnySource) -> TypeGuard[IterableSource[Any]]:  # Any: of
 
 def _iterated(source: IterableSource[Any], program: Program[Any, T]) -> Iterator[T]:
     """The items of `source` through the stages of `program`."""
-    return program.iterate(_items(source, program))
+    return program.iterate(_begun(source, program.shape))
 
 
-def _items(source: IterableSource[T], program: Program[T, Any]) -> Iterator[T]:
-    """The items of `source`; if it cannot begin, what the stages of `program` hear of it."""
+def _begun(source: IterableSource[T], shape: Shape) -> Iterator[T]:
+    """The items of `source`; if it cannot begin, what stages of this shape hear of it."""
     try:
         return source.iterate()
     except Exception as error:
-        shape = program.shape
         if not (shape.handles or shape.closes or shape.starts):
             raise
         return Failing(error)

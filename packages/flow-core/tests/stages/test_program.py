@@ -294,3 +294,28 @@ def test_a_program_of_no_stage_is_the_iterator_itself() -> None:
     items = iter([1, 2])
     assert Program[int, int](()).iterate(items) is items
     assert repr(Program[int, int](())) == "(no stage)"
+
+
+def test_a_flow_pickles_as_its_source_and_stages() -> None:
+    made = flow.from_([3, 6, 9]).map(doubled).filter(is_big)
+    assert list(made) == [12, 18]
+    pickled = pickle.dumps(made)
+    copy: Flow[int] = pickle.loads(pickled)
+    assert list(copy) == list(copy.take(2)) == [12, 18]
+    assert copy.first() == 12
+    assert repr(copy) == repr(made)
+    assert [stage.assembled_at for stage in stages_of(copy)] == [
+        stage.assembled_at for stage in stages_of(made)
+    ]
+    assert len(pickled) < 2000, "what it shares with other flows stays here"
+
+
+def test_a_flow_that_nobody_has_run_pickles_with_what_an_operator_made_of_it() -> None:
+    made = flow.range(3).map(doubled).pipe(flow.Operator("marked", hidden)).map(doubled)
+    copy: Flow[int] = pickle.loads(cloudpickle.dumps(made))
+    assert repr(copy) == repr(made)
+    assert list(copy) == [0, 4, 8]
+
+
+def hidden(made: Flow[int]) -> Flow[int]:
+    return made.hide()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import linecache
 from collections import deque
+from collections.abc import Sequence
 from itertools import count
 from types import CodeType, GeneratorType
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, TypeAlias, final
 from weakref import finalize
 
 from flow_core.demand import UNBOUNDED
@@ -44,6 +45,7 @@ END: Final = object()
 _MAX_DEPTH: Final = 60
 _MAX_LOOPS: Final = 8
 _MAX_STAGES: Final = 1000
+_Key: TypeAlias = int | tuple[int, ...]
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 4096
 MAX_SHAPES: Final = 512
@@ -189,7 +191,7 @@ class Node:
         self.depth: Final[int] = depth if before is None else before.depth + 1
         self.checks: Final[bool] = CHECK in templates[:1] or (before is not None and before.checks)
         """Whether the first stage looks for None, which nobody has written."""
-        self.after: dict[int | tuple[int, ...], Node]
+        self.after: dict[_Key, Node]
         """The nodes of one template more, by the id of that one, which each of them keeps."""
         self.after = {} if before is None or self.depth < MAX_DEPTH else _DEEP.after
         self._shape: Shape | None = None
@@ -206,22 +208,19 @@ class Node:
             return self.after[id(template)]
         except KeyError:
             before = self if self.depth < MAX_DEPTH else _DEEP
-            return before._grown(id(template), (template,))
+            return before._grown((template,))
 
     @property
     def shape(self) -> Shape:
         """What the templates come to, worked out when a flow first runs through all of them."""
         return self._shape or self._shaped()
 
-    def _grown(self, key: int | tuple[int, ...], templates: tuple[Template, ...]) -> Node:
-        made = Node(self, templates)
+    def _grown(self, templates: tuple[Template, ...]) -> Node:
+        made, key = Node(self, templates), _key_of(templates)
         # The first of the threads that come here at once wins.
         node = self.after.setdefault(key, made)
         if node is made:
-            _grown.append((self, key))
-            if len(_grown) > MAX_NODES:
-                before, oldest = _grown.popleft()
-                before.after.pop(oldest, None)
+            _note(_grown, MAX_NODES, self, key)
         return node
 
     def _shaped(self) -> Shape:
@@ -235,9 +234,8 @@ class Node:
         finalize(made, _forget, made.files)
         # Threads may come here at once: each of their shapes is right, and the last one stays.
         self._shape = made
-        _shaped.append(self)
-        if len(_shaped) > MAX_SHAPES:
-            _shaped.popleft()._shape = None
+        if self.before is not None:
+            _note(_shaped, MAX_SHAPES, self.before, _key_of(self.templates))
         return made
 
 
@@ -248,11 +246,24 @@ def node_of(templates: list[Template]) -> Node:
         for template in templates:
             node = node.then(template)
         return node
-    key = tuple([id(template) for template in templates])
     try:
-        return node.after[key]
+        return node.after[_key_of(templates)]
     except KeyError:
-        return node._grown(key, tuple(templates))
+        return node._grown(tuple(templates))
+
+
+def _key_of(templates: Sequence[Template]) -> _Key:
+    if len(templates) == 1:
+        return id(templates[0])
+    return tuple([id(template) for template in templates])
+
+
+def _note(places: deque[tuple[Node, _Key]], most: int, before: Node, key: _Key) -> None:
+    """Add the place of a node; the oldest leaves the tree if there are too many."""
+    places.append((before, key))
+    if len(places) > most:
+        node, oldest = places.popleft()
+        node.after.pop(oldest, None)
 
 
 def _forget(files: list[str]) -> None:
@@ -270,10 +281,10 @@ CHECKED: Final = Node(ROOT, (CHECK,))
 _DEEP: Final = Node(depth=MAX_DEPTH)
 """Of more templates than a node knows."""
 
-_grown: Final = deque[tuple[Node, "int | tuple[int, ...]"]]()
-"""What has grown in the tree, and is still there: behind which node, and by which key."""
-_shaped: Final = deque[Node]()
-"""The nodes that have a shape."""
+_grown: Final = deque[tuple[Node, _Key]]()
+"""The nodes in the tree, the oldest first: behind which one, and by which key."""
+_shaped: Final = deque[tuple[Node, _Key]]()
+"""Those of them that have a shape."""
 
 _NAMESPACE: Final = {
     "UNSET": UNSET,

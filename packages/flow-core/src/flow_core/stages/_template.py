@@ -61,6 +61,10 @@ _OTHERS: Final = (
 )
 """How the modules of the packages beside this one begin: they are no user's code, either."""
 
+_INSIDE: Final[dict[str, bool]] = {}
+"""Whether the modules that have called this library are of it, by name."""
+_MOST_NAMES: Final = 1024
+
 Helper: TypeAlias = Callable[..., object]
 """A function or class of the template's author that the texts call by its name."""
 
@@ -209,7 +213,7 @@ class Template:
         for index in self.lines.called:
             function = args[index]
             if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
-                _check_function(self, index, function)
+                check_function(self, index, function)
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
         texts = (self.name, self.params, self.state, self.on_start, self.on_item, self.on_end)
@@ -321,7 +325,7 @@ class Stage(Generic[T_contra, R_co]):
         return (Stage.at, (self.template, self.args, portable(self.site)))
 
 
-def _check_function(template: Template, index: int, function: object) -> None:
+def check_function(template: Template, index: int, function: object) -> None:
     """Refuse what is no function, or one whose result has to be awaited."""
     if not callable(function):
         other = "; take_until_other() takes a flow" if template.name == "take_until" else ""
@@ -371,10 +375,20 @@ def outside(frame: FrameType) -> FrameType:
     """The frame itself, or the nearest one that has called it and is not of this library."""
     while (back := frame.f_back) is not None:
         name: str = frame.f_globals.get("__name__", "")
-        if name[:10] != "flow_core." and not name.startswith(_OTHERS):
+        inside = _INSIDE.get(name)
+        if inside is None:
+            inside = _is_inside(name)
+        if not inside:
             break
         frame = back
     return frame
+
+
+def _is_inside(name: str) -> bool:
+    inside = name[:10] == "flow_core." or name.startswith(_OTHERS)
+    if len(_INSIDE) < _MOST_NAMES:
+        _INSIDE[name] = inside
+    return inside
 
 
 def line_of(site: Site | None) -> str | None:
