@@ -178,20 +178,22 @@ class Flow(
 
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
-        self._node: Node = ROOT if getattr(source, "none_free", True) else CHECKED
-        """Of all stages behind the source, that which looks for None included."""
-        self._args: tuple[object, ...] | None = None
+        self._args: tuple[object, ...] | None
         """Of the stage at its end; None if there is none."""
-        self._parent: Flow[Any] | None = None
-        """What the stage at its end was put behind."""
-        self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None = None
+        self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
         """What an operator has made this flow of, if it knows a source of its own, and where."""
-        self._program: Program[Any, T_co] | tuple[object, ...] | None = None
+        self._code: CodeType | str | None
+        """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
+        self._at: int
+        self._node: Node | None
+        """Of all stages behind the source; see `_placed`."""
+        self._parent: Flow[Any] | None
+        """What the stage at its end was put behind."""
+        self._program: Program[Any, T_co] | tuple[object, ...] | None
         """What a run has worked out for the next one: the arguments of all stages, if it needed no
         more of the program."""
-        self._code: CodeType | str | None = None
-        """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
-        self._at = 0
+        # At once: operators make a flow of one item for each of theirs.
+        self._args = self._boundary = self._code = self._node = self._parent = self._program = None
         if hooks.debugging:
             self._code, self._at = user_site()
 
@@ -461,7 +463,7 @@ class Flow(
             code, at = site
         made: Flow[Any] = _new(Flow)
         made._source = source = self._source
-        node = self._node
+        node = self._node or self._placed()
         try:
             made._node = node.after[id(template)]
         except KeyError:
@@ -475,12 +477,20 @@ class Flow(
             source.check(made._stages())
         return made if on_assembly.call is None else assembled(made)
 
+    def _placed(self) -> Node:
+        """The node of all stages behind the source, that which looks for None included."""
+        node = self._node
+        if node is None:
+            node = ROOT if getattr(self._source, "none_free", True) else CHECKED
+            self._node = node
+        return node
+
     @property
     def _stage(self) -> _AnyStage | None:
         """The stage at its end, made for who asks; None if there is none."""
         if self._args is None:
             return None
-        return Stage.at(self._node.templates[0], self._args, self._site)
+        return Stage.at(self._placed().templates[0], self._args, self._site)
 
     @property
     def _site(self) -> Site | None:
@@ -550,7 +560,7 @@ class Flow(
 
     def _programmed(self) -> Program[Any, T_co]:
         """The program of its stages, which are made when somebody asks for them."""
-        node = self._node
+        node = self._node or self._placed()
         if node is ROOT:
             return _UNCHANGED
         if node.deep:
@@ -578,7 +588,7 @@ class Flow(
         while flow is not None and flow._args is not None:
             args = flow._args + args
             flow = flow._parent
-        if self._node.checks:
+        if self._placed().checks:
             args = self._source, *args
         self._program = args
         return args
@@ -721,7 +731,7 @@ class Flow(
 
     def __iter__(self) -> Iterator[T_co]:
         source: Any = self._source  # Any: one that can be iterated over, from here on
-        node = self._node
+        node = self._node or self._placed()
         if type(source) in _PLAIN_SOURCES and not node.deep and not hooks.debugging:
             if node is ROOT:
                 plain: Iterator[T_co] = source.iterate()
@@ -771,7 +781,7 @@ class Flow(
         Raises:
             NoItemError: if there is none.
         """
-        source, node = self._source, self._node
+        source, node = self._source, self._node or self._placed()
         item: T_co | None
         if not _is_pulled(source) or hooks.debugging:
             items = iter(self.take(1))

@@ -74,12 +74,12 @@ def just(*items: T) -> Flow[T]:
     Raises:
         NoneItemError: if one of them is None.
     """
+    if len(items) == 1 and items[0] is not None:  # most often, and for each item of another flow
+        return Flow(ConstantSource(items[0]))
     for item in items:
         if item is None:
             raise NoneItemError("just(None): None is not an item (§2.13); empty() has no item")
-    source: ConstantSource[T] | ItemsSource[T]
-    source = ConstantSource(items[0]) if len(items) == 1 else ItemsSource(items)
-    return Flow(source)
+    return Flow(ItemsSource(items))
 
 
 def empty() -> Flow[Never]:
