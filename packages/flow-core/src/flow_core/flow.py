@@ -553,16 +553,14 @@ class Flow(
         elif isinstance(known, Program):
             program = known
         else:
-            program = self._program = self._programmed()
+            node = self._node or self._placed()
+            program = self._program = _UNCHANGED if node is ROOT else self._programmed(node)
         if hooks.debugging:
             program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
         return source, program
 
-    def _programmed(self) -> Program[Any, T_co]:
+    def _programmed(self, node: Node) -> Program[Any, T_co]:
         """The program of its stages, which are made when somebody asks for them."""
-        node = self._node or self._placed()
-        if node is ROOT:
-            return _UNCHANGED
         if node.deep:
             stages = self._stages()
             if not getattr(self._source, "none_free", True):
@@ -576,7 +574,7 @@ class Flow(
         args = self._arguments()
         if node.checks:
             args = repr(self._source), *args[1:]  # not the source, which may keep items alive
-        return Program.of(node.shape, args, sites)
+        return Program.of(node.shape or node.shaped(), args, sites)
 
     def _arguments(self) -> tuple[object, ...]:
         """The arguments of all stages; that of the one that looks for None may be the source."""
@@ -731,13 +729,12 @@ class Flow(
 
     def __iter__(self) -> Iterator[T_co]:
         source: Any = self._source  # Any: one that can be iterated over, from here on
-        node = self._node or self._placed()
-        if type(source) in _PLAIN_SOURCES and not node.deep and not hooks.debugging:
-            if node is ROOT:
+        if type(source) in _PLAIN_SOURCES and not hooks.debugging:
+            if self._args is None and source.none_free:  # flat_map_iterable does this per item
                 plain: Iterator[T_co] = source.iterate()
                 return plain
-            shape = node.shape
-            if shape.single:
+            node = self._node or self._placed()
+            if not node.deep and (shape := node.shape or node.shaped()).single:
                 items = _begun(source, shape)
                 close = None if type(items) in PLAIN else closer_of(items)
                 return shape.loop(_PULL)(items, close, self, self._arguments())
@@ -789,7 +786,7 @@ class Flow(
                 item = next(items, None)
             finally:
                 close_iterator(items)
-        elif node is not ROOT and not node.deep and (shape := node.shape).single:
+        elif node is not ROOT and not node.deep and (shape := node.shape or node.shaped()).single:
             items = _begun(source, shape)
             close = None if type(items) in PLAIN else closer_of(items)
             found: Any = shape.loop(_FIRST)(items, close, self, self._arguments())

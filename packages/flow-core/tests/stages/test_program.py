@@ -146,7 +146,7 @@ def test_the_tree_of_templates_is_bounded_and_flows_outlive_it() -> None:
     assert len(before.after) <= shapes.MAX_NODES
     again = ROOT.then(first)
     assert again is not before, "it has left the tree"
-    assert before.shape.templates == again.shape.templates == (first,)
+    assert before.shaped().templates == again.shaped().templates == (first,)
 
 
 def test_long_chains_take_little_of_the_tree() -> None:
@@ -166,11 +166,11 @@ def test_long_chains_take_little_of_the_tree() -> None:
 def test_a_template_that_nobody_needs_any_more_is_freed() -> None:
     template = Template("freed")
     node = ROOT.then(template).then(template)
-    assert node.shape.templates == (template, template)
+    assert node.shaped().templates == (template, template)
     gone = weakref.ref(template)
     del template, node
     for index in range(shapes.MAX_NODES):
-        assert ROOT.then(Template(f"later {index}")).shape.single
+        assert ROOT.then(Template(f"later {index}")).shaped().single
     gc.collect()
     assert gone() is None
 

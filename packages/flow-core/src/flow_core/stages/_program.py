@@ -88,10 +88,10 @@ class Program(Generic[T_contra, R_co]):
         self._sites: _Sites = ()
         if len(stages) == 1:  # by itself: half of what two comprehensions cost
             stage = stages[0]
-            self._begin(ROOT.then(stage.template).shape, stage.args)
+            self._begin(ROOT.then(stage.template).shaped(), stage.args)
         else:
             node = node_of([stage.template for stage in stages])
-            self._begin(node.shape, tuple([arg for stage in stages for arg in stage.args]))
+            self._begin(node.shaped(), tuple([arg for stage in stages for arg in stage.args]))
 
     @classmethod
     def of(

@@ -181,7 +181,7 @@ class Node:
         depth: of a root.
     """
 
-    __slots__ = ("_shape", "after", "before", "checks", "depth", "templates")
+    __slots__ = ("after", "before", "checks", "deep", "depth", "shape", "templates")
 
     def __init__(
         self, before: Node | None = None, templates: tuple[Template, ...] = (), depth: int = 0
@@ -194,12 +194,10 @@ class Node:
         self.after: dict[_Key, Node]
         """The nodes of one template more, by the id of that one, which each of them keeps."""
         self.after = {} if before is None or self.depth < MAX_DEPTH else _DEEP.after
-        self._shape: Shape | None = None
-
-    @property
-    def deep(self) -> bool:
+        self.deep: Final[bool] = self.depth > MAX_DEPTH
         """Whether it knows the last template only."""
-        return self.before is _DEEP
+        self.shape: Shape | None = None
+        """What the templates come to, once somebody has asked for it by `shaped`."""
 
     def then(self, template: Template) -> Node:
         """The node of these templates and one more."""
@@ -210,11 +208,6 @@ class Node:
             before = self if self.depth < MAX_DEPTH else _DEEP
             return before._grown((template,))
 
-    @property
-    def shape(self) -> Shape:
-        """What the templates come to, worked out when a flow first runs through all of them."""
-        return self._shape or self._shaped()
-
     def _grown(self, templates: tuple[Template, ...]) -> Node:
         made, key = Node(self, templates), _key_of(templates)
         # The first of the threads that come here at once wins.
@@ -223,7 +216,10 @@ class Node:
             _note(_grown, MAX_NODES, self, key)
         return node
 
-    def _shaped(self) -> Shape:
+    def shaped(self) -> Shape:
+        """What the templates come to, worked out when a flow first runs through all of them."""
+        if self.shape is not None:
+            return self.shape
         templates: list[Template] = []
         node: Node | None = self
         while node is not None:
@@ -233,7 +229,7 @@ class Node:
         # Its loops are known for as long as there is a program that may run them.
         finalize(made, _forget, made.files)
         # Threads may come here at once: each of their shapes is right, and the last one stays.
-        self._shape = made
+        self.shape = made
         if self.before is not None:
             _note(_shaped, MAX_SHAPES, self.before, _key_of(self.templates))
         return made
