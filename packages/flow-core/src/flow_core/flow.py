@@ -550,7 +550,7 @@ class Flow(
         if isinstance(source, AbsorbingSource):
             source, left = source.absorb(stages_of(self))
             program = Program(left)
-        elif isinstance(known, Program):
+        elif known is not None and type(known) is Program:
             program = known
         else:
             node = self._node or self._placed()
@@ -566,21 +566,24 @@ class Flow(
             if not getattr(self._source, "none_free", True):
                 stages = Stage.at(CHECK, (repr(self._source),), None), *stages
             return Program(stages)
+        args = self._args or ()
         sites: tuple[CodeType | str | int | None, ...] = ()
-        flow: Flow[Any] | None = self
-        while flow is not None and flow._args is not None:
-            sites = flow._code, flow._at, *sites
-            flow = flow._parent
-        args = self._arguments()
+        if self._args is not None:
+            sites = self._code, self._at
+            flow = self._parent
+            while flow is not None and flow._args is not None:
+                args = flow._args + args
+                sites = flow._code, flow._at, *sites
+                flow = flow._parent
         if node.checks:
-            args = repr(self._source), *args[1:]  # not the source, which may keep items alive
+            args = repr(self._source), *args  # not the source, which may keep items alive
         return Program.of(node.shape or node.shaped(), args, sites)
 
     def _arguments(self) -> tuple[object, ...]:
         """The arguments of all stages; that of the one that looks for None may be the source."""
         known = self._program
         if known is not None:
-            return known.args if isinstance(known, Program) else known
+            return known if isinstance(known, tuple) else known.args
         args = self._args or ()
         flow = self._parent
         while flow is not None and flow._args is not None:
@@ -690,7 +693,7 @@ class Flow(
         pinned = False
         try:
             source, known = self._source, self._program
-            if isinstance(known, Program) and not hooks.debugging:
+            if known is not None and type(known) is Program and not hooks.debugging:
                 program = known
             else:
                 # Deferred and absorbing sources never keep a program: the others are looked up.
