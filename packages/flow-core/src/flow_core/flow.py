@@ -47,16 +47,17 @@ from flow_core.protocols import (
 from flow_core.sources._idle import fail
 from flow_core.sources._items import ConstantSource, ItemsSource, RangeSource
 from flow_core.stages._aggregate import Aggregating
+from flow_core.stages._chain import Chain
 from flow_core.stages._closing import PLAIN, Failing, close_iterator, closer_of
 from flow_core.stages._codegen import Form
 from flow_core.stages._combining import Combining
 from flow_core.stages._effects import CHECKPOINT, Observing
-from flow_core.stages._filtering import CHECK, Filtering
+from flow_core.stages._filtering import Filtering
 from flow_core.stages._program import Program
 from flow_core.stages._pulled import IteratorSubscription
 from flow_core.stages._pushed import subscribe_stages
 from flow_core.stages._recovery import Recovering
-from flow_core.stages._shape import CHECKED, ROOT, Node, Shape
+from flow_core.stages._shape import ROOT, Shape
 from flow_core.stages._template import (
     UNSET,
     Site,
@@ -133,6 +134,7 @@ _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever th
 
 
 class Flow(
+    Chain[T_co],
     Running[T_co],
     Transforming[T_co],
     Filtering[T_co],
@@ -164,38 +166,7 @@ class Flow(
         source: a publisher or an `IterableSource`; functions like `flow_core.range` make one.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_args",
-        "_at",
-        "_boundary",
-        "_code",
-        "_node",
-        "_parent",
-        "_program",
-        "_source",
-    )
-
-    def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
-        self._source: _AnySource = source
-        self._args: tuple[object, ...] | None
-        """Of the stage at its end; None if there is none."""
-        self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
-        """What an operator has made this flow of, if it knows a source of its own, and where."""
-        self._code: CodeType | str | None
-        """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
-        self._at: int
-        self._node: Node | None
-        """Of all stages behind the source; see `_placed`."""
-        self._parent: Flow[Any] | None
-        """What the stage at its end was put behind."""
-        self._program: Program[Any, T_co] | tuple[object, ...] | None
-        """What a run has worked out for the next one: the arguments of all stages, if it needed no
-        more of the program."""
-        # At once: operators make a flow of one item for each of theirs.
-        self._args = self._boundary = self._code = self._node = self._parent = self._program = None
-        if hooks.debugging:
-            self._code, self._at = user_site()
+    __slots__ = ("__weakref__",)
 
     if not TYPE_CHECKING:  # for whom anything would be an attribute then
 
@@ -433,7 +404,7 @@ class Flow(
         return self._add(stage.template, *stage.args, site=stage.site)
 
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
-        if _stems_from(made, self):
+        if made._stems_from(self):
             return made  # of stages, each of which has been shown to the hook
         bounded: Flow[R] = Flow(made._source)
         if made._args is not None:
@@ -476,38 +447,6 @@ class Flow(
         if isinstance(source, AbsorbingSource):
             source.check(made._stages())
         return made if on_assembly.call is None else assembled(made)
-
-    def _placed(self) -> Node:
-        """The node of all stages behind the source, that which looks for None included."""
-        node = self._node
-        if node is None:
-            node = ROOT if getattr(self._source, "none_free", True) else CHECKED
-            self._node = node
-        return node
-
-    @property
-    def _stage(self) -> _AnyStage | None:
-        """The stage at its end, made for who asks; None if there is none."""
-        if self._args is None:
-            return None
-        return Stage.at(self._placed().templates[0], self._args, self._site)
-
-    @property
-    def _site(self) -> Site | None:
-        """Where the stage at its end was assembled; without one, where the flow was."""
-        if self._code is not None:
-            return self._code, self._at
-        return None if self._boundary is None else self._boundary[2]
-
-    def _stages(self) -> tuple[_AnyStage, ...]:
-        """The stages since the last boundary, upstream first."""
-        stages: list[_AnyStage] = []
-        flow: Flow[Any] | None = self
-        while flow is not None and (stage := flow._stage) is not None:
-            stages.append(stage)
-            flow = flow._parent
-        stages.reverse()
-        return tuple(stages)
 
     def _staged(self) -> Program[Any, T_co]:
         """See `Staged`."""
@@ -558,41 +497,6 @@ class Flow(
         if hooks.debugging:
             program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
         return source, program
-
-    def _programmed(self, node: Node) -> Program[Any, T_co]:
-        """The program of its stages, which are made when somebody asks for them."""
-        if node.deep:
-            stages = self._stages()
-            if not getattr(self._source, "none_free", True):
-                stages = Stage.at(CHECK, (repr(self._source),), None), *stages
-            return Program(stages)
-        args = self._args or ()
-        sites: tuple[CodeType | str | int | None, ...] = ()
-        if self._args is not None:
-            sites = self._code, self._at
-            flow = self._parent
-            while flow is not None and flow._args is not None:
-                args = flow._args + args
-                sites = flow._code, flow._at, *sites
-                flow = flow._parent
-        if node.checks:
-            args = repr(self._source), *args  # not the source, which may keep items alive
-        return Program.of(node.shape or node.shaped(), args, sites)
-
-    def _arguments(self) -> tuple[object, ...]:
-        """The arguments of all stages; that of the one that looks for None may be the source."""
-        known = self._program
-        if known is not None:
-            return known if isinstance(known, tuple) else known.args
-        args = self._args or ()
-        flow = self._parent
-        while flow is not None and flow._args is not None:
-            args = flow._args + args
-            flow = flow._parent
-        if self._placed().checks:
-            args = self._source, *args
-        self._program = args
-        return args
 
     # -- running
 
@@ -888,17 +792,6 @@ def _moves(flow: Flow[Any]) -> bool:
 def _check_behind(flow: Flow[Any], operator: Operator[Any, Any]) -> None:
     if late.plugin_host().refuses(operator.name):
         check_order(flow, repr(operator))
-
-
-def _stems_from(made: Flow[Any], before: Flow[Any]) -> bool:
-    """Whether every step from `before` to `made` is known."""
-    flow: Flow[Any] | None = made
-    while flow is not None and flow is not before:
-        if flow._args is None and flow._boundary is not None:
-            flow = flow._boundary[0]
-        else:
-            flow = flow._parent
-    return flow is not None
 
 
 def _restored(

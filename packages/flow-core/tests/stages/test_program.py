@@ -175,6 +175,7 @@ def test_a_template_that_nobody_needs_any_more_is_freed() -> None:
     assert gone() is None
 
 
+@pytest.mark.interleave
 def test_threads_that_grow_the_tree_at_once_find_the_same_node() -> None:
     def body() -> Scenario:
         template, found = Template("grown by two"), list[Node]()

@@ -1,0 +1,141 @@
+"""What a flow is made of: a source, and the stages behind it up to the next boundary."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from flow_core import hooks
+from flow_core.protocols import IterableSource, Publisher
+from flow_core.stages._filtering import CHECK
+from flow_core.stages._program import Program
+from flow_core.stages._shape import CHECKED, ROOT, Node
+from flow_core.stages._template import Site, Stage, user_site
+
+if TYPE_CHECKING:
+    from flow_core.flow import Flow
+    from flow_core.operator import Operator
+
+__all__ = ["Chain"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+_AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
+_AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
+
+
+class Chain(Generic[T_co]):
+    """The last link of a chain of stages behind a source, which knows those before it.
+
+    Args:
+        source: where the items come from.
+    """
+
+    __slots__ = (
+        "_args",
+        "_at",
+        "_boundary",
+        "_code",
+        "_node",
+        "_parent",
+        "_program",
+        "_source",
+    )
+
+    def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
+        self._source: _AnySource = source
+        self._args: tuple[object, ...] | None
+        """Of the stage at its end; None if there is none."""
+        self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
+        """What an operator has made this flow of, if it knows a source of its own, and where."""
+        self._code: CodeType | str | None
+        """With `_at`, the `Site` of the stage at its end, or of the source in debug mode."""
+        self._at: int
+        self._node: Node | None
+        """Of all stages behind the source; see `_placed`."""
+        self._parent: Flow[Any] | None
+        """What the stage at its end was put behind."""
+        self._program: Program[Any, T_co] | tuple[object, ...] | None
+        """What a run has worked out for the next one: the arguments of all stages, if it needed no
+        more of the program."""
+        # At once: operators make a flow of one item for each of theirs.
+        self._args = self._boundary = self._code = self._node = self._parent = self._program = None
+        if hooks.debugging:
+            self._code, self._at = user_site()
+
+    def _placed(self) -> Node:
+        """The node of all stages behind the source, that which looks for None included."""
+        node = self._node
+        if node is None:
+            node = ROOT if getattr(self._source, "none_free", True) else CHECKED
+            self._node = node
+        return node
+
+    @property
+    def _stage(self) -> _AnyStage | None:
+        """The stage at its end, made for who asks; None if there is none."""
+        if self._args is None:
+            return None
+        return Stage.at(self._placed().templates[0], self._args, self._site)
+
+    @property
+    def _site(self) -> Site | None:
+        """Where the stage at its end was assembled; without one, where the flow was."""
+        if self._code is not None:
+            return self._code, self._at
+        return None if self._boundary is None else self._boundary[2]
+
+    def _stages(self) -> tuple[_AnyStage, ...]:
+        """The stages since the last boundary, upstream first."""
+        stages: list[_AnyStage] = []
+        flow: Chain[Any] | None = self
+        while flow is not None and (stage := flow._stage) is not None:
+            stages.append(stage)
+            flow = flow._parent
+        stages.reverse()
+        return tuple(stages)
+
+    def _programmed(self, node: Node) -> Program[Any, T_co]:
+        """The program of its stages, which are made when somebody asks for them."""
+        if node.deep:
+            stages = self._stages()
+            if not getattr(self._source, "none_free", True):
+                stages = Stage.at(CHECK, (repr(self._source),), None), *stages
+            return Program(stages)
+        args = self._args or ()
+        sites: tuple[CodeType | str | int | None, ...] = ()
+        if self._args is not None:
+            sites = self._code, self._at
+            flow = self._parent
+            while flow is not None and flow._args is not None:
+                args = flow._args + args
+                sites = flow._code, flow._at, *sites
+                flow = flow._parent
+        if node.checks:
+            args = repr(self._source), *args  # not the source, which may keep items alive
+        return Program.of(node.shape or node.shaped(), args, sites)
+
+    def _arguments(self) -> tuple[object, ...]:
+        """The arguments of all stages; that of the one that looks for None may be the source."""
+        known = self._program
+        if known is not None:
+            return known if isinstance(known, tuple) else known.args
+        args = self._args or ()
+        flow = self._parent
+        while flow is not None and flow._args is not None:
+            args = flow._args + args
+            flow = flow._parent
+        if self._placed().checks:
+            args = self._source, *args
+        self._program = args
+        return args
+
+    def _stems_from(self, before: Flow[Any]) -> bool:
+        """Whether every step from `before` to this is known."""
+        flow: Chain[Any] | None = self
+        while flow is not None and flow is not before:
+            if flow._args is None and flow._boundary is not None:
+                flow = flow._boundary[0]
+            else:
+                flow = flow._parent
+        return flow is not None
