@@ -365,6 +365,40 @@ def test_what_interrupts_waiting_cancels_the_flow() -> None:
     assert handle.disposed
 
 
+@pytest.mark.parametrize(
+    "waits",
+    [
+        lambda made: made.subscribe().wait(),
+        lambda made: list(made),
+        lambda made: made.for_each(asyncio.sleep),
+    ],
+    ids=["wait", "iterated", "for_each"],
+)
+def test_a_signal_that_another_thread_receives_interrupts_waiting(
+    waits: Callable[[flow.Flow[object]], object],
+) -> None:
+    log: list[str] = []
+    me = threading.get_ident()
+
+    def receive() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        while sys._current_frames()[me].f_code is not blocking.wait_for.__code__:
+            pass
+        signal.raise_signal(signal.SIGINT)
+
+    made = flow.never().finally_action(lambda: log.append("cleaned up"))
+    thread = Thread(target=receive)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            waits(made)
+        thread.join(TIMEOUT_S)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    assert log == ["cleaned up"]
+
+
 def test_an_error_without_a_function_for_it_is_one_record_with_name_and_place(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

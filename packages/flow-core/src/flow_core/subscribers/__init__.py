@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from flow_core.exports import exported
 
 if TYPE_CHECKING:
-    from flow_core.subscribers._blocking import check_may_block
+    from flow_core.subscribers._blocking import check_may_block, wait_for
     from flow_core.subscribers._callbacks import CallbackSubscriber
     from flow_core.subscribers._strict import StrictSubscriber, core_subscriber
 
@@ -14,10 +14,11 @@ __all__ = [
     "StrictSubscriber",
     "check_may_block",
     "core_subscriber",
+    "wait_for",
 ]
 
 _PLACES: Final = {
-    "._blocking": ("check_may_block",),
+    "._blocking": ("check_may_block", "wait_for"),
     "._callbacks": ("CallbackSubscriber",),
     "._strict": (
         "StrictSubscriber",

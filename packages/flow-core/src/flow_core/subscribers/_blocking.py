@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
-from threading import get_ident
+from queue import Empty, SimpleQueue
+from threading import get_ident, main_thread
+from time import monotonic
 from typing import Final, Generic, TypeVar, final
 
 from flow_core.clocks import on_clock_thread
@@ -14,9 +15,17 @@ from flow_core.homes import running_loop
 from flow_core.protocols import Publisher
 from flow_core.subscribers._queued import QueuedSubscriber
 
-__all__ = ["BlockingSubscriber", "check_may_block", "check_others_run", "iterate_blocking"]
+__all__ = [
+    "BlockingSubscriber",
+    "check_may_block",
+    "iterate_blocking",
+    "wait_for",
+]
 
 T = TypeVar("T")
+
+_LOOK_EVERY_S: Final = 0.2
+"""How long the main thread waits before it looks whether a signal has come."""
 
 _WAY: Final = "use `async for item in flow`, or await the only item: `await flow.to_list()`"
 
@@ -49,17 +58,36 @@ def _refusal(what: str, way: str) -> BlockingInEventLoopError | None:
     return None
 
 
-def check_others_run() -> None:
-    """Refuse to wait, in a finaliser at the end of the interpreter, for what nothing can send.
+def wait_for(queue: SimpleQueue[T], timeout_s: float | None = None) -> T:
+    """Take what another thread puts there. Signal handlers run meanwhile.
+
+    A signal ends a wait of the main thread only if that thread is the one that receives it. Linux
+    gives it to another one that is about to start a thread, and nothing ends a wait that begins
+    just after the signal. So the main thread looks from time to time.
+
+    Args:
+        queue: where to take it from.
+        timeout_s: how long to wait at most, in seconds; None waits for as long as it takes.
 
     Raises:
-        FlowError: if the interpreter is so far that the other threads stand still.
+        Empty: if nothing came within `timeout_s`.
+        FlowError: if the interpreter is ending, so that the other threads stand still.
     """
-    if sys.is_finalizing():
+    if sys.is_finalizing():  # in a finaliser
         raise FlowError(
             "the interpreter is ending, and no other thread runs that could go on with this flow; "
             "end what uses it before, by a context manager or atexit.register()"
         )
+    if get_ident() != main_thread().ident:
+        return queue.get(timeout=timeout_s)
+    end = None if timeout_s is None else monotonic() + timeout_s
+    while True:
+        left = _LOOK_EVERY_S if end is None else end - monotonic()
+        try:
+            return queue.get(timeout=max(0, min(left, _LOOK_EVERY_S)))
+        except Empty:
+            if left <= 0:
+                raise
 
 
 def iterate_blocking(source: Publisher[T], prefetch: int | None) -> Iterator[T]:
@@ -125,8 +153,7 @@ class BlockingSubscriber(QueuedSubscriber[T], Generic[T]):
             bell.get()  # it rang for what was taken meanwhile
         self._waits = True
         while not queue and not self._done:
-            check_others_run()
-            bell.get()
+            wait_for(bell)
         self._waits_no_more()
 
 

@@ -19,7 +19,7 @@ from flow_core.introspection import Statistics
 from flow_core.protocols import EMPTY, CoreSubscriber, Subscription
 from flow_core.protocols import Empty as NoItem
 from flow_core.stored import release_frames
-from flow_core.subscribers._blocking import check_may_block, check_others_run
+from flow_core.subscribers._blocking import check_may_block, wait_for
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -275,9 +275,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         # ring takes no lock: a signal handler may dispose of this at any point of the waiting.
         bell = self._bell
         if not self._ended:
-            check_others_run()
             try:
-                bell.get(timeout=None if timeout_s is None else max(0, timeout_s))
+                wait_for(bell, None if timeout_s is None else max(0, timeout_s))
             except Empty:
                 return self._ended
             bell.put(None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flow_core.errors import cancelled_inside
 from flow_core.homes import library_loop
 from flow_core.late import later
 from flow_core.stages._template import describe
-from flow_core.subscribers._blocking import check_may_block
+from flow_core.subscribers._blocking import check_may_block, wait_for
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,7 +61,10 @@ def _wait(coroutine: Coroutine[Any, Any, object]) -> None:  # Any: between it an
         coroutine.close()
         raise
     running = asyncio.run_coroutine_threadsafe(coroutine, library_loop())
+    ended = SimpleQueue[object]()
+    running.add_done_callback(ended.put)
     try:
+        wait_for(ended)
         running.result()
     except BaseException:
         running.cancel()

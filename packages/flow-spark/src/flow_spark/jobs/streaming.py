@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from flow_core.errors import FlowError
+from flow_core.subscribers import wait_for
 from flow_spark.channel.handover import BatchLine, BatchListener, Handover, label_of
 from flow_spark.channel.lifeline import Client, Hold
 from flow_spark.channel.receiver import BatchReceiver
@@ -317,7 +318,7 @@ class StreamJob:
         if listener is None:
             return
         try:
-            while isinstance(handed := self._handed.get(), Delivery):
+            while isinstance(handed := wait_for(self._handed), Delivery):
                 yield handed
                 if self._stop():
                     return
