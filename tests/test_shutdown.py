@@ -114,8 +114,8 @@ IN_A_THREAD = """
     def runs(stop):
         every().take_until(stop).do_concurrent(work, 3).run()
 
-    # Three: the last thread that is started says "ready". Linux may give a signal to a thread that is
-    # about to start another one, and then join() does not hear it.
+    # Three: the last thread that is started says "ready". Linux may give a signal to a thread that
+    # is about to start another one, and then join() does not hear it.
     with flow.Shutdown() as stop:
         thread = threading.Thread(target=runs, args=(stop,))
         thread.start()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from flow_core.notifications import Notification, OnComplete, OnError, OnNext
     from flow_core.operator import Operator
     from flow_core.plugins import PluginHost
+    from flow_core.prepared import Prepared, prepare
     from flow_core.protocols import (
         EMPTY,
         CallableSource,
@@ -128,6 +129,7 @@ __all__ = [
     "OnNext",
     "Operator",
     "PluginError",
+    "Prepared",
     "Processor",
     "ProtocolViolationError",
     "Publisher",
@@ -167,6 +169,7 @@ __all__ = [
     "never",
     "operators",
     "ordered_merge",
+    "prepare",
     "range",
     "register_namespace",
     "repeat_callable",
@@ -202,6 +205,7 @@ _PLACES = {
     ".demand": ("UNBOUNDED",),
     ".flow": ("Flow",),
     ".namespaces": ("register_namespace",),
+    ".prepared": ("Prepared", "prepare"),
     ".notifications": ("Notification", "OnComplete", "OnError", "OnNext"),
     ".operator": ("Operator",),
     ".protocols": (

@@ -21,7 +21,7 @@ from typing import (
 )
 
 from flow_core import hooks, late
-from flow_core.assembly import assembled, assembly_trace, subscribed
+from flow_core.assembly import assembled, subscribed
 from flow_core.boundaries._methods import Bounding
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import (
@@ -51,7 +51,7 @@ from flow_core.stages._chain import Chain
 from flow_core.stages._closing import PLAIN, Failing, close_iterator, closer_of
 from flow_core.stages._codegen import Form
 from flow_core.stages._combining import Combining
-from flow_core.stages._effects import CHECKPOINT, Observing
+from flow_core.stages._effects import Observing
 from flow_core.stages._filtering import Filtering
 from flow_core.stages._program import Program
 from flow_core.stages._pulled import IteratorSubscription
@@ -129,8 +129,6 @@ _PULL: Final = Form.PULL
 
 _new: Callable[[type], Any] = object.__new__  # Any: of that class
 """A flow without its `__init__`, which would look at a source that is known."""
-_UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
-"""The one program of all flows without stages: operators make and run many of these."""
 
 
 class Flow(
@@ -406,12 +404,20 @@ class Flow(
     def _made(self, made: Flow[R], operator: Operator[Any, Any]) -> Flow[R]:  # Any: see _then
         if made._stems_from(self):
             return made  # of stages, each of which has been shown to the hook
-        bounded: Flow[R] = Flow(made._source)
-        if made._args is not None:
-            bounded._node, bounded._args, bounded._parent = made._node, made._args, made._parent
-            bounded._code, bounded._at = made._code, made._at
+        bounded = made._over(made._source)
         bounded._boundary = self, operator, user_site()
-        return bounded if hooks.on_assembly.call is None else assembled(bounded)
+        return bounded if on_assembly.call is None else assembled(bounded)
+
+    def _over(self, source: Publisher[Any] | IterableSource[Any]) -> Flow[T_co]:
+        """The stages at its end over another source, which may give None as this one may."""
+        made: Flow[T_co] = _new(Flow)
+        made._source = source
+        made._boundary = made._program = None
+        made._node, made._args, made._parent = self._node, self._args, self._parent
+        made._code = self._code
+        if self._code is not None:
+            made._at = self._at
+        return made
 
     def _add(
         self, template: Template, *args: object, site: Site | None = None
@@ -480,23 +486,6 @@ class Flow(
         if self._args is None and isinstance(source, ScalarSource):
             return source
         return None
-
-    def _compiled(self) -> tuple[Publisher[Any] | IterableSource[Any], Program[Any, T_co]]:
-        """The source and the program of one run, after whatever the source absorbs."""
-        source = self._source
-        program: Program[Any, T_co]
-        known = self._program
-        if isinstance(source, AbsorbingSource):
-            source, left = source.absorb(stages_of(self))
-            program = Program(left)
-        elif known is not None and type(known) is Program:
-            program = known
-        else:
-            node = self._node or self._placed()
-            program = self._program = _UNCHANGED if node is ROOT else self._programmed(node)
-        if hooks.debugging:
-            program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
-        return source, program
 
     # -- running
 
@@ -801,11 +790,11 @@ def _restored(
     boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None,
 ) -> Flow[Any]:
     """The flow that was pickled."""
+    made: Flow[Any] = Flow(source)
     if parent is not None and stage is not None:
-        made = parent._then(stage)
-        made._source = source
-    else:
-        made = Flow(source)
+        made._node = parent._placed().then(stage.template)
+        made._args, made._parent = stage.args, parent
+        made._code, made._at = stage.site or (None, 0)
     made._boundary = boundary
     return made
 

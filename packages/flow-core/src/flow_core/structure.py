@@ -200,16 +200,18 @@ def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
     """
     steps: list[Stage[Any, Any] | Operator[Any, Any]] = []
     before: Flow[Any] = flow
+    source = flow._source
     while True:
         if before._boundary is not None:
             before, operator, _ = before._boundary
+            source = before._source
             steps.append(operator)
         elif (stage := before._stage) is not None and before._parent is not None:
             steps.append(stage)
             before = before._parent
         else:
             break
-    made = move(before)
+    made = move(before if before._source is source else before._over(source))
     for step in reversed(steps):
         made = made._then(step) if isinstance(step, Stage) else made.pipe(step)
     return made

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from flow_core import hooks
+from flow_core.assembly import assembly_trace
 from flow_core.protocols import IterableSource, Publisher
+from flow_core.stages._effects import CHECKPOINT
 from flow_core.stages._filtering import CHECK
 from flow_core.stages._program import Program
 from flow_core.stages._shape import CHECKED, ROOT, Node
 from flow_core.stages._template import Site, Stage, user_site
+from flow_core.structure import AbsorbingSource
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Chain"]
 
 T_co = TypeVar("T_co", covariant=True)
+
+_UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
+"""The one program of all flows without stages: operators make and run many of these."""
 
 _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
@@ -94,6 +100,23 @@ class Chain(Generic[T_co]):
             flow = flow._parent
         stages.reverse()
         return tuple(stages)
+
+    def _compiled(self) -> tuple[Publisher[Any] | IterableSource[Any], Program[Any, T_co]]:
+        """The source and the program of one run, after whatever the source absorbs."""
+        source = self._source
+        program: Program[Any, T_co]
+        known = self._program
+        if isinstance(source, AbsorbingSource):
+            source, left = source.absorb(self._stages())
+            program = Program(left)
+        elif known is not None and type(known) is Program:
+            program = known
+        else:
+            node = self._node or self._placed()
+            program = self._program = _UNCHANGED if node is ROOT else self._programmed(node)
+        if hooks.debugging:
+            program = Program((*program.stages, Stage(CHECKPOINT, assembly_trace(self))))
+        return source, program
 
     def _programmed(self, node: Node) -> Program[Any, T_co]:
         """The program of its stages, which are made when somebody asks for them."""

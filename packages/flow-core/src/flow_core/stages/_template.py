@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import CO_COROUTINE
 from keyword import iskeyword
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, final
 
 from flow_core.errors import FlowError
@@ -195,26 +195,6 @@ class Template:
         """Whether an argument is called: such a stage must not move to another thread (F39)."""
         return self.lines.calls_user_code
 
-    def check(self, args: tuple[object, ...]) -> None:
-        """Refuse arguments that a stage of it cannot have.
-
-        Args:
-            args: one for each of its params.
-
-        Raises:
-            TypeError: says which, and what it has to be.
-            TemplateError: if a text of the template cannot be compiled.
-        """
-        if len(args) != len(self.params):
-            raise TypeError(
-                f"the stage {self.name!r} takes {len(self.params)} arguments "
-                f"({', '.join(self.params)}), not {len(args)}"
-            )
-        for index in self.lines.called:
-            function = args[index]
-            if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
-                check_function(self, index, function)
-
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
         texts = (self.name, self.params, self.state, self.on_start, self.on_item, self.on_end)
         rest = (self.on_error, self.on_close, self.helpers, self.ordered, self.at_most)
@@ -274,13 +254,20 @@ class Stage(Generic[T_contra, R_co]):
         args: one value for each of the template's params.
 
     Raises:
+        TypeError: if they are more or fewer, or one of them is to be called and is no function.
         TemplateError: if a text of the template cannot be compiled.
     """
 
     __slots__ = ("args", "site", "template")
 
     def __init__(self, template: Template, *args: object) -> None:
-        template.check(args)
+        if len(args) != len(template.params):
+            raise TypeError(
+                f"the stage {template.name!r} takes {len(template.params)} arguments "
+                f"({', '.join(template.params)}), not {len(args)}"
+            )
+        for index in template.lines.called:
+            check_function(template, index, args[index])
         self.template = template
         self.args = args
         self.site: Site | None = None

@@ -1,0 +1,311 @@
+"""`prepare`: a flow without its items, assembled once, for many short runs."""
+
+from __future__ import annotations
+
+import builtins
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from functools import partial, update_wrapper
+from gc import get_referents
+from sys import modules
+from types import CellType, CodeType, FunctionType, GeneratorType, MethodType
+from typing import Any, Final, Generic, Never, TypeGuard, TypeVar, cast, final
+
+from flow_core import hooks
+from flow_core.conversion import Convertible, as_flow
+from flow_core.errors import FlowError, NoItemError
+from flow_core.flow import Flow
+from flow_core.once import once
+from flow_core.protocols import IterableSource
+from flow_core.sources._items import ItemsSource
+from flow_core.stages._closing import PLAIN, closer_of
+from flow_core.stages._codegen import Form
+from flow_core.stages._shape import Shape
+from flow_core.stages._template import describe, line_of, refuse_coroutine_function
+from flow_core.structure import boundary_of, moved, source_of
+
+__all__ = ["Prepared", "prepare"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_ITERATED: Final = frozenset[type](
+    {str, bytes, list, tuple, range, dict, set, frozenset, deque, GeneratorType}
+)
+"""What is iterated over, whatever packages are installed."""
+
+_CONTAINERS: Final = (dict, list, tuple)
+_HOLDERS: Final = (CellType, MethodType, partial)
+_FEW: Final = 100
+"""Who looks for a flow in a function's data does not go through more of them."""
+
+_INNER: Final = ".__wrapped__"
+
+_FIRST: Final = Form.FIRST
+_PULL: Final = Form.PULL
+
+
+@final
+class OpenSource(IterableSource[Never]):
+    """Stands for items that are not there yet.
+
+    Args:
+        name: of the function that says what becomes of them.
+    """
+
+    __slots__ = ("_name", "traced")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.traced = False
+        """The function has been called, and what it gave is known."""
+
+    def iterate(self) -> Iterator[Never]:
+        """See `IterableSource.iterate`."""
+        if self.traced:
+            raise FlowError(_used_twice(self._name))
+        raise FlowError(
+            f"prepare({self._name}): there are no items while a flow is prepared; return the flow "
+            "itself, and call first(items), list(items), last(items) or single(items) of what "
+            "prepare() gives"
+        )
+
+    def __repr__(self) -> str:
+        return f"input of {self._name}"
+
+
+@final
+class Prepared(Generic[T, R]):
+    """What `prepare` makes: what becomes of items that are given later.
+
+    Called with items, or with a flow of them, it gives the flow of what becomes of them. So it goes
+    wherever a function of a flow does, such as `Flow.pipe`, and wherever a function that gives a
+    flow does, such as ``flat_map``. Pickles as the function that was prepared.
+
+    Args:
+        function: what was prepared.
+        flow: what it made of an open input.
+    """
+
+    def __init__(self, function: Callable[[Flow[T]], Flow[R]], flow: Flow[R]) -> None:
+        update_wrapper(self, function)
+        self.__name__ = _named(function)
+        self.__wrapped__: Final = function
+        self.flow: Final = flow
+        """The flow, whose source stands for the items."""
+        self._shape: Shape | None = None
+        """If one loop is all that it takes."""
+        self._args: tuple[object, ...] = ()
+        if isinstance(flow._source, OpenSource) and flow._args is not None:
+            node = flow._placed()
+            if not node.deep and (shape := node.shaped()).single:
+                self._shape, self._args = shape, flow._arguments()
+
+    def __call__(self, items: Convertible[T]) -> Flow[R]:
+        """The flow of what becomes of `items`.
+
+        Args:
+            items: a flow, or what `from_` makes one of; a str gives its characters.
+        """
+        if type(items) in _ITERATED:
+            source = ItemsSource(once(cast("Iterable[T]", items), "from_iterable"))
+            if self._shape is not None:
+                return self.flow._over(source)
+            given = Flow(source)
+        else:
+            given = as_flow(items, self.__name__)
+        return _behind(given, self.flow)
+
+    def first(self, items: Iterable[T]) -> R:
+        """The first item of what becomes of `items`; blocks, and cancels the rest.
+
+        >>> import flow_core as flow
+        >>> longest = flow.prepare(lambda words: words.map(len).max())
+        >>> longest.first(["to", "be", "or", "not"])
+        3
+
+        Args:
+            items: see `__call__`.
+
+        Raises:
+            NoItemError: if there is none.
+        """
+        shape = self._shape
+        if shape is None or type(items) not in _ITERATED or hooks.debugging:
+            return self(items).first()
+        iterator = iter(items)
+        close = None if type(iterator) in PLAIN else closer_of(iterator)
+        found: Any = shape.loop(_FIRST)(iterator, close, self.flow, self._args)  # Any: no generator
+        if found is None:
+            raise NoItemError(
+                f"{self.__name__}.first(): the flow has no item; first_or_default(item) at its end "
+                "gives one instead"
+            )
+        return cast("R", found)
+
+    def list(self, items: Iterable[T]) -> builtins.list[R]:
+        """All that becomes of `items`; blocks.
+
+        >>> import flow_core as flow
+        >>> lengths = flow.prepare(lambda words: words.map(len))
+        >>> lengths.list(["to", "be", "or", "not"])
+        [2, 2, 2, 3]
+
+        Args:
+            items: see `__call__`.
+        """
+        shape = self._shape
+        if shape is None or type(items) not in _ITERATED or hooks.debugging:
+            return list(self(items))
+        iterator = iter(items)
+        close = None if type(iterator) in PLAIN else closer_of(iterator)
+        found: Iterator[Any] = shape.loop(_PULL)(iterator, close, self.flow, self._args)
+        return list(found)
+
+    def last(self, items: Iterable[T]) -> R:
+        """The last of what becomes of `items`; blocks. See `Flow.last`.
+
+        Args:
+            items: see `__call__`.
+        """
+        return self(items).last()
+
+    def single(self, items: Iterable[T]) -> R:
+        """The only item that becomes of `items`; blocks. See `Flow.single`.
+
+        Args:
+            items: see `__call__`.
+        """
+        return self(items).single()
+
+    def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
+        function = self.__wrapped__
+        name = getattr(function, "__qualname__", "")
+        if _found(function, name) is self:
+            # As a decorator it has taken the place where picklers would look for the function.
+            function.__qualname__ = name + _INNER
+        return prepare, (function,)
+
+    def __repr__(self) -> str:
+        return f"prepare({self.__name__}: {self.flow!r})"
+
+
+def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
+    """Assemble a flow once, for many short runs over other items. Also a decorator.
+
+    >>> import flow_core as flow
+    >>> @flow.prepare
+    ... def longest(words: flow.Flow[str]) -> flow.Flow[str]:
+    ...     return words.reduce(lambda a, b: a if len(a) >= len(b) else b)
+    >>> longest.first(["to", "be", "or", "not"])
+    'not'
+    >>> sentences = flow.just("the cat sat", "a small step").map(str.split)
+    >>> list(sentences.flat_map(longest))
+    ['the', 'small']
+    >>> list(flow.just("a", "bc").pipe(longest))
+    ['bc']
+
+    The function is called at once, with a flow that has no items yet. It puts operators behind that
+    flow, and returns it. A run then neither calls the function again nor assembles anything; if
+    there are only synchronous operators, it is one call of a compiled loop.
+
+    Args:
+        function: what it makes of the flow, it makes of all: it is not called again for others.
+
+    Returns:
+        What runs it: ``first``, ``list``, ``last`` and ``single`` of items; called with items or a
+        flow, it gives a flow.
+
+    Raises:
+        TypeError: if `function` gives no flow.
+        FlowError: if it asks for items; if the flow that it gives begins elsewhere; or if that
+            reads its input twice.
+    """
+    way = "it assembles a flow, which may have steps that await: map_concurrent(), for one"
+    refuse_coroutine_function("prepare", function, way)
+    name = _named(function)
+    source = OpenSource(name)
+    made: object = function(Flow(source))
+    if not isinstance(made, Flow):
+        raise TypeError(
+            f"prepare({name}): it gives {describe(made)}, not a flow; return what the operators "
+            "make of its argument"
+        )
+    start: Flow[Any] = made
+    while (before := boundary_of(start)) is not None:
+        start = before[0]
+    constant = start._constant()
+    empty = constant is not None and constant.call() is None  # as of take(0)
+    if source_of(start) is not source and not empty:
+        raise FlowError(
+            f"prepare({name}): it gives {made._told()}, which does not begin at its argument; put "
+            "the operators behind that, and bring other flows in by merge(), zip() and their like"
+        )
+    source.traced = True
+    other = _other_use(_behind(Flow(OpenSource(name)), made), source)
+    if other is not None:
+        raise FlowError(_used_twice(name, line_of(other._site) or _place(function)))
+    return Prepared(function, made)
+
+
+def _behind(flow: Flow[Any], prepared: Flow[R]) -> Flow[R]:
+    """What was prepared, put together anew behind `flow`; take(0), for one, does not need it."""
+    return moved(prepared, lambda first: flow if isinstance(first._source, OpenSource) else first)
+
+
+def _place(function: Callable[..., object]) -> str | None:
+    code = getattr(function, "__code__", None)
+    return line_of((code.co_filename, code.co_firstlineno)) if isinstance(code, CodeType) else None
+
+
+def _used_twice(name: str, place: str | None = None) -> str:
+    where = f" at {place}" if place else ""
+    return (
+        f"prepare({name}): its input is used a second time{where}; publish(lambda shared: …) gives "
+        "it to several flows, or leave prepare() out: then each call makes flows of its own"
+    )
+
+
+def _other_use(flow: Flow[Any], source: OpenSource) -> Flow[Any] | None:
+    """A flow over `source` that an operator or a function of the user has kept; None if none has.
+
+    Args:
+        flow: one that has been put together anew over something else.
+        source: what it was put together over before.
+    """
+    known: set[int] = set()
+    held: list[object] = [flow]
+    while held:
+        one = held.pop()
+        if _is_over(one, source):
+            return one
+        if id(one) not in known:
+            known.add(id(one))
+            held += _held(one)
+    return None
+
+
+def _is_over(one: object, source: OpenSource) -> TypeGuard[Flow[Any]]:
+    return isinstance(one, Flow) and one._source is source
+
+
+def _held(one: object) -> list[Any]:  # Any: as get_referents gives them
+    """What a function of the user, or something of this library, refers to."""
+    if isinstance(one, FunctionType):
+        return [one.__closure__, one.__defaults__]  # not the globals of its module
+    if isinstance(one, _CONTAINERS):
+        return get_referents(one) if len(cast("Sized", one)) <= _FEW else []
+    ours = not isinstance(one, type) and type(one).__module__.startswith("flow_")
+    return get_referents(one) if ours or isinstance(one, _HOLDERS) else []
+
+
+def _named(function: Callable[..., object]) -> str:
+    return describe(function).removesuffix(_INNER)
+
+
+def _found(function: Callable[..., object], name: str) -> object:
+    """What is under the name of a function, where picklers look for it."""
+    found: object = modules.get(getattr(function, "__module__", None) or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
