@@ -42,8 +42,16 @@ pytestmark = pytest.mark.spark
 TIMEOUT_S = 30.0
 
 
+@flow.prepare
+def total(numbers: Flow[int]) -> Flow[int]:
+    return numbers.map(lambda n: n + 1).sum()
+
+
 ALL: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
     **FLOWS,
+    "prepared, an operator": lambda f: f.pipe(total),
+    "prepared, run in tasks": lambda f: f.map(lambda n: range(n % 5)).map(total.first),
+    "prepared, a flow for each": lambda f: f.map(lambda n: range(n % 5)).flat_map_iterable(total),
     "distinct by key": lambda f: f.distinct(lambda n: n % 10).map(lambda n: n % 10),
     "reduce, seeded": lambda f: f.reduce(lambda a, b: a + b, 1000),
     "collect": lambda f: f.map(lambda n: n % 5).collect(set, set.add).map(sorted),

@@ -15,6 +15,7 @@ from typing import Any, final
 
 from flow_cli._errors import UsageError, describe_error, did_you_mean, unknown_operator
 from flow_core.flow import Flow
+from flow_core.prepared import Prepared
 
 __all__ = ["Target", "as_flow", "target"]
 
@@ -36,7 +37,10 @@ class Target:
 
 
 def as_flow(value: object) -> Flow[Any] | None:  # Any: whatever the items of a user's flow are
-    """`value` if it is a flow."""
+    """`value` if it is a flow; that of one which was prepared, over an input that has no items."""
+    if isinstance(value, Prepared):
+        prepared: Prepared[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]  # as below
+        return prepared.flow
     if not isinstance(value, Flow):
         return None
     flow: Flow[Any] = value  # pyright: ignore[reportUnknownVariableType]  # of whatever items

@@ -20,6 +20,7 @@ from flow_core.errors import FlowError
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.plugins import OperatorSpec, Placement, SourceSpec, plugin_host
+from flow_core.prepared import Prepared
 from flow_core.protocols import CallableSource, Fusion, IterableSource, ScalarSource
 from flow_core.stages import Form, Program, Stage, generated_source, labels
 from flow_core.structure import (
@@ -38,10 +39,11 @@ _ON_CLUSTER: Final = frozenset({Placement.CLUSTER, Placement.SHUFFLE})
 
 # Any: an explanation looks at flows and stages of whatever items.
 _AnyFlow = Flow[Any]
+_Shown = _AnyFlow | Prepared[Any, Any]
 _AnyStage = Stage[Any, Any]
 
 
-def explain(flow: _AnyFlow, *, source: bool = False, plan: bool = False) -> str:
+def explain(flow: _Shown, *, source: bool = False, plan: bool = False) -> str:
     """A drawing of `flow`, as plain text. Nothing of the flow runs.
 
     >>> import flow_core
@@ -55,7 +57,7 @@ def explain(flow: _AnyFlow, *, source: bool = False, plan: bool = False) -> str:
         └── count()  ...
 
     Args:
-        flow: any flow.
+        flow: any flow, or what `flow_core.prepare` has made.
         source: whether to show the code that was generated for each loop.
         plan: whether to show how an engine will run what it absorbs, in its own words.
     """
@@ -65,11 +67,11 @@ def explain(flow: _AnyFlow, *, source: bool = False, plan: bool = False) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def html(flow: _AnyFlow) -> str:
+def html(flow: _Shown) -> str:
     """Return the drawing as HTML, for notebooks.
 
     Args:
-        flow: any flow.
+        flow: any flow, or what `flow_core.prepare` has made.
     """
     console = Console(
         file=io.StringIO(), width=_WIDE, record=True, highlight=False, force_jupyter=False
@@ -78,11 +80,11 @@ def html(flow: _AnyFlow) -> str:
     return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
-def tree(flow: _AnyFlow, *, title: str = "flow", source: bool = False, plan: bool = False) -> Tree:
+def tree(flow: _Shown, *, title: str = "flow", source: bool = False, plan: bool = False) -> Tree:
     """The drawing for a rich console.
 
     Args:
-        flow: any flow.
+        flow: any flow, or what `flow_core.prepare` has made.
         title: what is written at the root.
         source: whether to show the code that was generated for each loop.
         plan: whether to show how an engine will run what it absorbs, in its own words.
@@ -90,10 +92,11 @@ def tree(flow: _AnyFlow, *, title: str = "flow", source: bool = False, plan: boo
     return drawn(flow, title, source=source, plan=plan)[0]
 
 
-def drawn(flow: _AnyFlow, title: str, *, source: bool, plan: bool) -> tuple[Tree, bool]:
+def drawn(flow: _Shown, title: str, *, source: bool, plan: bool) -> tuple[Tree, bool]:
     """The drawing, and whether something in it is refused, so that the flow cannot run."""
     root = Tree(Text(title, "bold"))
-    refused = _draw(root, flow, source, plan)
+    made = flow.flow if isinstance(flow, Prepared) else flow
+    refused = _draw(root, made, source, plan)
     return root, refused
 
 

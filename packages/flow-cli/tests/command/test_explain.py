@@ -278,6 +278,16 @@ def test_further_upstreams_of_a_source_are_drawn_inside() -> None:
     ]
 
 
+def test_what_was_prepared_is_drawn_over_its_input(flow: Any, write: Any) -> None:
+    longest = flow_core.prepare(lambda words: words.map(len).max())
+    drawn = explain(longest)
+    assert "source input of <lambda test_explain.py:" in drawn
+    assert ": map | max; requests everything at once" in drawn
+    write("words.py", "import flow_core\ntotal = flow_core.prepare(lambda ns: ns.sum())\n")
+    done = flow("explain", "words.py:total")
+    assert "source input of <lambda words.py:2>" in done.out
+
+
 def test_the_generated_code_is_shown_when_it_is_asked_for() -> None:
     flow = flow_core.from_iterable([1]).map(str).hide().filter(bool)
     text = explain(flow, source=True)

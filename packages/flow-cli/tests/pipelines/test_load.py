@@ -46,6 +46,15 @@ def jobs(write: Write) -> Iterator[None]:
         def double(n):
             return 2 * n
 
+        @flow_core.prepare
+        def total(numbers):
+            return numbers.map(double).sum()
+
+        def halves(numbers):
+            return numbers.map(lambda n: n / 2)
+
+        doubled = flow_core.Operator("doubled", lambda numbers: numbers.map(double))
+
         def broken():
             raise RuntimeError("boom")
         """,
@@ -139,6 +148,29 @@ mapper = {{ object = "jobs_x:Tools.double" }}
 """)
     assert pipeline.flow().last() == 18
     assert sys.path == before
+
+
+@pytest.mark.parametrize(
+    ("name", "items"),
+    [("total", [90]), ("halves", [n / 2 for n in range(10)]), ("doubled", [*range(0, 20, 2)])],
+)
+@pytest.mark.usefixtures("jobs")
+def test_an_operator_may_be_an_object_that_pipe_takes(
+    load: Load, name: str, items: list[object]
+) -> None:
+    made = load(
+        f'[source]\nuse = "range"\nargs = [10]\n[[operators]]\nobject = "jobs_x:{name}"'
+    ).flow()
+    assert list(made) == items
+
+
+@pytest.mark.usefixtures("jobs")
+def test_what_was_prepared_may_stand_where_a_function_may(load: Load) -> None:
+    pipeline = load("""
+source = { use = "from_iterable", items = [[1, 2], [3]] }
+operators = [{ use = "map", mapper = { object = "jobs_x:total.first" } }]
+""")
+    assert list(pipeline.flow()) == [6, 6]
 
 
 @pytest.mark.parametrize(("name", "items"), [("numbers", [0, 1, 2]), ("plain", [1, 2])])
@@ -307,6 +339,14 @@ def problems(load: Load, text: str, **parameters: object) -> list[str]:
         ('[source]\nobject = "1 + 1"', "where it takes the name of an object"),
         ('[source]\nobject = "a:b"\nstart = 1', "an object takes no arguments"),
         (f'{RANGE}operators = "count"', "start"),
+        (
+            f'{RANGE}[[operators]]\nobject = "sys:path"',
+            ":4: [[operators]] 1 (sys:path) object: sys:path is [",
+        ),
+        (
+            f'{RANGE}[[operators]]\nobject = "math:sqrt"\nx = 1',
+            "an object takes no arguments; name one that does by `use`",
+        ),
         (f"{RANGE}[operators]\na = 1", "operators is a list: begin each with [[operators]]"),
         (
             f'{RANGE}[[operators]]\nuse = "count"\n[[operators]]\nuse = "fliter"',

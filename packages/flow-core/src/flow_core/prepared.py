@@ -63,7 +63,10 @@ class OpenSource(IterableSource[Never]):
     def iterate(self) -> Iterator[Never]:
         """See `IterableSource.iterate`."""
         if self.traced:
-            raise FlowError(_used_twice(self._name))
+            raise FlowError(
+                f"prepare({self._name}): its input has no items of its own; call what prepare() "
+                "gave with items, or its first(items); within the function, the input is used once"
+            )
         raise FlowError(
             f"prepare({self._name}): there are no items while a flow is prepared; return the flow "
             "itself, and call first(items), list(items), last(items) or single(items) of what "
@@ -234,15 +237,15 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
     start: Flow[Any] = made
     while (before := boundary_of(start)) is not None:
         start = before[0]
+    source.traced = True
+    other = _other_use(_behind(Flow(OpenSource(name)), made), source)
     constant = start._constant()
     empty = constant is not None and constant.call() is None  # as of take(0)
-    if source_of(start) is not source and not empty:
+    if source_of(start) is not source and not (empty and other is None):
         raise FlowError(
             f"prepare({name}): it gives {made._told()}, which does not begin at its argument; put "
             "the operators behind that, and bring other flows in by merge(), zip() and their like"
         )
-    source.traced = True
-    other = _other_use(_behind(Flow(OpenSource(name)), made), source)
     if other is not None:
         raise FlowError(_used_twice(name, line_of(other._site) or _place(function)))
     return Prepared(function, made)

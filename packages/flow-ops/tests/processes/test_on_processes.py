@@ -46,6 +46,17 @@ def processes() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
+@flow.prepare
+def distance(steps: flow.Flow[int]) -> flow.Flow[int]:
+    return steps.map(abs).sum()
+
+
+def test_what_was_prepared_runs_in_other_processes(processes: ProcessPoolExecutor) -> None:
+    walks = flow.from_iterable([[1, -2], [3], []]).pipe(on_processes(processes))
+    assert list(walks.map(distance.first)) == [3, 3, 0]
+    assert list(walks.flat_map_iterable(distance)) == [3, 3, 0]
+
+
 class Played(Executor):
     """A pool whose batches run when the test says so."""
 

@@ -115,6 +115,12 @@ JOINED: dict[str, Made] = {
 }
 
 
+@pytest.fixture(params=sorted(JOINED))
+def joined(request: pytest.FixtureRequest) -> Made:
+    """What makes one flow of two."""
+    return JOINED[request.param]
+
+
 @dataclass(eq=False)
 class Link:
     """A subscription to `Sending`, which sends as much as is requested."""

@@ -84,7 +84,7 @@ class Step:
     Args:
         place: where.
         name: its name in the registry; empty for an object.
-        target: the object that a source is made of; empty for a name.
+        target: the object that a source is made of, or that is the operator; empty for a name.
         args: arguments by position.
         arguments: arguments by name.
     """
@@ -354,17 +354,18 @@ def step_of(place: Place, value: object, category: str, problems: list[str]) -> 
     target: object = ""
     given = table.pop("args", [])
     args = as_list(given)
-    if category == "source" and not name:
+    objects = category in ("source", "operator")
+    if objects and not name:
         target = table.pop("object", "")
         if target and (table or args):
-            problems.append(f"{place}: an object takes no arguments; name a source with `use`")
+            problems.append(f"{place}: an object takes no arguments; name one that does by `use`")
     if not isinstance(name, str) or not isinstance(target, str) or not (name or target):
-        also = ' or object = "package.module:name"' if category == "source" else ""
+        also = ' or object = "package.module:name"' if objects else ""
         problems.append(f'{place}: which {category}? write use = "NAME"{also}')
         return None
     if args is None:
         problems.append(f"{place} args: {given!r} is no list of arguments by position")
         return None
     if category == "operator":
-        place = Place(place.file, f"{place.table} ({name})", place.line)
+        place = Place(place.file, f"{place.table} ({name or target})", place.line)
     return Step(place, name, target, args, table)

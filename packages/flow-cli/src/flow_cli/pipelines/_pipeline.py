@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast, final
+from typing import Final, TypeAlias, cast, final
 
 from flow_cli.pipelines._arguments import Bound, Context, Given, Misfit, Nested, bind, fitted
 from flow_cli.pipelines._document import (
@@ -36,6 +36,9 @@ from flow_core.structure import placed, stages_of
 
 __all__ = ["Pipeline", "load", "load_document"]
 
+_Applied: TypeAlias = Operator[object, object] | Callable[[Flow[object]], object]
+"""What `Flow.pipe` takes."""
+
 
 @final
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class _Plan:
         for bound in self.operators:
             place = bound.step.place
             operator = _called(bound)
-            if not isinstance(operator, Operator):
+            if bound.step.name and not isinstance(operator, Operator):
                 raise PipelineError([f"{place}: it made no Operator, but {operator!r}"])
             known = len(stages_of(made))
             with _noted(place):
@@ -201,8 +204,11 @@ class _Loader:
     def plan(self, source: Step | None, operators: Sequence[Step]) -> _Plan | None:
         first = None
         if source is not None:
-            first = self.bound(source, "source") if source.name else self._object(source)
-        found = [self.bound(step, "operator") for step in operators]
+            first = self.bound(source, "source") if source.name else self._object(source, from_)
+        found = [
+            self.bound(step, "operator") if step.name else self._object(step, _itself, _Applied)
+            for step in operators
+        ]
         good = [bound for bound in found if bound is not None]
         return None if first is None or len(good) < len(found) else _Plan(first, good)
 
@@ -251,10 +257,12 @@ class _Loader:
             self._problems.append(f"{place} limit: {limit} is no number of items, 0 or more")
         return limit if isinstance(limit, int) else None
 
-    def _object(self, step: Step) -> Bound | None:
+    def _object(
+        self, step: Step, make: Callable[[object], object], kind: object = object
+    ) -> Bound | None:
         known = len(self._problems)
-        value = self._fitted({"object": step.target}, object, step.place, "object")
-        return Bound(step, from_, (value,), {}) if len(self._problems) == known else None
+        value = self._fitted({"object": step.target}, kind, step.place, "object")
+        return Bound(step, make, (value,), {}) if len(self._problems) == known else None
 
     def _nested(self, place: Place, table: Mapping[str, object]) -> Nested:
         """A flow among the arguments."""
@@ -348,6 +356,10 @@ def _noted(place: Place) -> Generator[None, None, None]:
     except Exception as error:
         add_note(error, f"in {place}")
         raise
+
+
+def _itself(value: object) -> object:
+    return value
 
 
 def _called(bound: Bound) -> object:
