@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import builtins
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import partial, update_wrapper
 from gc import get_referents
 from sys import modules
-from types import CellType, CodeType, FunctionType, GeneratorType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final, Generic, Never, TypeGuard, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.conversion import Convertible, as_flow
-from flow_core.errors import FlowError, NoItemError
+from flow_core.errors import FlowError
 from flow_core.flow import Flow
 from flow_core.once import once
 from flow_core.protocols import IterableSource
 from flow_core.sources._items import ItemsSource
-from flow_core.stages._closing import PLAIN, closer_of
+from flow_core.stages._closing import ITERATED
 from flow_core.stages._codegen import Form
 from flow_core.stages._shape import Shape
 from flow_core.stages._template import describe, line_of, refuse_coroutine_function
@@ -29,11 +28,6 @@ __all__ = ["Prepared", "prepare"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_ITERATED: Final = frozenset[type](
-    {str, bytes, list, tuple, range, dict, set, frozenset, deque, GeneratorType}
-)
-"""What is iterated over, whatever packages are installed."""
-
 _CONTAINERS: Final = (dict, list, tuple)
 _HOLDERS: Final = (CellType, MethodType, partial)
 _FEW: Final = 100
@@ -41,7 +35,6 @@ _FEW: Final = 100
 
 _INNER: Final = ".__wrapped__"
 
-_FIRST: Final = Form.FIRST
 _PULL: Final = Form.PULL
 
 
@@ -103,6 +96,9 @@ class Prepared(Generic[T, R]):
             node = flow._placed()
             if not node.deep and (shape := node.shaped()).single:
                 self._shape, self._args = shape, flow._arguments()
+                first = shape.called(flow, self._args)
+                first.__name__, first.__qualname__ = "first", f"{self.__name__}.first"
+                vars(self)["first"] = MethodType(first, self)
 
     def __call__(self, items: Convertible[T]) -> Flow[R]:
         """The flow of what becomes of `items`.
@@ -110,7 +106,7 @@ class Prepared(Generic[T, R]):
         Args:
             items: a flow, or what `from_` makes one of; a str gives its characters.
         """
-        if type(items) in _ITERATED:
+        if type(items) in ITERATED:
             source = ItemsSource(once(cast("Iterable[T]", items), "from_iterable"))
             if self._shape is not None:
                 return self.flow._over(source)
@@ -133,18 +129,7 @@ class Prepared(Generic[T, R]):
         Raises:
             NoItemError: if there is none.
         """
-        shape = self._shape
-        if shape is None or type(items) not in _ITERATED or hooks.debugging:
-            return self(items).first()
-        iterator = iter(items)
-        close = None if type(iterator) in PLAIN else closer_of(iterator)
-        found: Any = shape.loop(_FIRST)(iterator, close, self.flow, self._args)  # Any: no generator
-        if found is None:
-            raise NoItemError(
-                f"{self.__name__}.first(): the flow has no item; first_or_default(item) at its end "
-                "gives one instead"
-            )
-        return cast("R", found)
+        return self(items).first()  # unless all of it is one function, see __init__
 
     def list(self, items: Iterable[T]) -> builtins.list[R]:
         """All that becomes of `items`; blocks.
@@ -158,12 +143,9 @@ class Prepared(Generic[T, R]):
             items: see `__call__`.
         """
         shape = self._shape
-        if shape is None or type(items) not in _ITERATED or hooks.debugging:
+        if shape is None or type(items) not in ITERATED or hooks.debugging:
             return list(self(items))
-        iterator = iter(items)
-        close = None if type(iterator) in PLAIN else closer_of(iterator)
-        found: Iterator[Any] = shape.loop(_PULL)(iterator, close, self.flow, self._args)
-        return list(found)
+        return list(shape.loop(_PULL)(iter(items), None, self.flow, self._args))
 
     def last(self, items: Iterable[T]) -> R:
         """The last of what becomes of `items`; blocks. See `Flow.last`.

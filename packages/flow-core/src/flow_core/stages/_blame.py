@@ -6,7 +6,7 @@ import enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flow_core.errors import NoneItemError, add_note, is_fatal
+from flow_core.errors import NoItemError, NoneItemError, add_note, is_fatal
 from flow_core.stages._codegen import AGAIN, HEAD, TAIL
 from flow_core.stages._filtering import CHECK
 from flow_core.stages._template import Stage, Template
@@ -21,6 +21,7 @@ __all__ = [
     "annotate",
     "caught",
     "handler_of",
+    "no_item",
     "none_item",
     "note_stage",
     "owner_of",
@@ -52,6 +53,13 @@ def none_item(made: Staged, index: int) -> NoneItemError:
     return NoneItemError(
         f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
         "with an object of your own"
+    )
+
+
+def no_item(prepared: Any) -> NoItemError:  # Any: a `Prepared`, of whatever items
+    return NoItemError(
+        f"{prepared.__name__}.first(): the flow has no item; first_or_default(item) at its end "
+        "gives one instead"
     )
 
 

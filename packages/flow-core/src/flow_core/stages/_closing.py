@@ -14,6 +14,7 @@ from flow_core import hooks
 from flow_core.errors import throw_if_fatal
 
 __all__ = [
+    "ITERATED",
     "PLAIN",
     "Failing",
     "FeedGate",
@@ -62,6 +63,12 @@ PLAIN: Final = frozenset(
         *(repeat(0), Failing(StopIteration())),
     )
 )
+
+
+ITERATED: Final = frozenset[type](
+    {str, bytes, list, tuple, range, dict, set, frozenset, deque},
+)
+"""What anybody takes to be its items, and what needs no closing."""
 
 
 class Gate:

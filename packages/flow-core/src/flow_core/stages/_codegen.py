@@ -18,6 +18,7 @@ class Form(enum.Enum):
 
     PULL = "pull"
     FIRST = "pull, the first item"
+    CALL = "call"
     POLL = "poll"
     PUSH = "push"
     PUSH_IF = "push, conditional"
@@ -94,14 +95,17 @@ class LoopWriter:
         "_parts",
         "_pushes",
         "_rendered",
+        "_returns",
         "_stops",
     )
 
     def __init__(self, form: Form, templates: tuple[Template, ...]) -> None:
         self._form = form
         self._rendered = [template.lines for template in templates]
-        self._pushes = form not in (Form.PULL, Form.POLL, Form.FIRST)
-        self._gated = form not in (Form.PULL, Form.FIRST)
+        self._returns = form in (Form.FIRST, Form.CALL)
+        """Whether it ends with the first item."""
+        self._pushes = form not in (Form.PULL, Form.POLL) and not self._returns
+        self._gated = form is not Form.PULL and not self._returns
         """Whether it looks at a gate, which others may close."""
         self._out = _Writer([" ".join(template.name.split()) for template in templates])
         self._emits = not any(template.absorbs for template in templates)
@@ -124,6 +128,7 @@ class LoopWriter:
         head = {
             Form.PULL: "def flow(it, close, made, args):",
             Form.FIRST: "def flow(it, close, made, args):",
+            Form.CALL: "def flow(made, args):",
             Form.POLL: "def flow(it, close, gate, made, args):",
             Form.PUSH: "def flow(it, close, on_next, gate, n, made, args):",
             Form.PUSH_IF: "def flow(it, close, on_next, gate, n, made, args):",
@@ -134,38 +139,60 @@ class LoopWriter:
         names = [f"{param}_{index}" for index, params in enumerate(self._parts) for param in params]
         if names:
             out.put(1, f"({', '.join(names)},) = args")
+        if self._form is Form.CALL:
+            self._called(1)
+        else:
+            self._whole(1)
+        out.end_loops()
+        return out
+
+    def _called(self, depth: int) -> None:
+        """A function of the items, with all that it needs in cells: a call of it is one frame."""
+        out = self._out
+        out.put(depth, "def first(prepared, items):")
+        out.put(depth + 1, "if type(items) not in iterated or hooks.debugging:")
+        out.put(depth + 2, "return prepared(items).first()")
+        out.put(depth + 1, "it = iter(items)")
+        self._whole(depth + 1)
+        out.put(depth + 1, "raise no_item(prepared)")
+        out.put(depth, "return first")
+
+    def _whole(self, depth: int) -> None:
+        """All that runs, and what cleans up behind it."""
+        out = self._out
         if self._stops >= 0 or self._handlers:
-            out.put(1, "stop = over = -1" if self._over else "stop = -1")
+            out.put(depth, "stop = over = -1" if self._over else "stop = -1")
         if self._closing:
-            out.put(1, "closers = gate.opened()" if self._gated else "closers = []")
+            out.put(depth, "closers = gate.opened()" if self._gated else "closers = []")
         fed = self._form in (Form.FEED, Form.FEED_IF)
         # Also where nothing is left to do: from outside of any `try`, CPython 3.13 lets `close` end
         # a generator that another thread has just resumed, which then goes on.
-        out.put(1, "try:")
+        out.put(depth, "try:")
         if self._handlers:
-            self._handled(2)
+            self._handled(depth + 1)
         else:
-            self._run(2)
+            self._run(depth + 1)
         if not self._pushes:
-            if TAIL not in out.owners and self._form is not Form.FIRST:
+            if TAIL not in out.owners and not self._returns:
                 # No stage emits, but a generator it must be.
-                out.put(2, "yield from ()")
-            out.put(1, "except Exception as error:")
-            out.put(2, "annotate(error, made)")
-            out.put(2, "raise")
-        out.put(1, "finally:")
+                out.put(depth + 1, "yield from ()")
+            out.put(depth, "except Exception as error:")
+            out.put(depth + 1, "annotate(error, made)")
+            out.put(depth + 1, "raise")
+        called = self._form is Form.CALL  # what it iterates over has nothing to close
+        if called and not (self._handlers or self._closing):
+            return
+        out.put(depth, "finally:")
         if self._handlers:
             # An error refers to this frame by its traceback: nothing here may refer to it.
-            out.put(2, "x = error = failure = None")
+            out.put(depth + 1, "x = error = failure = None")
         if self._closing and not self._gated:
-            out.put(2, "close_all(closers)")
-        if not fed:
-            out.put(2, "if close is not None:")
-            out.put(3, "close()")
-        elif not self._handlers:
-            out.put(2, "pass")
-        out.end_loops()
-        return out
+            out.put(depth + 1, "close_all(closers)")
+        if not fed and not called:
+            out.put(depth + 1, "if close is not None:")
+            out.put(depth + 2, "close()")
+        elif fed and not self._handlers:
+            out.put(depth + 1, "pass")
 
     def _states(self, depth: int) -> None:
         """What the stages begin with and end with, downstream first.
@@ -339,7 +366,7 @@ class LoopWriter:
 
     def _tail(self, depth: int) -> None:
         out = self._out
-        if self._form is Form.FIRST:
+        if self._returns:
             out.put(depth, "return x", TAIL)
         elif not self._pushes:
             out.put(depth, "yield x", TAIL)

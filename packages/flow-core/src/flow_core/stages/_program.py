@@ -9,6 +9,7 @@ form      where items come from       where they go
 ========  ==========================  ==========================================================
 `PULL`    an iterator                 to whoever iterates: ``for x in flow``, executors of a cluster
 `FIRST`   an iterator                 the first is returned, to `Flow.first`; or None
+`CALL`    a list, a str, …            as above, by a function of them, to `Prepared.first`
 `POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
 `PUSH`    an iterator                 to ``on_next``, as far as the demand goes
 `FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes

@@ -6,13 +6,14 @@ import linecache
 from collections import deque
 from collections.abc import Sequence
 from itertools import count
-from types import CodeType, GeneratorType
+from types import CodeType, FunctionType, GeneratorType
 from typing import Any, Final, Protocol, TypeAlias, final
 from weakref import finalize
 
+from flow_core import hooks
 from flow_core.demand import UNBOUNDED
-from flow_core.stages._blame import OWNERS, annotate, caught, handler_of, none_item
-from flow_core.stages._closing import close_all, exhausted
+from flow_core.stages._blame import OWNERS, Staged, annotate, caught, handler_of, no_item, none_item
+from flow_core.stages._closing import ITERATED, close_all, exhausted
 from flow_core.stages._codegen import Form, LoopWriter
 from flow_core.stages._filtering import CHECK
 from flow_core.stages._template import UNSET, Template
@@ -143,6 +144,19 @@ class Shape:
             return self._loops[form]
         except KeyError:
             return self._compiled(form)
+
+    def called(self, made: Staged, args: tuple[object, ...]) -> FunctionType:
+        """The generated function of what was prepared and of items, for the first that comes out.
+
+        Args:
+            made: what it is made of.
+            args: those of all stages.
+        """
+        bind: Any = self.loop(Form.CALL)  # Any: it is no loop, but makes one
+        function: FunctionType = bind(made, args)
+        name = bind.__code__.co_name
+        function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+        return function
 
     def _compiled(self, form: Form) -> _Loop:
         out = LoopWriter(form, self.templates).write()
@@ -290,6 +304,9 @@ _NAMESPACE: Final = {
     "close_all": close_all,
     "exhausted": exhausted,
     "handler": handler_of,
+    "hooks": hooks,
+    "iterated": ITERATED,
+    "no_item": no_item,
     "none_item": none_item,
 }
 _serial: Final = count()
