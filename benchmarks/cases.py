@@ -29,6 +29,7 @@ def _of(script: str) -> Callable[..., Timed]:
 
 _sync, _inner = _of("bench_sync"), _of("bench_inner")
 _ops, _multicast = _of("bench_ops"), _of("bench_multicast")
+_short = _of("bench_short")
 
 CASES: dict[str, Timed] = {
     "chain-1": _sync("chain", 1, 20_000),
@@ -41,6 +42,10 @@ CASES: dict[str, Timed] = {
     "one-element": _sync("one", 500),
     "one-element-assembled": _sync("one_assembled", 500),
     "first": _sync("firsts", 1_000),
+    "short-letters": _short("letters", 400),
+    "short-ngrams": _short("ngrams", 400),
+    "short-sessions": _short("sessions", 200),
+    "short-documents": _short("documents", 200),
     "map-just": _inner("justs", 4_000),
     "cross-100": _inner("cross", 100),
     "observe-on": _ops("hops", 10_000),

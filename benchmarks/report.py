@@ -34,6 +34,7 @@ ONCE: tuple[tuple[str, ...], ...] = ((),)
 SCRIPTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bench_sync.py": ONCE,
     "bench_inner.py": ONCE,
+    "bench_short.py": ONCE,
     "bench_async.py": ONCE,
     "bench_ops.py": ONCE,
     "bench_multicast.py": ONCE,
