@@ -209,9 +209,9 @@ def test_where_no_end_is_near_two_partitions_for_each_slot_run_at_first(
 def test_others_start_if_the_first_gives_nothing_for_some_time(
     run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waving, "_SOON_S", 0.0)
     made = run(100, 2)
     assert made.starts()[0] == range(1)
+    monkeypatch.setattr(waving, "_SOON_S", 0.0)
     assert made.starts()[0] == range(1, 5)
 
 

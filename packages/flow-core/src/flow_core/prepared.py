@@ -185,7 +185,7 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
     >>> longest.first(["to", "be", "or", "not"])
     'not'
     >>> sentences = flow.just("the cat sat", "a small step").map(str.split)
-    >>> list(sentences.flat_map(longest))
+    >>> list(sentences.flat_map_iterable(longest))
     ['the', 'small']
     >>> list(flow.just("a", "bc").pipe(longest))
     ['bc']

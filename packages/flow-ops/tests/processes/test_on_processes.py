@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import multiprocessing
 import operator
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,15 +48,25 @@ def processes() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
+WALKS = """
+import flow_core as flow
+
 @flow.prepare
-def distance(steps: flow.Flow[int]) -> flow.Flow[int]:
+def distance(steps):
     return steps.map(abs).sum()
+"""
 
 
-def test_what_was_prepared_runs_in_other_processes(processes: ProcessPoolExecutor) -> None:
-    walks = flow.from_iterable([[1, -2], [3], []]).pipe(on_processes(processes))
-    assert list(walks.map(distance.first)) == [3, 3, 0]
-    assert list(walks.flat_map_iterable(distance)) == [3, 3, 0]
+def test_what_was_prepared_runs_in_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "walks_x.py").write_text(WALKS)
+    monkeypatch.syspath_prepend(tmp_path)  # a worker gets this path when it begins
+    distance = importlib.import_module("walks_x").distance
+    with ProcessPoolExecutor(1, multiprocessing.get_context("forkserver")) as pool:
+        walks = flow.from_iterable([[1, -2], [3], []]).pipe(on_processes(pool))
+        assert list(walks.map(distance.first)) == [3, 3, 0]
+        assert list(walks.flat_map_iterable(distance)) == [3, 3, 0]
 
 
 class Played(Executor):
