@@ -454,10 +454,6 @@ class Flow(
             source.check(made._stages())
         return made if on_assembly.call is None else assembled(made)
 
-    def _staged(self) -> Program[Any, T_co]:
-        """See `Staged`."""
-        return self._compiled()[1]
-
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return
         boundary = self._boundary
         if boundary is not None:

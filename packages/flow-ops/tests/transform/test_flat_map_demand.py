@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
 import flow_core as flow
+from flow_core import Flow
 from flow_core.errors import MissingBackpressureError
 from flow_ops import flat_map
 from flow_testing import (
     ConditionalTestSubscriber,
+    Drops,
     TestPublisher,
     TestSubscriber,
     Violation,
@@ -214,3 +218,45 @@ def test_wrong_numbers_are_refused_at_once(options, error):
 def test_a_mapper_that_cannot_be_called_is_refused_at_once():
     with pytest.raises(TypeError, match="flat_map"):
         flat_map(3)
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 4, 128])
+@pytest.mark.parametrize("request_", [1, 3, 4, 7, 50])
+@pytest.mark.parametrize("stages", [lambda made: made, lambda made: made.filter(bool)])
+def test_an_inner_flow_in_place_takes_as_much_ahead_as_one_that_was_subscribed_to(
+    prefetch: int, request_: int, stages: Callable[[Flow[int]], Flow[int]]
+) -> None:
+    def run(hidden: bool) -> tuple[list[int], list[int], list[int]]:
+        taken: list[int] = []
+
+        def items() -> Iterator[int]:
+            for n in range(1, 300):
+                taken.append(n)
+                yield n
+
+        def inner(_: int) -> Flow[int]:
+            made = stages(flow.from_iterable(items()))
+            return made.hide() if hidden else made
+
+        seen = TestSubscriber[int](request_)
+        flow.range(2).hide().pipe(flat_map(inner, prefetch=prefetch)).subscribe(seen)
+        before = [*taken]
+        seen.request(2)
+        return before, taken, seen.items
+
+    assert run(hidden=False) == run(hidden=True)
+
+
+def test_what_waits_of_an_inner_flow_in_place_is_dropped_by_a_cancel(drops: Drops) -> None:
+    seen = TestSubscriber[int](2)
+    flow.just(0).hide().pipe(flat_map(lambda _: flow.range(5).map(abs))).subscribe(seen)
+    seen.assert_items(0, 1).cancel()
+    assert drops.items == [2, 3, 4]
+
+
+def test_the_hook_of_subscriptions_sees_inner_flows_that_could_run_in_place() -> None:
+    seen: list[object] = []
+    with flow.hooks.on_subscribe.scoped("test", lambda one: seen.append(one) or one):
+        made = flow.range(3).hide().pipe(flat_map(lambda n: flow.range(2)))
+        made.subscribe(TestSubscriber[int]())
+    assert len(seen) > 3

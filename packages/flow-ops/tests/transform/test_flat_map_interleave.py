@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any
 
 import pytest
@@ -272,5 +272,80 @@ def test_a_bad_request_against_an_item_comes_after_it() -> None:
         return Scenario(
             lambda: run.inners[0].next(1), lambda: run.seen.subscription.request(0), check=check
         )
+
+    exhaust(body)
+
+
+class InPlace:
+    """A subscription to flows of iterators, which run where their item comes."""
+
+    def __init__(self, items: int, request: int) -> None:
+        self.source = TestPublisher[int]()
+        self.seen = TestSubscriber[int](request, on_item=lambda *_: step())
+        self.begun: list[int] = []
+        self.closed: list[int] = []
+        made = flow.Flow(self.source).pipe(flat_map(lambda n: flow.from_iterable(self.run(n))))
+        made.subscribe(self.seen)
+        self.items = items
+
+    def run(self, n: int) -> Iterator[int]:
+        self.begun.append(n)
+        try:
+            for k in range(self.items):
+                step()
+                yield 10 * n + k
+        finally:
+            self.closed.append(n)
+
+    def check_over(self) -> None:
+        self.seen.assert_rules_kept()
+        subscription: Any = self.seen.subscription
+        assert subscription._permit, "the permit is lost"
+        assert not subscription._waiting
+        assert not subscription._inputs
+
+
+def test_items_of_a_flow_in_place_and_a_request_from_elsewhere_all_come_in_order() -> None:
+    def body() -> Scenario:
+        run = InPlace(3, 1)
+
+        def check() -> None:
+            run.seen.assert_items(0, 1, 2, 10, 11, 12).assert_not_terminated()
+            assert run.closed == [0, 1]
+            run.source.complete()
+            run.seen.assert_result(0, 1, 2, 10, 11, 12)
+            run.check_over()
+
+        return Scenario(lambda: run.source.next(0, 1), lambda: run.seen.request(9), check=check)
+
+    exhaust(body)
+
+
+def test_a_cancel_while_a_flow_runs_in_place_ends_and_closes_it() -> None:
+    def body() -> Scenario:
+        run = InPlace(2, 9)
+
+        def outcome() -> Hashable:
+            run.check_over()
+            run.source.assert_cancelled()
+            assert run.closed == run.begun
+            return tuple(run.seen.items)
+
+        return Scenario(lambda: run.source.next(0), run.seen.cancel, outcome=outcome)
+
+    exhaust(body)
+
+
+def test_a_bad_request_while_a_flow_runs_in_place_fails_it_once() -> None:
+    def body() -> Scenario:
+        run = InPlace(2, 9)
+
+        def outcome() -> Hashable:
+            run.check_over()
+            run.seen.assert_failure(ValueError, *run.seen.items)
+            run.source.assert_cancelled()
+            return tuple(run.seen.items)
+
+        return Scenario(lambda: run.source.next(0), lambda: run.seen.request(0), outcome=outcome)
 
     exhaust(body)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from flow_core import hooks
 from flow_core.assembly import assembly_trace
 from flow_core.protocols import IterableSource, Publisher
+from flow_core.stages._closing import PLAIN, Gate, closer_of
+from flow_core.stages._codegen import Form
 from flow_core.stages._effects import CHECKPOINT
+from flow_core.stages._exclusive import exclusive
 from flow_core.stages._filtering import CHECK
 from flow_core.stages._program import Program
 from flow_core.stages._shape import CHECKED, ROOT, Node
@@ -23,6 +27,8 @@ __all__ = ["Chain"]
 
 T_co = TypeVar("T_co", covariant=True)
 
+_POLL: Final = Form.POLL
+"""Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
 _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
 """The one program of all flows without stages: operators make and run many of these."""
 
@@ -152,6 +158,23 @@ class Chain(Generic[T_co]):
             args = self._source, *args
         self._program = args
         return args
+
+    def _polled(self, items: Iterator[Any], gate: Gate) -> Iterator[T_co]:  # Any: of the source
+        """`items` of its source through all its stages, see `Program.poll`.
+
+        Args:
+            items: a generator is closed.
+            gate: ends the loop soon when it is cancelled.
+        """
+        node = self._node or self._placed()
+        if node.deep or not (shape := node.shape or node.shaped()).single:
+            return self._compiled()[1].poll(items, gate)
+        close = None if type(items) in PLAIN else closer_of(items)
+        return exclusive(shape.loop(_POLL)(items, close, gate, self, self._arguments()))
+
+    def _staged(self) -> Program[Any, T_co]:
+        """See `Staged`."""
+        return self._compiled()[1]
 
     def _stems_from(self, before: Flow[Any]) -> bool:
         """Whether every step from `before` to this is known."""

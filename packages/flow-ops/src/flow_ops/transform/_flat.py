@@ -7,10 +7,12 @@ from typing import Any, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
-from flow_core.errors import none_given
+from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.serial import Busy
 from flow_ops.coordination import Input, Mapper, overflow
+from flow_ops.transform._inner import Pulled, pulled
 from flow_ops.transform._mapping import Limits, Mapping, Outer
 
 __all__ = ["FlatMap", "MergedInput"]
@@ -50,9 +52,71 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
 
     def add(self, flow: Publisher[R]) -> bool:
         """See `Mapping.add`."""
-        inner = MergedInput(self)
+        given = 0
+        if len(self._inputs) < 2 and isinstance(flow, Flow):  # none but the upstream
+            done = self.alone(self._in_place, flow)
+            if done is None:
+                return True
+            if not isinstance(done, Busy):
+                flow, given = done
+        inner = MergedInput(self, given)
         self.connect(flow, inner)
         return inner.added()
+
+    def _in_place(self, flow: Flow[R]) -> tuple[Flow[R], int] | None:
+        """Give on the items of an inner flow that can be pulled, as long as none has to wait.
+
+        With the permit, which no other inner flow wants: there is none that runs.
+
+        Returns:
+            What has to be subscribed to, and how many of its items were given on; None if it has
+            ended, or the flow is over.
+        """
+        outer, given = self._outer, 0
+        if outer is None or self._tasks or not self._goes_on() or _watched():
+            return flow, 0
+        conditional = self._conditional
+        items: Pulled[R] | None = None
+        left: Flow[R] | None = None
+        try:
+            items = pulled(flow, outer.gate, checked=True)
+            if items is None:
+                return flow, 0
+            for item in items.items:
+                given += 1
+                receive = self._receive
+                try:
+                    used = receive(item)
+                except BaseException as error:
+                    self._raised(error)
+                else:
+                    if used is not False or not conditional:
+                        self._emitted += 1
+                if not self._goes_on():
+                    break
+            else:
+                return None
+            if self.over or items.ended():
+                return None
+            left = Flow(items)
+            return left, given
+        except BaseException as error:
+            if is_fatal(error):
+                if not self.over:
+                    self._failed(error)
+                raise
+            if self.over:
+                hooks.drop_error(error)
+            else:
+                self.keep(error)
+            return None
+        finally:
+            if items is not None and left is None:
+                items.close()
+
+    def _goes_on(self) -> bool:
+        """Whether an item can be given on at once."""
+        return self._emitted < self._requested and not (self._waiting or self.over)
 
     def push(self, item: R) -> bool:
         """See `Mapping.push`."""
@@ -135,12 +199,14 @@ class MergedInput(Input[R]):
 
     Args:
         owner: merges.
+        given: how many of the flow's items were given on before it was subscribed to.
     """
 
     __slots__ = ("_adding", "_at_once", "_came", "_ended", "_left", "_taken", "merging")
 
-    def __init__(self, owner: FlatMap[Any, R]) -> None:  # Any: only R matters here
-        super().__init__(owner, owner.prefetch)
+    def __init__(self, owner: FlatMap[Any, R], given: int) -> None:  # Any: only R matters here
+        taken = given % owner.limit
+        super().__init__(owner, owner.prefetch - taken)
         self.merging = owner
         self._adding = True
         """The upstream's thread subscribes to it right now."""
@@ -148,7 +214,7 @@ class MergedInput(Input[R]):
         """Items that had to wait. Written by the source's thread."""
         self._left = 0
         """How many of these were given on. Written with the permit."""
-        self._taken = 0
+        self._taken = taken
         """Items that were given on since the last request. Written with the permit."""
         self._ended = False
         """Its end has been seen, with the permit."""
@@ -267,3 +333,8 @@ class MergedInput(Input[R]):
             owner.slots.freed += 1
         if error is not None:
             owner.keep(error)
+
+
+def _watched() -> bool:
+    """Whether somebody wants to see each subscription, or each signal."""
+    return hooks.debugging or hooks.on_subscribe.call is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
@@ -18,7 +18,7 @@ from flow_core.protocols import (
     QueueSubscription,
     Subscription,
 )
-from flow_core.stages import CHECK, Failing, Gate, Program, Stage, close_iterator, exhausted
+from flow_core.stages import Failing, Gate, close_iterator, exhausted
 from flow_core.structure import AbsorbingSource, source_of, stages_of
 
 __all__ = [
@@ -32,8 +32,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-# Any: the stage lets every item through unless it is None.
 
 
 def none_item(label: str) -> NoneItemError:
@@ -62,12 +60,13 @@ def known_inners(upstream: Flow[Any]) -> tuple[object, ...]:  # Any: of whatever
     return () if stages_of(upstream) else inners
 
 
-def pulled(flow: Flow[T], gate: Gate) -> Pulled[T] | None:
+def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | None:
     """`flow` as an iterator in this thread, or None if it has to be subscribed to.
 
     Args:
         flow: what gives the items.
         gate: ends the loop soon when it is cancelled, even one that drops all items.
+        checked: whether it looks for None; otherwise it may leave that to who takes the items.
 
     Raises:
         BaseException: what the source raises when it is called or iterated, unless a stage of the
@@ -76,15 +75,11 @@ def pulled(flow: Flow[T], gate: Gate) -> Pulled[T] | None:
     source = inline_source(flow)
     if source is None:
         return None
-    stages = stages_of(flow)
-    if not stages:
+    node = flow._placed()
+    shape = flow._staged().shape if node.deep else node.shape or node.shaped()
+    if not (shape.templates and (checked or flow._args is not None)):
         raw = _iterated(source)
         return Pulled(raw, raw)
-    if not source.none_free:
-        check: Stage[Any, Any] = Stage(CHECK, repr(source))  # Any: whatever the items are
-        stages = (check, *stages)
-    program: Program[Any, T] = Program(stages)  # Any: of the first item
-    shape = program.shape
     if shape.closes:
         return None  # it has to hear how it ended: by its subscription, as the gate is that of all
     # flat_map_iterable has items left of the last one; first_or_error fails where there is none.
@@ -97,7 +92,7 @@ def pulled(flow: Flow[T], gate: Gate) -> Pulled[T] | None:
             raise
         raw = Failing(error)  # the stages want to hear of it, or have items before it
         knows_end = False
-    return Pulled(program.poll(raw, gate), raw, knows_end=knows_end)
+    return Pulled(flow._polled(raw, gate), raw, knows_end=knows_end)
 
 
 def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: of the first item
@@ -108,8 +103,8 @@ def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: of the firs
 
 
 @final
-class Pulled(Generic[T]):
-    """Items from an iterator, which was made of `raw`.
+class Pulled(IterableSource[T]):
+    """Items from an iterator, which was made of `raw`. As a source, it gives those that are left.
 
     Args:
         items: the items; may be `raw` itself.
@@ -119,10 +114,16 @@ class Pulled(Generic[T]):
 
     __slots__ = ("_knows_end", "_raw", "items")
 
+    none_free: ClassVar[bool] = True
+
     def __init__(self, items: Iterator[T], raw: Iterator[Any], *, knows_end: bool = True) -> None:
         self.items = items
         self._raw = raw
         self._knows_end = knows_end
+
+    def iterate(self) -> Iterator[T]:
+        """See `IterableSource.iterate`."""
+        return self.items
 
     def ended(self) -> bool:
         """Whether it is certain, without asking for an item, that there is none."""

@@ -17,7 +17,7 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
 from flow_core.serial import SerialDrain
-from flow_core.stages import describe
+from flow_core.stages import Gate, describe
 from flow_core.structure import call_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Coordinator, Input, Mapper, combined, no_stop, overflow
@@ -271,14 +271,20 @@ class Outer(Input[T], Generic[T, R]):
         concurrency: items to request at first.
     """
 
-    __slots__ = ("mapper", "mapping", "slots")
+    __slots__ = ("gate", "mapper", "mapping", "slots")
 
     def __init__(self, owner: Mapping[T, R], mapper: Mapper[T, R], concurrency: int) -> None:
         super().__init__(owner, concurrency)
         self.mapping = owner
         self.mapper = mapper
         self.slots = owner.slots
+        self.gate = Gate()
+        """Of the inner flow that runs in place: closed when the flow is over."""
         owner.slots.outer = self
+
+    def cut(self) -> None:
+        """See `Input.cut`."""
+        self.gate.cancelled = True
 
     def on_next(self, item: T, /) -> None:
         """See `Subscriber.on_next`. Makes a flow of it, and starts that."""
