@@ -211,3 +211,78 @@ def test_random_inner_flows_give_all_items_each_flow_in_order(
     for index, items in enumerate(inners):
         assert [item for which, item in seen.items if which == index] == items
     assert len(seen.items) == sum(map(len, inners))
+
+
+def test_who_iterates_over_synchronous_flows_gets_them_one_after_the_other_and_asks_for_no_more():
+    asked = []
+
+    def inner(n):
+        asked.append(n)
+        return flow.range(n).map(lambda k: (n, k))
+
+    items = iter(flow.range(5).pipe(flat_map(inner)))
+    assert [next(items), next(items)] == [(1, 0), (2, 0)]
+    assert asked == [0, 1, 2]
+    assert list(items) == [(2, 1), *((n, k) for n in (3, 4) for k in range(n))]
+
+
+def test_an_iteration_that_is_left_closes_the_inner_flow_and_the_upstream():
+    closed = []
+
+    def numbers(name):
+        try:
+            yield from range(3)
+        finally:
+            closed.append(name)
+
+    made = flow.from_iterable(numbers("upstream"))
+    made = made.pipe(flat_map(lambda n: flow.from_iterable(numbers(n)).map(str)))
+    items = iter(made)
+    assert next(items) == "0"
+    items.close()
+    assert closed == [0, "upstream"]
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 3, 128])
+def test_an_iterated_inner_flow_of_more_than_prefetch_items_runs_beside_those_behind_it(prefetch):
+    made = flow.range(6).pipe(
+        flat_map(lambda n: flow.range(n).map(lambda k: (n, k)), prefetch=prefetch)
+    )
+    items = list(made)
+    assert sorted(items) == [(n, k) for n in range(6) for k in range(n)]
+    for n in range(6):
+        assert [item for item in items if item[0] == n] == [(n, k) for k in range(n)]
+
+
+def test_an_endless_iterated_inner_flow_does_not_keep_the_others_back():
+    endless = flow.repeat_value(0).map(abs)
+    inners = [endless, flow.just(1, 1).map(abs)]
+    made = flow.range(2).pipe(flat_map(lambda n: inners[n], prefetch=4))
+    items = iter(made)
+    assert 1 in [next(items) for _ in range(1000)]
+    items.close()
+
+
+def test_an_iterated_inner_flow_that_has_to_be_waited_for_runs_beside_those_behind_it():
+    started = []
+
+    def inner(n):
+        started.append(n)
+        return flow.just(n, n).hide() if n % 2 else flow.just(n, n).map(abs)
+
+    items = iter(flow.range(4).pipe(flat_map(inner)))
+    assert next(items) == 0
+    assert started == [0]
+    assert sorted(items) == [0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("first", [flow.range(1).map(abs), flow.just(0, 0).hide()])
+def test_a_mapper_that_fails_while_it_is_iterated_has_a_note_of_the_operator(first):
+    def inner(n):
+        if n:
+            raise LookupError("planned")
+        return first
+
+    with pytest.raises(LookupError) as raised:
+        list(flow.range(2).pipe(flat_map(inner)))
+    assert any("flat_map(" in note for note in raised.value.__notes__)

@@ -3,22 +3,83 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Generic, TypeVar, final
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
-from flow_core.protocols import CoreSubscriber, Publisher
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
 from flow_core.serial import Busy
-from flow_ops.coordination import Input, Mapper, overflow
-from flow_ops.transform._inner import Pulled, pulled
-from flow_ops.transform._mapping import Limits, Mapping, Outer
+from flow_core.stages import close_iterator
+from flow_core.structure import call_of
+from flow_ops.coordination import Input, Mapper, itself, overflow
+from flow_ops.transform._inner import Pulled, inline_source, pulled
+from flow_ops.transform._mapping import Limits, Mapped, Mapping, Outer
 
-__all__ = ["FlatMap", "MergedInput"]
+__all__ = ["FlatMap", "IterableFlatMap", "MergedInput"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+@final
+class IterableFlatMap(Mapped[R], IterableSource[R]):
+    """A `Mapped` over a synchronous upstream: who iterates needs no subscription.
+
+    That is so as long as the inner flows can be pulled, and end within `prefetch` items. The first
+    one that does not runs at the same time as those that follow it.
+    """
+
+    __slots__ = ()
+
+    none_free: ClassVar[bool] = True
+
+    def iterate(self) -> Iterator[R]:
+        """See `IterableSource.iterate`."""
+        outer = self.upstream.iterate()
+        flows = self._flows(outer)
+        items: Iterator[R] = iter(())
+        try:
+            for flow in flows:
+                called = call_of(flow)
+                if called is not None:
+                    item = called.call()
+                    if item is not None:
+                        yield item
+                    continue
+                if inline_source(flow) is None or _watched():
+                    yield from self._together(flow, flows)
+                    return
+                items = iter(flow)
+                yield from islice(items, self.prefetch)
+                more = next(items, EMPTY)
+                if not isinstance(more, Empty):
+                    left = chain((more,), items)
+                    yield from self._together(Flow(Pulled(left, left)), flows)
+                    return
+        finally:
+            close_iterator(items)
+            close_iterator(outer)
+
+    def _flows(self, outer: Iterator[Any]) -> Iterator[Flow[R]]:  # Any: what the mapper takes
+        mapper = self._mapping
+        function = mapper.function
+        for value in outer:
+            try:
+                flow = function(value)
+                if not isinstance(flow, Flow):
+                    flow = mapper.flow_of(flow)
+            except BaseException as error:
+                raise mapper.failed(error)  # noqa: B904 - the same error, with a note
+            yield flow
+
+    def _together(self, first: Flow[R], others: Iterator[Flow[R]]) -> Iterator[R]:
+        flows = Pulled(chain((first,), others), others)
+        mapper: Mapper[Flow[R], R] = Mapper(itself, self._mapping.label)
+        return Flow(Mapped(Flow(flows), mapper, self.limits, self.make)).iterate()
 
 
 @final

@@ -15,10 +15,17 @@ from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
 from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
+from flow_core.protocols import (
+    EMPTY,
+    CoreSubscriber,
+    Empty,
+    IterableSource,
+    Publisher,
+    Subscriber,
+)
 from flow_core.serial import SerialDrain
 from flow_core.stages import Gate, describe
-from flow_core.structure import call_of
+from flow_core.structure import call_of, source_of
 from flow_core.subscribers import core_subscriber
 from flow_ops.coordination import Coordinator, Input, Mapper, combined, no_stop, overflow
 from flow_ops.transform._inner import known_inners
@@ -83,7 +90,11 @@ _Make = Callable[
 
 
 def mapping_operator(
-    name: str, mapper: Callable[[T], Convertible[R]], limits: Limits, make: _Make[R]
+    name: str,
+    mapper: Callable[[T], Convertible[R]],
+    limits: Limits,
+    make: _Make[R],
+    iterated: type[Mapped[R]] | None = None,
 ) -> Operator[T, Flow[R]]:
     """An operator that runs the flows that `mapper` makes.
 
@@ -92,6 +103,7 @@ def mapping_operator(
         mapper: the user's.
         limits: how they run.
         make: makes a coordinator for a subscriber.
+        iterated: the source behind an upstream that is an iterator, if not `Mapped`.
 
     Raises:
         TypeError: if `mapper` cannot be called.
@@ -102,7 +114,7 @@ def mapping_operator(
     mapping = Mapper(mapper, labelled(name, detail))
 
     def apply(flow: Flow[T]) -> Flow[R]:
-        return mapped(flow, mapping, limits, make)
+        return mapped(flow, mapping, limits, make, iterated)
 
     return Operator(name, apply, detail)
 
@@ -112,14 +124,19 @@ def mapped(
     mapping: Mapper[Any, R],
     limits: Limits,
     make: _Make[R],
+    iterated: type[Mapped[R]] | None = None,
 ) -> Flow[R]:
     """The flows that `mapping` makes of the items of `flow`, as one flow."""
-    apply = partial(mapped, mapping=mapping, limits=limits, make=make)
+    apply = partial(mapped, mapping=mapping, limits=limits, make=make, iterated=iterated)
     one = single(flow, mapping, apply)
-    return Flow(Mapped(flow, mapping, limits, make)) if one is None else one
+    if one is not None:
+        return one
+    kind: type[Mapped[R]] = Mapped
+    if iterated is not None and isinstance(source_of(flow), IterableSource):
+        kind = iterated
+    return Flow(kind(flow, mapping, limits, make))
 
 
-@final
 class Mapped(Publisher[R]):
     """A publisher that makes a `Mapping` for each subscriber.
 

@@ -9,7 +9,7 @@ from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
 from flow_core.operator import Operator
-from flow_ops.transform._flat import FlatMap
+from flow_ops.transform._flat import FlatMap, IterableFlatMap
 from flow_ops.transform._mapping import DEFAULT_CONCURRENCY, Limits, mapping_operator
 
 __all__ = ["flat_map"]
@@ -34,7 +34,8 @@ def flat_map(
     Demand: exact. `concurrency` items are requested of the upstream, and one more for each
     inner flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
     `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. What
-    waits for demand is given in the order in which it came.
+    waits for demand is given in the order in which it came. Who iterates over synchronous flows
+    asks for an item when they want it.
     Thread: the mapper runs where the upstream's item comes; nobody waits for it meanwhile. Items
     come on the threads of the inner flows, one at a time; what waited for demand, or for the item
     of another thread, on whichever thread is at work.
@@ -61,4 +62,6 @@ def flat_map(
         TypeError: if `mapper` cannot be called, or a number is no int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
-    return mapping_operator("flat_map", mapper, Limits(concurrency, prefetch, delay_error), FlatMap)
+    iterated = None if delay_error else IterableFlatMap[R]
+    limits = Limits(concurrency, prefetch, delay_error)
+    return mapping_operator("flat_map", mapper, limits, FlatMap, iterated)
