@@ -1070,7 +1070,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         Demand: exact. `concurrency` items are requested of the upstream, and one more for each
         inner flow that has ended; for those that ended as soon as they were subscribed to, at 75 %.
         `prefetch` items of each inner flow, and 75 % of that again whenever as many were taken. What
-        waits for demand is given in the order in which it came.
+        waits for demand is given in the order in which it came. Who iterates over synchronous flows
+        asks for an item when they want it.
         Thread: the mapper runs where the upstream's item comes; nobody waits for it meanwhile. Items
         come on the threads of the inner flows, one at a time; what waited for demand, or for the item
         of another thread, on whichever thread is at work.
