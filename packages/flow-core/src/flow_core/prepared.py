@@ -229,7 +229,13 @@ def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:
             "the operators behind that, and bring other flows in by merge(), zip() and their like"
         )
     if other is not None:
-        raise FlowError(_used_twice(name, line_of(other._site) or _place(function)))
+        place = line_of(other._site) or _place(function)
+        where = f" at {place}" if place else ""
+        raise FlowError(
+            f"prepare({name}): its input is used a second time{where}; publish(lambda shared: …) "
+            "gives it to several flows, or leave prepare() out: then each call makes flows of its "
+            "own"
+        )
     return Prepared(function, made)
 
 
@@ -241,14 +247,6 @@ def _behind(flow: Flow[Any], prepared: Flow[R]) -> Flow[R]:
 def _place(function: Callable[..., object]) -> str | None:
     code = getattr(function, "__code__", None)
     return line_of((code.co_filename, code.co_firstlineno)) if isinstance(code, CodeType) else None
-
-
-def _used_twice(name: str, place: str | None = None) -> str:
-    where = f" at {place}" if place else ""
-    return (
-        f"prepare({name}): its input is used a second time{where}; publish(lambda shared: …) gives "
-        "it to several flows, or leave prepare() out: then each call makes flows of its own"
-    )
 
 
 def _other_use(flow: Flow[Any], source: OpenSource) -> Flow[Any] | None:

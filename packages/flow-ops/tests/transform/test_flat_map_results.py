@@ -243,6 +243,29 @@ def test_an_iteration_that_is_left_closes_the_inner_flow_and_the_upstream():
     assert closed == [0, "upstream"]
 
 
+def test_an_inner_flow_that_fails_to_close_does_not_keep_the_upstream_open():
+    closed = []
+
+    def upstream():
+        try:
+            yield 0
+        finally:
+            closed.append("upstream")
+
+    def inner(_):
+        try:
+            yield from range(3)
+        finally:
+            raise LookupError("planned")
+
+    made = flow.from_iterable(upstream()).pipe(flat_map(lambda n: flow.from_iterable(inner(n))))
+    items = iter(made)
+    assert next(items) == 0
+    with pytest.raises(LookupError, match="planned"):
+        items.close()
+    assert closed == ["upstream"]
+
+
 @pytest.mark.parametrize("prefetch", [1, 2, 3, 128])
 def test_an_iterated_inner_flow_of_more_than_prefetch_items_runs_beside_those_behind_it(prefetch):
     made = flow.range(6).pipe(

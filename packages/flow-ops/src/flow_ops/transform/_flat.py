@@ -61,8 +61,10 @@ class IterableFlatMap(Mapped[R], IterableSource[R]):
                     yield from self._together(Flow(Pulled(left, left)), flows)
                     return
         finally:
-            close_iterator(items)
-            close_iterator(outer)
+            try:
+                close_iterator(items)
+            finally:
+                close_iterator(outer)
 
     def _flows(self, outer: Iterator[Any]) -> Iterator[Flow[R]]:  # Any: what the mapper takes
         mapper = self._mapping
@@ -145,6 +147,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
                 return flow, 0
             for item in items.items:
                 given += 1
+                # As self.send(item), which would cost a call.
                 receive = self._receive
                 try:
                     used = receive(item)
