@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -38,16 +40,22 @@ class Stop(Ending):
     closes the engine on its way out. A second signal ends the process at once, and so does the
     watch, when threads are still busy after the time of grace.
 
+    Python ignores an exception that is raised in a finaliser or in the callback of a weak
+    reference, and a signal may come just there. The watch then sends it once more.
+
     Args:
         forced: whether the process may be ended, because it has no other purpose.
     """
 
-    __slots__ = ("_forced", "_in_engine", "_signum")
+    __slots__ = ("_forced", "_hook", "_ignored", "_in_engine", "_sent_again", "_signum")
 
     def __init__(self, *, forced: bool) -> None:
         self._forced = forced
         self._signum = 0
         self._in_engine = False
+        self._ignored = False
+        self._sent_again = False
+        self._hook = sys.unraisablehook
 
     def enter_engine(self) -> None:
         """The engine's session is opened or closed now: no flow runs, and this may take longer."""
@@ -59,6 +67,9 @@ class Stop(Ending):
 
     def handle(self, signum: int, frame: FrameType | None) -> None:
         """The handler of the signals."""
+        if self._sent_again:
+            self._sent_again = False
+            raise Stopped(signum)
         if self._signum and self._forced:
             os._exit(128 + signum)
         self._signum = signum
@@ -66,8 +77,27 @@ class Stop(Ending):
             threading.Thread(target=self._watch, name="flow-stop", daemon=True).start()
         raise Stopped(signum)
 
+    def ignore(self, ignored: sys.UnraisableHookArgs, /) -> None:
+        """The hook of the exceptions that Python ignores."""
+        if isinstance(ignored.exc_value, Stopped):
+            self._ignored = True
+        else:
+            self._hook(ignored)
+
+    def _send_again(self) -> None:
+        self._ignored = False
+        self._sent_again = True
+        if sys.platform == "win32":
+            _thread.interrupt_main(self._signum)
+        else:
+            signal.pthread_kill(threading.main_thread().ident or 0, self._signum)
+
     def _watch(self) -> None:
-        time.sleep(_GRACE_S)
+        latest = time.monotonic() + _GRACE_S
+        while time.monotonic() < latest:
+            time.sleep(_POLL_S)
+            if self._ignored:
+                self._send_again()
         if self._in_engine:
             latest = time.monotonic() + _ENGINE_S
             while self._in_engine and time.monotonic() < latest:
@@ -95,6 +125,8 @@ def stoppable(*, forced: bool) -> Generator[Stop, None, None]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
+    if forced:
+        sys.unraisablehook = stop.ignore
     before = {signum: signal.signal(signum, stop.handle) for signum in _SIGNALS}
     try:
         yield stop

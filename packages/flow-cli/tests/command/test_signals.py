@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 JOBS = """
     import contextlib
+    import signal
     import sys
     import threading
     import flow_core
@@ -42,6 +43,20 @@ JOBS = """
     def stuck():
         blocked = threading.Event()
         threading.Thread(target=blocked.wait, name="stuck-worker").start()
+        print("ready", flush=True)
+        threading.Event().wait()
+
+    class Signalled:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    class Waiting:
+        def __del__(self):
+            threading.Event().wait()
+
+    def finalised():
+        Signalled()
+        Waiting()
         print("ready", flush=True)
         threading.Event().wait()
 
@@ -81,6 +96,16 @@ def test_a_signal_stops_the_job_within_two_seconds(start, write, job, signum, co
     assert "Traceback" not in done.err
     assert "flow: stopped" in done.err
     assert ("closed" in done.err) == (job in ("endless", "fed"))
+
+
+@at_once
+def test_a_signal_that_comes_in_a_finaliser_comes_again(start, write) -> None:
+    write("jobs.py", JOBS)
+    with start("run", "jobs.py:finalised") as running:
+        assert running.line() == "ready"
+        out, err = running.process.communicate(timeout=30)
+    assert running.process.returncode == 143
+    assert (out, err) == ("", "flow: stopped\n")
 
 
 @at_once
