@@ -229,6 +229,15 @@ def test_each_line_of_the_generated_source_says_which_stage_it_is_of() -> None:
     assert re.search(r"\n +on_next\(x\)\n", source)  # of none
 
 
+def test_who_has_requested_everything_is_pushed_to_by_a_loop_that_does_not_count() -> None:
+    made = program(flow.range(9).map(doubled).filter(is_big).buffer_with_count(2))
+    assert "n -= 1" in generated_source(Form.PUSH, made)
+    assert "n -= 1" not in generated_source(Form.PUSH_ALL, made)
+    frames: list[str] = []
+    flow.range(1).subscribe(lambda _: frames.append(sys._getframe(1).f_code.co_filename))
+    assert frames[0].startswith(f"<flow {Form.PUSH_ALL.value}: ")
+
+
 def test_a_name_of_several_lines_does_not_break_the_generated_source() -> None:
     assert list(flow.range(2).pipe(Stage(Template("first\nsecond")))) == [0, 1]
 

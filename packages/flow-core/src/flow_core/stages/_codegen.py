@@ -21,6 +21,7 @@ class Form(enum.Enum):
     CALL = "call"
     POLL = "poll"
     PUSH = "push"
+    PUSH_ALL = "push, everything"
     PUSH_IF = "push, conditional"
     FEED = "feed"
     FEED_IF = "feed, conditional"
@@ -86,6 +87,7 @@ class LoopWriter:
     __slots__ = (
         "_after",
         "_closing",
+        "_counts",
         "_emits",
         "_form",
         "_gated",
@@ -105,6 +107,8 @@ class LoopWriter:
         self._returns = form in (Form.FIRST, Form.CALL)
         """Whether it ends with the first item."""
         self._pushes = form not in (Form.PULL, Form.POLL) and not self._returns
+        self._counts = self._pushes and form is not Form.PUSH_ALL
+        """Whether it pauses when the demand is used up."""
         self._gated = form is not Form.PULL and not self._returns
         """Whether it looks at a gate, which others may close."""
         self._out = _Writer([" ".join(template.name.split()) for template in templates])
@@ -131,6 +135,7 @@ class LoopWriter:
             Form.CALL: "def flow(made, args):",
             Form.POLL: "def flow(it, close, gate, made, args):",
             Form.PUSH: "def flow(it, close, on_next, gate, n, made, args):",
+            Form.PUSH_ALL: "def flow(it, close, on_next, gate, n, made, args):",
             Form.PUSH_IF: "def flow(it, close, on_next, gate, n, made, args):",
             Form.FEED: "def flow(on_next, gate, n, made, args):",
             Form.FEED_IF: "def flow(on_next, gate, n, made, args):",
@@ -325,9 +330,11 @@ class LoopWriter:
             out.put(inner + 1, "stop = over", index)
             out.put(inner + 1, "break", index)
         self._emits = not any(part.absorbs for part in self._rendered[index + 1 :])
-        if self._pushes and self._emits:
+        if self._counts and self._emits:
             out.put(inner, "while not n or gate.cancelled:")
             out.put(inner + 1, "n = yield -1")
+        elif self._pushes and self._emits:
+            self._pause(inner, "it")
         elif self._form is Form.POLL and at_end == index:
             # Who cancels before the first poll starts the loop, to close it.
             out.put(inner, "if gate.cancelled:")
@@ -375,7 +382,8 @@ class LoopWriter:
             out.put(depth + 1, "n -= 1", TAIL)
         else:
             out.put(depth, "on_next(x)", TAIL)
-            out.put(depth, "n -= 1", TAIL)
+            if self._counts:
+                out.put(depth, "n -= 1", TAIL)
 
     def _pause(self, depth: int, iterator: str) -> None:
         """At the end of a loop's body: stop for want of demand, unless the loop is over anyway."""
@@ -386,7 +394,7 @@ class LoopWriter:
             out.put(depth, "if gate.cancelled:")
             out.put(depth + 1, "return")
             return
-        if not self._emits:
+        if not (self._emits and self._counts):
             out.put(depth, "while gate.cancelled:")
             out.put(depth + 1, "n = yield -1")
             return

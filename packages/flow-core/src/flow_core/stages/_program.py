@@ -11,7 +11,8 @@ form      where items come from       where they go
 `FIRST`   an iterator                 the first is returned, to `Flow.first`; or None
 `CALL`    a list, a str, …            as above, by a function of them, to `Prepared.first`
 `POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
-`PUSH`    an iterator                 to ``on_next``, as far as the demand goes
+`PUSH`    an iterator                 to ``on_next``, as far as the demand goes; `PUSH_ALL` does
+                                      not count it, for a subscriber that has requested everything
 `FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes
 ========  ==========================  ==========================================================
 
@@ -60,6 +61,7 @@ _Sites: TypeAlias = tuple[CodeType | str | int | None, ...]
 """The two parts of a `Site` of each stage, one after the other: a tuple each takes 56 bytes."""
 
 _PUSH: Final = Form.PUSH
+_PUSH_ALL: Final = Form.PUSH_ALL
 _PUSH_IF: Final = Form.PUSH_IF
 """Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
 
@@ -246,13 +248,15 @@ class Program(Generic[T_contra, R_co]):
             source: what is pulled; a generator is closed at the end.
             downstream: gets each item; a conditional one answers whether it counts.
             gate: what stops the loop. What the stages do when it is over is left to its `close`.
-            demand: items that may be pushed at first.
+            demand: items that may be pushed at first; `UNBOUNDED` if no more can be asked for.
         """
         on_next: Callable[[R_co], object]
         if isinstance(downstream, ConditionalSubscriber):
             form, on_next = _PUSH_IF, downstream.try_on_next
         else:
             form, on_next = _PUSH, downstream.receiver()
+        if demand == UNBOUNDED:
+            form = _PUSH_ALL
         shape = self.shape
         if shape.single:
             try:

@@ -159,7 +159,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
                     continue
                 if grant == 0 and not self._program.begins(self._source):
                     return
-                grant = GRANT if self._requested == UNBOUNDED else self._grant(grant)
+                grant = UNBOUNDED if self._requested == UNBOUNDED else self._grant(grant)
                 loop = self._loop = self._program.push(self._source, downstream, gate, grant)
                 if next(loop, None) is None:  # mostly it is over then, without a StopIteration
                     self._completed(downstream)
