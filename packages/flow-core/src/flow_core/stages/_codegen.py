@@ -25,6 +25,7 @@ class Form(enum.Enum):
     PUSH_IF = "push, conditional"
     FEED = "feed"
     FEED_IF = "feed, conditional"
+    RECEIVE = "receive, everything"
 
     # A loop is looked up by its form whenever a flow runs; members are singletons.
     __hash__ = object.__hash__
@@ -89,9 +90,11 @@ class LoopWriter:
         "_closing",
         "_counts",
         "_emits",
+        "_finishes",
         "_form",
         "_gated",
         "_handlers",
+        "_leaves",
         "_out",
         "_over",
         "_parts",
@@ -107,16 +110,19 @@ class LoopWriter:
         self._returns = form in (Form.FIRST, Form.CALL)
         """Whether it ends with the first item."""
         self._pushes = form not in (Form.PULL, Form.POLL) and not self._returns
-        self._counts = self._pushes and form is not Form.PUSH_ALL
+        self._counts = self._pushes and form not in (Form.PUSH_ALL, Form.RECEIVE)
         """Whether it pauses when the demand is used up."""
         self._gated = form is not Form.PULL and not self._returns
         """Whether it looks at a gate, which others may close."""
+        self._leaves = False
+        """Whether what is being written is a function, and a stage that stops returns from it."""
         self._out = _Writer([" ".join(template.name.split()) for template in templates])
         self._emits = not any(template.absorbs for template in templates)
         """Whether the loop that is being written reaches the subscriber, so that demand matters."""
         self._stops = max((i for i, lines in enumerate(self._rendered) if lines.stops), default=-1)
         """The last stage that may stop; a loop needs to look for a stop only before it."""
         self._handlers = [i for i, lines in enumerate(self._rendered) if lines.on_error]
+        self._finishes = any(lines.on_end for lines in self._rendered)
         self._closing = [i for i, lines in enumerate(self._rendered) if lines.on_close]
         self._parts = [template.params for template in templates]
         self._after: list[tuple[int, Lines]] = []
@@ -139,6 +145,7 @@ class LoopWriter:
             Form.PUSH_IF: "def flow(it, close, on_next, gate, n, made, args):",
             Form.FEED: "def flow(on_next, gate, n, made, args):",
             Form.FEED_IF: "def flow(on_next, gate, n, made, args):",
+            Form.RECEIVE: "def flow(on_next, gate, beside, raised, stopped, attend, made, args):",
         }[self._form]
         out.put(0, head)
         names = [f"{param}_{index}" for index, params in enumerate(self._parts) for param in params]
@@ -146,6 +153,8 @@ class LoopWriter:
             out.put(1, f"({', '.join(names)},) = args")
         if self._form is Form.CALL:
             self._called(1)
+        elif self._form is Form.RECEIVE:
+            self._received(1)
         else:
             self._whole(1)
         out.end_loops()
@@ -161,6 +170,55 @@ class LoopWriter:
         self._whole(depth + 1)
         out.put(depth + 1, "raise no_item(prepared)")
         out.put(depth, "return first")
+
+    def _received(self, depth: int) -> None:
+        """A function for each item, with the state of the stages in cells, and one for the end.
+
+        Others see by `halt` whether it runs, and have it called no more: what comes then, from
+        within an item mostly, is for `beside`; and who runs it looks after them when it is back.
+        """
+        out = self._out
+        stop = ["stop"] if self._stops >= 0 else []
+        if stop:
+            out.put(depth, "stop = -1")
+        self._states(depth)
+        out.put(depth, "busy = look = False")
+        kept = [
+            name.replace(SLOT, f"_{index}")
+            for index, lines in enumerate(self._rendered)
+            for name in lines.kept
+        ]
+        if kept:
+            # Names of this function; those without a state or an argument have no value yet.
+            out.put(depth, "if False:")
+            out.put(depth + 1, f"{' = '.join(kept)} = None")
+        out.put(depth, "def halt(held):")
+        out.put(depth + 1, "nonlocal look")
+        out.put(depth + 1, "look = held")
+        out.put(depth + 1, "return busy")
+        if self._finishes:
+            out.put(depth, "def end():")
+            if stop or kept:
+                out.put(depth + 1, f"nonlocal {', '.join([*stop, *kept])}")
+            self._ends(depth + 1)
+        out.put(depth, "def receive(x):")
+        out.put(depth + 1, f"nonlocal {', '.join(['busy', *stop, *kept])}")
+        out.put(depth + 1, "if busy:")
+        out.put(depth + 2, "return beside(x)")
+        out.put(depth + 1, "busy = True")
+        out.put(depth + 1, "if look:")
+        out.put(depth + 2, "busy = False")
+        out.put(depth + 2, "return beside(x)")
+        out.put(depth + 1, "try:")
+        self._leaves = True
+        self._body(0, depth + 2)
+        out.put(depth + 1, "except BaseException as error:")
+        out.put(depth + 2, "raised(caught(error))")
+        out.put(depth + 1, "finally:")
+        out.put(depth + 2, "busy = False")
+        out.put(depth + 2, "if look:")
+        out.put(depth + 3, "attend()")
+        out.put(depth, f"return receive, halt, {'end' if self._finishes else None}")
 
     def _whole(self, depth: int) -> None:
         """All that runs, and what cleans up behind it."""
@@ -360,9 +418,16 @@ class LoopWriter:
                     self._put_lines(earlier, depth + inner, lines_after)
                 stop = f"max(over, {first})" if self._over and at_end is not None else f"{first}"
                 out.put(depth + inner, f"stop = {stop}", index)
-                out.put(depth + inner, "break", index)
+                if self._leaves:
+                    if self._finishes:
+                        out.put(depth + inner, "end()", AGAIN)
+                    out.put(depth + inner, "return stopped()", AGAIN)
+                else:
+                    out.put(depth + inner, "break", index)
             elif line == "LEAVE":
                 # A stage in the loop has stopped. At the end, a stop by this very stage is past.
+                if self._leaves:
+                    continue
                 if self._stops >= first or self._rendered[index].recovers:
                     out.put(depth + inner, f"if stop >= {first}:", index)
                     out.put(depth + inner + 1, "break", index)
@@ -390,7 +455,7 @@ class LoopWriter:
         out = self._out
         if not self._gated:
             return
-        if self._form is Form.POLL:
+        if self._form in (Form.POLL, Form.RECEIVE):
             out.put(depth, "if gate.cancelled:")
             out.put(depth + 1, "return")
             return
@@ -405,9 +470,9 @@ class LoopWriter:
     def _ends(self, depth: int) -> None:
         """What the stages emit after the last item, upstream first."""
         out = self._out
-        if any(lines.on_end for lines in self._rendered):
+        if self._finishes:
             # A loop before this one, of the same program, returns when the flow is cancelled.
-            if self._form is Form.POLL:
+            if self._form in (Form.POLL, Form.RECEIVE):
                 out.put(depth, "if gate.cancelled:")
                 out.put(depth + 1, "return")
             elif self._gated:

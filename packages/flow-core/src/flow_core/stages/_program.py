@@ -13,7 +13,8 @@ form      where items come from       where they go
 `POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
 `PUSH`    an iterator                 to ``on_next``, as far as the demand goes; `PUSH_ALL` does
                                       not count it, for a subscriber that has requested everything
-`FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes
+`FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes; `RECEIVE` is a
+                                      function, for a subscriber that has requested everything
 ========  ==========================  ==========================================================
 
 The generated source is in `linecache`, so that tracebacks and debuggers show it; each of its lines
@@ -56,6 +57,11 @@ R_co = TypeVar("R_co", covariant=True)
 # Any: a program is a run of stages whose types only fit each other, and the generated loop is
 # untyped by nature; `Program[T, R]` is the typed face.
 _AnyStage = Stage[Any, Any]
+
+Receiving: TypeAlias = tuple[
+    Callable[[Any], object], Callable[[bool], bool], Callable[[], object] | None
+]
+"""What `Program.receive` makes."""
 
 _Sites: TypeAlias = tuple[CodeType | str | int | None, ...]
 """The two parts of a `Site` of each stage, one after the other: a tuple each takes 56 bytes."""
@@ -301,6 +307,54 @@ class Program(Generic[T_contra, R_co]):
         form = Form.FEED_IF if conditional else Form.FEED
         loop = self.shape.loop(form)
         return exclusive(loop(on_next, gate, demand, self, self.args))
+
+    def receive(
+        self,
+        downstream: CoreSubscriber[R_co],
+        gate: Gate,
+        *,
+        beside: Callable[[Any], object],
+        raised: Callable[[BaseException], object],
+        stopped: Callable[[], object],
+        attend: Callable[[], object],
+    ) -> Receiving:
+        """A function of each item, for a subscriber that has requested everything, see `receives`.
+
+        It looks for no None. A function that is called from within itself, or once it is halted,
+        leaves the item to `beside`; what it does then is done with when `attend` is called.
+
+        Args:
+            downstream: gets each item.
+            gate: stops what emits several items.
+            beside: called with the items that come while the function runs or is halted.
+            raised: called with what a stage or the subscriber raises.
+            stopped: called when a stage has ended the flow, after what the stages emit at the end.
+            attend: called when the function has run, and was halted meanwhile.
+
+        Returns:
+            The function. One that halts it or lets it go on, and says whether it runs right now.
+            And one that emits what the stages emit at the end; None if they do not.
+        """
+        on_next: Callable[[R_co], object] = (
+            downstream.try_on_next
+            if isinstance(downstream, ConditionalSubscriber)
+            else downstream.receiver()
+        )
+        bind: Any = self.shape.loop(Form.RECEIVE)  # Any: it is no loop, but makes functions
+        made: Receiving = bind(on_next, gate, beside, raised, stopped, attend, self, self.args)
+        return made
+
+    @property
+    def receives(self) -> bool:
+        """Whether `receive` can be used.
+
+        It cannot if a stage wants to know of the start, of errors or of the close; nor if what the
+        stages drop has to be asked for again.
+        """
+        shape = self.shape
+        if shape.starts or shape.handles or shape.closes:
+            return False
+        return shape.accounts or self.demand_cap == UNBOUNDED
 
     def blame(self, error: BaseException) -> Raised:
         """Who raised `error`, which came out of one of this program's loops.

@@ -75,6 +75,8 @@ class StageSubscriber(
     * an item may become several, or some come at the end: a bounded inbox of `prefetch` items,
       refilled at 75 %, and a loop that pauses when the demand is used up.
 
+    If everything is requested at once, a function takes the items, and there is no loop.
+
     Thread: items on the upstream's thread; what waited for demand, on the requester's.
     Fusion: conditional; what the upstream answers if no user code would change thread. With SYNC
     and ASYNC the stages are applied by `poll`. ASYNC only if each item becomes one or none, and
@@ -90,11 +92,13 @@ class StageSubscriber(
         "_consumed",
         "_done",
         "_downstream",
+        "_end",
         "_error",
         "_flushed",
         "_fused",
         "_gate",
         "_granted",
+        "_halt",
         "_inbox",
         "_left",
         "_lock",
@@ -105,6 +109,7 @@ class StageSubscriber(
         "_prefetch",
         "_program",
         "_queues",
+        "_receive",
         "_requested",
         "_started",
         "_thrown",
@@ -136,6 +141,10 @@ class StageSubscriber(
         self._consumed = 0
         self._done = self._flushed = self._paused = self._again = self._open = False
         self._started = False
+        self._receive: Callable[[Any], object] | None = None  # Any: see subscribe_stages
+        """What takes the items, if everything was requested at once; see `Program.receive`."""
+        self._halt: Callable[[bool], bool] | None = None
+        self._end: Callable[[], object] | None = None
         self._bounded = self._queues = program.shape.accounts and not program.shape.absorbs
         self._bad: ValueError | None = None
         self._error: BaseException | None = None
@@ -206,7 +215,20 @@ class StageSubscriber(
         loop = self._loop
         if loop is None or self._fused is not None or self._gate.cancelled:
             return
+        downstream, program = self._downstream, self._program
         try:
+            if self._requested == UNBOUNDED and self._out is None and program.receives:
+                if downstream is not None:
+                    self._receive, self._halt, self._end = program.receive(
+                        downstream,
+                        self._gate,
+                        beside=self._beside,
+                        raised=self._raised,
+                        stopped=self._stopped,
+                        attend=self.signal,
+                    )
+                    self._bounded = self._queues = False
+                return
             self._paused = next(loop) == PAUSED
             self._started = True
         except StopIteration:
@@ -220,18 +242,27 @@ class StageSubscriber(
 
     def on_next(self, item: Any, /) -> None:
         """See `Subscriber.on_next`."""
-        if not self.try_on_next(item):
+        receive = self._receive
+        if receive is not None and item is not None:
+            receive(item)
+        elif not self.try_on_next(item):
             self._ask(1)
 
     def receiver(self) -> Callable[[Any], object]:
         """See `CoreSubscriber.receiver`: what is dropped need not be asked for again."""
+        receive = self._receive
+        if receive is not None:
+            return receive
         return self.try_on_next if self._asked == UNBOUNDED else self.on_next
 
     def try_on_next(self, item: Any, /) -> bool:
         """See `ConditionalSubscriber.try_on_next`."""
-        loop = self._loop
+        receive, loop = self._receive, self._loop
         if item is None:
             raise none_given("on_next")
+        if receive is not None:
+            receive(item)
+            return True
         if loop is None or self._done:
             if self._out is None:
                 hooks.drop_item(item)
@@ -275,6 +306,14 @@ class StageSubscriber(
             self._again = False
             self.signal()
         return used
+
+    def _beside(self, item: Any) -> None:  # Any: see subscribe_stages
+        """An item that comes while `_receive` runs: its upstream answers from within on_next."""
+        if self._loop is None or self._done:
+            hooks.drop_item(item)
+        else:
+            self._inbox.append(item)
+        self.signal()
 
     def _used_up(self, loop: GeneratorType[int, Any, None]) -> None:  # Any: see Program.feed
         """The loop of stages that do not count demand has paused all the same."""
@@ -381,6 +420,10 @@ class StageSubscriber(
         if self._out is not None:
             self._wake()
             return
+        receive, halt = self._receive, self._halt
+        if receive is not None and halt is not None:
+            self._attend(receive, halt)
+            return
         downstream = self._downstream
         if gate.cancelled or downstream is None:
             if self._bad is not None and self._started:
@@ -436,16 +479,7 @@ class StageSubscriber(
                     self._paused = loop.throw(self._taken_error()) == PAUSED
                     self._as_it_came()
                 elif self._error is not None:
-                    error = self._taken_error()
-                    self._release()
-                    try:
-                        downstream.on_error(error)
-                    except BaseException as raised:
-                        if is_fatal(raised):
-                            leave(raised, downstream, self)
-                        raise
-                    finally:
-                        gate.close()
+                    self._failed(downstream)
                     return
                 else:
                     gate.done = True
@@ -457,6 +491,53 @@ class StageSubscriber(
             self._raised(error)
             return
         self._missed = True  # cancelled meanwhile: release in the next round
+
+    def _attend(
+        self, receive: Callable[[Any], object], halt: Callable[[bool], bool]
+    ) -> None:  # Any: see subscribe_stages
+        """Where a function takes the items: what came meanwhile, and the terminal."""
+        gate, end = self._gate, self._end
+        done = self._done  # before the inbox: what came before the end is in it
+        downstream = self._downstream
+        cancelled = gate.cancelled or downstream is None
+        if not (cancelled or done or self._inbox):
+            return
+        if halt(True):
+            return  # it runs, and signals when it has
+        if downstream is None or cancelled:
+            self._cancelled()
+            return
+        while self._inbox and not gate.cancelled:
+            halt(False)
+            receive(self._inbox.popleft())
+            halt(True)
+        if gate.cancelled:
+            self._missed = True  # release in the next round
+        elif done and self._error is not None:
+            self._failed(downstream)
+        elif done:
+            try:
+                if end is not None:
+                    end()
+            except BaseException as error:
+                self._raised(error)
+                return
+            self._stopped()
+        else:
+            halt(False)
+
+    def _failed(self, downstream: CoreSubscriber[R]) -> None:
+        """The upstream has failed, and no stage wants to know."""
+        error = self._taken_error()
+        self._release()
+        try:
+            downstream.on_error(error)
+        except BaseException as raised:
+            if is_fatal(raised):
+                leave(raised, downstream, self)
+            raise
+        finally:
+            self._gate.close()
 
     def _ended_early(self) -> None:
         """A stage has ended the flow, and a later one waits for demand to emit its rest."""
@@ -585,6 +666,11 @@ class StageSubscriber(
             downstream, self._downstream = self._downstream, None
         self._gate.cancelled = True
         loop, self._loop = self._loop if self._fused is None else self._fused, None
+        halt = self._halt
+        if halt is not None:
+            halt(True)
+            # After the loop: who does not find the function any more sees that all is over.
+            self._receive = self._halt = self._end = None
         waits = loop is not None and self._program.shape.closes and not loop.gi_running
         if loop is not None and waits and not loop.gi_suspended:
             try:

@@ -154,8 +154,6 @@ class Shape:
         """
         bind: Any = self.loop(Form.CALL)  # Any: it is no loop, but makes one
         function: FunctionType = bind(made, args)
-        name = bind.__code__.co_name
-        function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
         return function
 
     def _compiled(self, form: Form) -> _Loop:
@@ -172,7 +170,7 @@ class Shape:
                 namespace[f"{helper.__name__}_{index}"] = helper
         exec(module, namespace)
         loop: _Loop = namespace["flow"]
-        loop.__code__ = loop.__code__.replace(co_name=names, co_qualname=names)
+        loop.__code__ = _named(loop.__code__, names)
         # Threads may compile the same at once; the first one wins, and the other stays unused.
         OWNERS[filename] = (tuple(out.owners), self.templates)
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -274,6 +272,17 @@ def _note(places: deque[tuple[Node, _Key]], most: int, before: Node, key: _Key) 
     if len(places) > most:
         node, oldest = places.popleft()
         node.after.pop(oldest, None)
+
+
+def _named(code: CodeType, name: str) -> CodeType:
+    """The code under this name, as profilers see it; so is that of the function that it makes."""
+    consts = tuple(
+        [
+            _named(const, name) if isinstance(const, CodeType) and const.co_argcount else const
+            for const in code.co_consts
+        ]
+    )
+    return code.replace(co_name=name, co_qualname=name, co_consts=consts)
 
 
 def _forget(files: list[str]) -> None:

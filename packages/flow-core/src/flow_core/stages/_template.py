@@ -218,6 +218,8 @@ class Rendered:
     on_close: Lines
     closing_names: tuple[str, ...]
     """What `on_close` assigns."""
+    kept: tuple[str, ...]
+    """What `on_item` and `on_end` assign for items that come later, or for the end."""
     expands: bool
     drops: bool
     absorbs: bool
@@ -483,6 +485,7 @@ def _render(template: Template) -> Rendered:
         on_error=texts["on_error"],
         on_close=texts["on_close"],
         closing_names=tuple(sorted(_stored(trees["on_close"]) & _shared(template, trees))),
+        kept=tuple(sorted(_kept(template, trees))),
         expands=on_item.looped,
         drops=on_item.emits == 0 or not on_item.always,
         absorbs=on_item.emits == 0 and not starts,
@@ -514,6 +517,23 @@ def _shared(template: Template, trees: dict[str, ast.Module]) -> set[str]:
     """The names that the loop itself assigns, as opposed to those of `on_close` alone."""
     loop = [tree for name, tree in trees.items() if name != "on_close"]
     return {f"{name}{SLOT}" for name in template.params}.union(*map(_stored, loop)) - {"x", "error"}
+
+
+def _kept(template: Template, trees: dict[str, ast.Module]) -> set[str]:
+    """The names that an item or the end assigns, but for what each item is sure to assign anew."""
+    anew = set[str]()
+    seen = set[str]()
+    for statement in trees["on_item"].body:
+        names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        if isinstance(statement, ast.Assign):
+            read = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
+            anew |= _stored(statement) - read - seen
+        seen |= names
+    elsewhere = {f"{name}{SLOT}" for name in template.params}
+    for name in ("state", "on_start", "on_end", "on_error"):
+        elsewhere |= {node.id for node in ast.walk(trees[name]) if isinstance(node, ast.Name)}
+    items = _stored(trees["on_item"]) - (anew - elsewhere)
+    return (items | (_stored(trees["on_end"]) & elsewhere)) - {"x", "error"}
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:
@@ -671,5 +691,9 @@ def _lines(body: list[ast.stmt], depth: int) -> list[tuple[int, str]]:
             else:
                 lines += [(depth, f"for {target} in {over}:"), *inner]
         else:
-            lines += [(depth, line) for line in ast.unparse(statement).splitlines()]
+            simple: ast.stmt = statement
+            if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+                # A name with an annotation cannot belong to the function around.
+                simple = ast.Assign([statement.target], statement.value, lineno=0)
+            lines += [(depth, line) for line in ast.unparse(simple).splitlines()]
     return lines
