@@ -1,4 +1,4 @@
-"""Stages behind a source that pushes, where everything is requested: a function takes the items."""
+"""Stages behind a source that pushes, where a function takes the items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import flow_core as flow
-from flow_core import Flow, Stage, Template
+from flow_core import UNBOUNDED, Flow, Stage, Template
+from flow_core.introspection import Scannable
 from flow_core.structure import moved
 from flow_testing import STAGE_CASES, StageCase, TestPublisher, TestSubscriber, Violation
 from flow_testing.interleave import Scenario, explore_all, step
@@ -56,20 +57,17 @@ def test_everything_at_once_gives_what_comes_one_by_one(case: StageCase) -> None
 def test_an_upstream_fails_after_all_items(case: StageCase) -> None:
     for items in ITEMS:
         said: list[str] = []
-        for request in (None, 99):
+        for request in (UNBOUNDED, 99):
             publisher = pushing()
-            subscriber = TestSubscriber[Any](0)
+            subscriber = TestSubscriber[Any](request)
             behind(case, Flow(publisher)).subscribe(subscriber)
-            if request is not None:
-                subscriber.request(request)
-            else:
-                subscriber.request(2**63 - 1)
             publisher.next(*items)
             publisher.error(LookupError("lost"))
             said.append(repr(subscriber.signals))
         assert said[0] == said[1]
 
 
+@pytest.mark.parametrize("request_", [UNBOUNDED, 99])
 @pytest.mark.parametrize(
     "stages",
     [
@@ -80,7 +78,7 @@ def test_an_upstream_fails_after_all_items(case: StageCase) -> None:
     ],
 )
 def test_what_an_upstream_sends_from_within_an_item_comes_after_it(
-    stages: Callable[[Flow[int]], Flow[int]],
+    stages: Callable[[Flow[int]], Flow[int]], request_: int
 ) -> None:
     publisher = pushing()
     inside = False
@@ -96,10 +94,34 @@ def test_what_an_upstream_sends_from_within_an_item_comes_after_it(
             subscriber.assert_not_terminated()
         inside = False
 
-    subscriber = TestSubscriber[int](on_item=answer)
+    subscriber = TestSubscriber[int](request_, on_item=answer)
     stages(Flow(publisher)).subscribe(subscriber)
     publisher.next(0, 1, 2, 3)
     subscriber.assert_result(0, 1, 10, 11, 2, 20, 21, 3)
+
+
+def test_what_is_dropped_of_that_is_asked_for_again() -> None:
+    publisher = pushing()
+
+    def answer(_: TestSubscriber[int], n: int) -> None:
+        if n == 1:
+            publisher.next(2, 3, 4)
+
+    subscriber = TestSubscriber[int](9, on_item=answer)
+    Flow[int](publisher).filter(lambda n: n % 2 == 1).subscribe(subscriber)
+    publisher.next(0, 1)
+    subscriber.assert_items(1, 3)
+    publisher.assert_requests(9, 1, 1, 1)
+
+
+def test_what_is_left_of_the_demand_can_be_seen() -> None:
+    publisher = pushing()
+    subscriber = TestSubscriber[int](9)
+    Flow[int](publisher).filter(lambda n: n % 2 == 1).map(lambda n: n).subscribe(subscriber)
+    publisher.next(0, 1, 2, 3)
+    stages = subscriber.subscription
+    assert isinstance(stages, Scannable)
+    assert stages.statistics().requested == 7
 
 
 def test_a_cancel_from_within_ends_what_one_item_becomes() -> None:
@@ -165,15 +187,14 @@ def test_what_a_template_assigns_it_keeps_for_the_items_that_follow() -> None:
 
 
 @pytest.mark.interleave
-@pytest.mark.parametrize(
-    "stages", [lambda f: f.map(lambda n: n), lambda f: f.buffer_with_count(1)], ids=str
-)
+@pytest.mark.parametrize("request_", [UNBOUNDED, 99])
+@pytest.mark.parametrize("stages", [lambda f: f.map(lambda n: n), lambda f: f.buffer_with_count(1)])
 def test_a_bad_request_of_another_thread_never_overlaps_an_item(
-    stages: Callable[[Flow[int]], Flow[Any]],
+    stages: Callable[[Flow[int]], Flow[Any]], request_: int
 ) -> None:
     def body() -> Scenario:
         publisher = pushing()
-        subscriber = TestSubscriber[Any](on_item=lambda *_: step())
+        subscriber = TestSubscriber[Any](request_, on_item=lambda *_: step())
         stages(Flow(publisher)).subscribe(subscriber)
 
         def check() -> object:

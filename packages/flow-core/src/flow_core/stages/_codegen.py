@@ -25,7 +25,9 @@ class Form(enum.Enum):
     PUSH_IF = "push, conditional"
     FEED = "feed"
     FEED_IF = "feed, conditional"
-    RECEIVE = "receive, everything"
+    RECEIVE = "receive"
+    RECEIVE_IF = "receive, conditional"
+    RECEIVE_ALL = "receive, everything"
 
     # A loop is looked up by its form whenever a flow runs; members are singletons.
     __hash__ = object.__hash__
@@ -99,6 +101,7 @@ class LoopWriter:
         "_over",
         "_parts",
         "_pushes",
+        "_receives",
         "_rendered",
         "_returns",
         "_stops",
@@ -110,10 +113,12 @@ class LoopWriter:
         self._returns = form in (Form.FIRST, Form.CALL)
         """Whether it ends with the first item."""
         self._pushes = form not in (Form.PULL, Form.POLL) and not self._returns
-        self._counts = self._pushes and form not in (Form.PUSH_ALL, Form.RECEIVE)
+        self._counts = self._pushes and form not in (Form.PUSH_ALL, Form.RECEIVE_ALL)
         """Whether it pauses when the demand is used up."""
         self._gated = form is not Form.PULL and not self._returns
         """Whether it looks at a gate, which others may close."""
+        self._receives = form in (Form.RECEIVE, Form.RECEIVE_IF, Form.RECEIVE_ALL)
+        """Whether it is a function of each item."""
         self._leaves = False
         """Whether what is being written is a function, and a stage that stops returns from it."""
         self._out = _Writer([" ".join(template.name.split()) for template in templates])
@@ -135,6 +140,7 @@ class LoopWriter:
 
     def write(self) -> _Writer:
         out = self._out
+        receive = "def flow(on_next, gate, n, beside, raised, stopped, attend, made, args):"
         head = {
             Form.PULL: "def flow(it, close, made, args):",
             Form.FIRST: "def flow(it, close, made, args):",
@@ -145,7 +151,9 @@ class LoopWriter:
             Form.PUSH_IF: "def flow(it, close, on_next, gate, n, made, args):",
             Form.FEED: "def flow(on_next, gate, n, made, args):",
             Form.FEED_IF: "def flow(on_next, gate, n, made, args):",
-            Form.RECEIVE: "def flow(on_next, gate, beside, raised, stopped, attend, made, args):",
+            Form.RECEIVE: receive,
+            Form.RECEIVE_IF: receive,
+            Form.RECEIVE_ALL: receive,
         }[self._form]
         out.put(0, head)
         names = [f"{param}_{index}" for index, params in enumerate(self._parts) for param in params]
@@ -153,7 +161,7 @@ class LoopWriter:
             out.put(1, f"({', '.join(names)},) = args")
         if self._form is Form.CALL:
             self._called(1)
-        elif self._form is Form.RECEIVE:
+        elif self._receives:
             self._received(1)
         else:
             self._whole(1)
@@ -201,8 +209,9 @@ class LoopWriter:
             if stop or kept:
                 out.put(depth + 1, f"nonlocal {', '.join([*stop, *kept])}")
             self._ends(depth + 1)
+        count = ["n"] if self._counts else []
         out.put(depth, "def receive(x):")
-        out.put(depth + 1, f"nonlocal {', '.join(['busy', *stop, *kept])}")
+        out.put(depth + 1, f"nonlocal {', '.join(['busy', *count, *stop, *kept])}")
         out.put(depth + 1, "if busy:")
         out.put(depth + 2, "return beside(x)")
         out.put(depth + 1, "busy = True")
@@ -218,6 +227,8 @@ class LoopWriter:
         out.put(depth + 2, "busy = False")
         out.put(depth + 2, "if look:")
         out.put(depth + 3, "attend()")
+        if count:
+            out.put(depth + 1, "return n")
         out.put(depth, f"return receive, halt, {'end' if self._finishes else None}")
 
     def _whole(self, depth: int) -> None:
@@ -421,7 +432,8 @@ class LoopWriter:
                 if self._leaves:
                     if self._finishes:
                         out.put(depth + inner, "end()", AGAIN)
-                    out.put(depth + inner, "return stopped()", AGAIN)
+                    out.put(depth + inner, "stopped()", AGAIN)
+                    out.put(depth + inner, "return n" if self._counts else "return")
                 else:
                     out.put(depth + inner, "break", index)
             elif line == "LEAVE":
@@ -442,7 +454,7 @@ class LoopWriter:
             out.put(depth, "return x", TAIL)
         elif not self._pushes:
             out.put(depth, "yield x", TAIL)
-        elif self._form in (Form.PUSH_IF, Form.FEED_IF):
+        elif self._form in (Form.PUSH_IF, Form.FEED_IF, Form.RECEIVE_IF):
             out.put(depth, "if on_next(x):", TAIL)
             out.put(depth + 1, "n -= 1", TAIL)
         else:
@@ -455,7 +467,7 @@ class LoopWriter:
         out = self._out
         if not self._gated:
             return
-        if self._form in (Form.POLL, Form.RECEIVE):
+        if self._form is Form.POLL or self._receives:
             out.put(depth, "if gate.cancelled:")
             out.put(depth + 1, "return")
             return
@@ -472,7 +484,7 @@ class LoopWriter:
         out = self._out
         if self._finishes:
             # A loop before this one, of the same program, returns when the flow is cancelled.
-            if self._form in (Form.POLL, Form.RECEIVE):
+            if self._form is Form.POLL or self._receives:
                 out.put(depth, "if gate.cancelled:")
                 out.put(depth + 1, "return")
             elif self._gated:

@@ -13,8 +13,9 @@ form      where items come from       where they go
 `POLL`    an iterator                 to `QueueSubscription.poll` (SYNC fusion); heeds cancel
 `PUSH`    an iterator                 to ``on_next``, as far as the demand goes; `PUSH_ALL` does
                                       not count it, for a subscriber that has requested everything
-`FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes; `RECEIVE` is a
-                                      function, for a subscriber that has requested everything
+`FEED`    ``send(item)``, one by one  to ``on_next``, as far as the demand goes
+`RECEIVE` a call for each             to ``on_next``; nothing waits for demand. `RECEIVE_ALL`, for a
+                                      subscriber that has requested everything, does not count it
 ========  ==========================  ==========================================================
 
 The generated source is in `linecache`, so that tracebacks and debuggers show it; each of its lines
@@ -59,7 +60,7 @@ R_co = TypeVar("R_co", covariant=True)
 _AnyStage = Stage[Any, Any]
 
 Receiving: TypeAlias = tuple[
-    Callable[[Any], object], Callable[[bool], bool], Callable[[], object] | None
+    Callable[[Any], int | None], Callable[[bool], bool], Callable[[], object] | None
 ]
 """What `Program.receive` makes."""
 
@@ -312,21 +313,25 @@ class Program(Generic[T_contra, R_co]):
         self,
         downstream: CoreSubscriber[R_co],
         gate: Gate,
+        demand: int,
         *,
         beside: Callable[[Any], object],
         raised: Callable[[BaseException], object],
         stopped: Callable[[], object],
         attend: Callable[[], object],
     ) -> Receiving:
-        """A function of each item, for a subscriber that has requested everything, see `receives`.
+        """A function of each item, see `receives`. It looks for no None.
 
-        It looks for no None. A function that is called from within itself, or once it is halted,
-        leaves the item to `beside`; what it does then is done with when `attend` is called.
+        A function that is called from within itself, or while it is halted, leaves the item to
+        `beside`; what came meanwhile is done with when `attend` is called.
 
         Args:
             downstream: gets each item.
             gate: stops what emits several items.
-            beside: called with the items that come while the function runs or is halted.
+            demand: what the function counts down from for each item that comes out, and returns.
+                It does not count if that is `UNBOUNDED`, as the subscriber has requested.
+            beside: called with the items that come while the function runs or is halted; what it
+                returns is returned.
             raised: called with what a stage or the subscriber raises.
             stopped: called when a stage has ended the flow, after what the stages emit at the end.
             attend: called when the function has run, and was halted meanwhile.
@@ -335,26 +340,34 @@ class Program(Generic[T_contra, R_co]):
             The function. One that halts it or lets it go on, and says whether it runs right now.
             And one that emits what the stages emit at the end; None if they do not.
         """
-        on_next: Callable[[R_co], object] = (
-            downstream.try_on_next
-            if isinstance(downstream, ConditionalSubscriber)
-            else downstream.receiver()
+        on_next: Callable[[R_co], object]
+        if isinstance(downstream, ConditionalSubscriber):
+            form, on_next = Form.RECEIVE_IF, downstream.try_on_next
+        else:
+            form, on_next = Form.RECEIVE, downstream.receiver()
+        if demand == UNBOUNDED:
+            form = Form.RECEIVE_ALL
+        bind: Any = self.shape.loop(form)  # Any: it is no loop, but makes functions
+        made: Receiving = bind(
+            on_next, gate, demand, beside, raised, stopped, attend, self, self.args
         )
-        bind: Any = self.shape.loop(Form.RECEIVE)  # Any: it is no loop, but makes functions
-        made: Receiving = bind(on_next, gate, beside, raised, stopped, attend, self, self.args)
         return made
 
-    @property
-    def receives(self) -> bool:
+    def receives(self, *, everything: bool) -> bool:
         """Whether `receive` can be used.
 
-        It cannot if a stage wants to know of the start, of errors or of the close; nor if what the
-        stages drop has to be asked for again.
+        It cannot if a stage wants to know of the start, of errors or of the close, or has to wait
+        for demand; and not for everything if what is dropped has to be asked for again.
+
+        Args:
+            everything: whether the subscriber has requested it.
         """
         shape = self.shape
         if shape.starts or shape.handles or shape.closes:
             return False
-        return shape.accounts or self.demand_cap == UNBOUNDED
+        if everything:
+            return shape.accounts or self.demand_cap == UNBOUNDED
+        return not (shape.accounts or shape.absorbs)
 
     def blame(self, error: BaseException) -> Raised:
         """Who raised `error`, which came out of one of this program's loops.

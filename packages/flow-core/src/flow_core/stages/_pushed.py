@@ -75,7 +75,8 @@ class StageSubscriber(
     * an item may become several, or some come at the end: a bounded inbox of `prefetch` items,
       refilled at 75 %, and a loop that pauses when the demand is used up.
 
-    If everything is requested at once, a function takes the items, and there is no loop.
+    Where nothing has to wait for demand, as in the first two cases or if everything is requested at
+    once, a function takes the items, and there is no loop.
 
     Thread: items on the upstream's thread; what waited for demand, on the requester's.
     Fusion: conditional; what the upstream answers if no user code would change thread. With SYNC
@@ -141,8 +142,8 @@ class StageSubscriber(
         self._consumed = 0
         self._done = self._flushed = self._paused = self._again = self._open = False
         self._started = False
-        self._receive: Callable[[Any], object] | None = None  # Any: see subscribe_stages
-        """What takes the items, if everything was requested at once; see `Program.receive`."""
+        self._receive: Callable[[Any], int | None] | None = None  # Any: see subscribe_stages
+        """What takes the items in the loop's place, see `Program.receive`."""
         self._halt: Callable[[bool], bool] | None = None
         self._end: Callable[[], object] | None = None
         self._bounded = self._queues = program.shape.accounts and not program.shape.absorbs
@@ -217,11 +218,13 @@ class StageSubscriber(
             return
         downstream, program = self._downstream, self._program
         try:
-            if self._requested == UNBOUNDED and self._out is None and program.receives:
+            everything = self._requested == UNBOUNDED and program.receives(everything=True)
+            if self._out is None and (everything or program.receives(everything=False)):
                 if downstream is not None:
                     self._receive, self._halt, self._end = program.receive(
                         downstream,
                         self._gate,
+                        UNBOUNDED if everything else GRANT,
                         beside=self._beside,
                         raised=self._raised,
                         stopped=self._stopped,
@@ -243,17 +246,21 @@ class StageSubscriber(
     def on_next(self, item: Any, /) -> None:
         """See `Subscriber.on_next`."""
         receive = self._receive
-        if receive is not None and item is not None:
-            receive(item)
-        elif not self.try_on_next(item):
+        if receive is None or item is None:
+            if not self.try_on_next(item):
+                self._ask(1)
+            return
+        left = receive(item)
+        if left == self._left:
             self._ask(1)
+        elif left is not None and left != PAUSED:
+            self._left = left
 
     def receiver(self) -> Callable[[Any], object]:
         """See `CoreSubscriber.receiver`: what is dropped need not be asked for again."""
-        receive = self._receive
-        if receive is not None:
-            return receive
-        return self.try_on_next if self._asked == UNBOUNDED else self.on_next
+        if self._asked != UNBOUNDED:
+            return self.on_next
+        return self._receive or self.try_on_next
 
     def try_on_next(self, item: Any, /) -> bool:
         """See `ConditionalSubscriber.try_on_next`."""
@@ -261,8 +268,7 @@ class StageSubscriber(
         if item is None:
             raise none_given("on_next")
         if receive is not None:
-            receive(item)
-            return True
+            return self._used(receive(item))
         if loop is None or self._done:
             if self._out is None:
                 hooks.drop_item(item)
@@ -307,13 +313,22 @@ class StageSubscriber(
             self.signal()
         return used
 
-    def _beside(self, item: Any) -> None:  # Any: see subscribe_stages
+    def _used(self, left: int | None) -> bool:
+        """Whether something has come of the item for which `_receive` has returned `left`."""
+        if left == self._left:
+            return False
+        if left is not None and left != PAUSED:
+            self._left = left
+        return True
+
+    def _beside(self, item: Any) -> int:  # Any: see subscribe_stages
         """An item that comes while `_receive` runs: its upstream answers from within on_next."""
         if self._loop is None or self._done:
             hooks.drop_item(item)
         else:
             self._inbox.append(item)
         self.signal()
+        return PAUSED
 
     def _used_up(self, loop: GeneratorType[int, Any, None]) -> None:  # Any: see Program.feed
         """The loop of stages that do not count demand has paused all the same."""
@@ -493,7 +508,7 @@ class StageSubscriber(
         self._missed = True  # cancelled meanwhile: release in the next round
 
     def _attend(
-        self, receive: Callable[[Any], object], halt: Callable[[bool], bool]
+        self, receive: Callable[[Any], int | None], halt: Callable[[bool], bool]
     ) -> None:  # Any: see subscribe_stages
         """Where a function takes the items: what came meanwhile, and the terminal."""
         gate, end = self._gate, self._end
@@ -509,8 +524,10 @@ class StageSubscriber(
             return
         while self._inbox and not gate.cancelled:
             halt(False)
-            receive(self._inbox.popleft())
+            left = receive(self._inbox.popleft())
             halt(True)
+            if not self._used(left):
+                self._ask(1)
         if gate.cancelled:
             self._missed = True  # release in the next round
         elif done and self._error is not None:
