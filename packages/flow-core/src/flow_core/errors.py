@@ -34,6 +34,7 @@ __all__ = [
     "late_fusion",
     "leave",
     "none_given",
+    "none_item",
     "tell_left",
     "throw_if_fatal",
 ]
@@ -172,6 +173,14 @@ def _imports(frame: FrameType) -> bool:
 def none_given(method: str) -> NoneItemError:
     """What a `method` of a subscriber raises when it is called with None (§2.13)."""
     return NoneItemError(f"{method}(None): None is no item, no error and no subscription (§2.13)")
+
+
+def none_item(who: str) -> NoneItemError:
+    """What a flow fails with when `who`, a source or a function of the user, gives None."""
+    return NoneItemError(
+        f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
+        "with an object of your own"
+    )
 
 
 def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:

@@ -151,6 +151,16 @@ class CoreSubscriber(Generic[T_contra]):
         """
         return self.on_next
 
+    def checks(self, who: str) -> bool:
+        """Whether it looks for None itself, and fails then, so that no stage before it needs to.
+
+        Asked by a flow of a foreign publisher, before that is subscribed to.
+
+        Args:
+            who: what an error has to say gave None.
+        """
+        return False
+
     def home(self) -> Home | None:
         """The event loop that this subscription belongs to; None if it belongs to none.
 

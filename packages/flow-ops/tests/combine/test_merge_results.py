@@ -10,7 +10,7 @@ import pytest
 
 import flow_core as flow
 from flow_cli import pipelines
-from flow_core.errors import MissingBackpressureError
+from flow_core.errors import MissingBackpressureError, NoneItemError
 from flow_core.structure import AbsorbingSource, source_of
 from flow_ops import merge, merge_all, merge_sequential, merge_with, observe_on
 from flow_testing import (
@@ -331,3 +331,15 @@ def test_flows_of_one_place_are_merged_here_if_they_have_to_be() -> None:
     ):
         assert not isinstance(source_of(merged), Elsewhere)
         assert sorted(merged) == [1, 2, 3]
+
+
+def test_a_foreign_source_that_gives_none_fails_the_flow_and_is_cancelled() -> None:
+    source, other = TestPublisher[Any](Violation.NONE_ITEM), TestPublisher[Any]()
+    subscriber = TestSubscriber[Any]()
+    merge(flow.from_publisher(source), flow.from_publisher(other)).subscribe(subscriber)
+    source.next(1, None)
+    subscriber.assert_failure(NoneItemError, 1)
+    assert str(subscriber.error).startswith("from_publisher(TestPublisher(")
+    assert "gave None, which is not an item" in str(subscriber.error)
+    source.assert_cancelled()
+    other.assert_cancelled()

@@ -6,6 +6,7 @@ import enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from flow_core import errors
 from flow_core.errors import NoItemError, NoneItemError, add_note, is_fatal
 from flow_core.stages._codegen import AGAIN, HEAD, TAIL
 from flow_core.stages._filtering import CHECK
@@ -49,11 +50,7 @@ class Staged(Protocol):
 
 def none_item(made: Staged, index: int) -> NoneItemError:
     stage = made._staged().stages[index]
-    who = str(stage.args[0]) if stage.template is CHECK else repr(stage)
-    return NoneItemError(
-        f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
-        "with an object of your own"
-    )
+    return errors.none_item(str(stage.args[0]) if stage.template is CHECK else repr(stage))
 
 
 def no_item(prepared: Any) -> NoItemError:  # Any: a `Prepared`, of whatever items

@@ -35,6 +35,7 @@ from flow_core.stages._blame import Raised
 from flow_core.stages._closing import FeedGate, close_loop, overlapped
 from flow_core.stages._codegen import PAUSED
 from flow_core.stages._effects import labels
+from flow_core.stages._filtering import CHECK
 from flow_core.stages._program import Program
 from flow_core.stages._pulled import GRANT
 from flow_core.stages._shape import END
@@ -47,6 +48,9 @@ __all__ = ["StageSubscriber", "subscribe_stages"]
 T = TypeVar("T")
 R = TypeVar("R")
 
+_CHECKED: Final = (CHECK,)
+"""No stage but the one that looks for None."""
+
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 
@@ -55,7 +59,8 @@ def subscribe_stages(
 ) -> CoreSubscriber[Any]:  # Any: what the upstream gives is the program's own affair
     """The subscriber that stands for all stages of `program` before `downstream`."""
     subscriber: CoreSubscriber[Any] = downstream
-    if program.stages:
+    templates = program.shape.templates
+    if templates and not (templates == _CHECKED and downstream.checks(str(program.args[0]))):
         for part in reversed(program.segments):
             subscriber = StageSubscriber(part, subscriber)
     return subscriber

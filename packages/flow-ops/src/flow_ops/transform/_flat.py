@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
-from flow_core.errors import is_fatal, none_given
+from flow_core.errors import is_fatal, none_given, none_item
 from flow_core.flow import Flow
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
 from flow_core.serial import Busy
@@ -266,7 +266,7 @@ class MergedInput(Input[R]):
         given: how many of the flow's items were given on before it was subscribed to.
     """
 
-    __slots__ = ("_adding", "_at_once", "_came", "_ended", "_left", "_taken", "merging")
+    __slots__ = ("_adding", "_at_once", "_came", "_checked", "_ended", "_left", "_taken", "merging")
 
     def __init__(self, owner: FlatMap[Any, R], given: int) -> None:  # Any: only R matters here
         taken = given % owner.limit
@@ -284,6 +284,8 @@ class MergedInput(Input[R]):
         """Its end has been seen, with the permit."""
         self._at_once = False
         """It has ended as long as it was `_adding`, and no item waits."""
+        self._checked: str | None = None
+        """The source, if nobody else looks whether it gives None."""
 
     def added(self) -> bool:
         """It was subscribed to: whether all is over already. In the upstream's thread."""
@@ -294,7 +296,8 @@ class MergedInput(Input[R]):
     def on_next(self, item: R, /) -> None:
         """See `Subscriber.on_next`. Given on at once if nobody else is at work."""
         if item is None:
-            raise none_given("on_next")
+            self._got_none()
+            return
         owner = self.merging
         permit = owner._permit
         try:
@@ -328,6 +331,19 @@ class MergedInput(Input[R]):
             return
         self._wait(item)
         owner.signal()
+
+    def checks(self, who: str) -> bool:
+        """See `CoreSubscriber.checks`."""
+        self._checked = who
+        return True
+
+    def _got_none(self) -> None:
+        if self._checked is None:
+            raise none_given("on_next")
+        upstream = self.upstream
+        if upstream is not None:
+            hooks.cancel(upstream)
+        self.on_error(none_item(self._checked))
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`. Handled at once if nobody else is at work."""
