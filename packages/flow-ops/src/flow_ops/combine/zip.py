@@ -12,7 +12,14 @@ from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.flow import Flow, check_order
 from flow_core.operator import Operator
-from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
+from flow_core.protocols import (
+    EMPTY,
+    CoreSubscriber,
+    Empty,
+    IterableSource,
+    Publisher,
+    Subscription,
+)
 from flow_core.sources import empty
 from flow_core.stages import Program, close_iterator, exhausted
 from flow_core.structure import stages_of
@@ -330,6 +337,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
         "_places",
         "_row",
         "_sources",
+        "wanted",
     )
 
     def __init__(
@@ -344,12 +352,15 @@ class Zip(Coordinator[tuple[Any, ...]]):
         super().__init__(downstream, label)
         self._flows = flows
         self._delay_error = delay_error
-        self._sources: tuple[BufferedInput[Any], ...] = tuple(
-            BufferedInput[Any](self, prefetch) for _ in flows
+        self._sources: tuple[ZippedInput, ...] = tuple(
+            ZippedInput(self, prefetch, place) for place in range(len(flows))
         )
-        self._places: dict[Input[Any], int] = {
-            one: place for place, one in enumerate(self._sources)
-        }
+        if len(flows) == 2:
+            one, other = self._sources
+            one.other, other.other = other, one
+        self._places: dict[Input[Any], int] = {one: one.place for one in self._sources}
+        self.wanted: ZippedInput | None = None
+        """The source that is waited for, if there is demand: its next item is told of."""
         self._nothing: Final[list[Any | Empty]] = [EMPTY] * len(flows)
         self._row: list[Any | Empty] = self._nothing[:]
         """The items that wait for the missing ones of their row; never all of them."""
@@ -383,10 +394,7 @@ class Zip(Coordinator[tuple[Any, ...]]):
             self._ending.append(place)
         sent = False
         while self._emitted < self._requested and not self.over and self._fill():
-            items = tuple(row)
-            row[:] = self._nothing
-            self._open = self._all[:]
-            self.emit(items)
+            self._send(row)
             sent = True
         if sent and not self.over and any(map(self._is_last, self._ending)):
             self._end()
@@ -396,11 +404,13 @@ class Zip(Coordinator[tuple[Any, ...]]):
         sources, self._sources = self._sources, ()
         row, self._row = self._row, []
         self._places = {}
+        self.wanted = None
         self._ends.clear()
         for item in row:
             if item is not EMPTY:
                 hooks.drop_item(item)
         for one in sources:
+            one.other = None
             one.close()
 
     @property
@@ -418,12 +428,44 @@ class Zip(Coordinator[tuple[Any, ...]]):
             one = sources[place]
             item: Any = one.poll()
             if item is EMPTY:
+                known = one is self.wanted
+                if not known:
+                    # Whoever sends looks at this afterwards: what came just before is found now.
+                    self.wanted = one
+                    continue
                 if one.ended():
                     self._end()
                 return False
             row[place] = item
             places.pop()
         return True
+
+    def take(self, one: ZippedInput, item: Any) -> bool:
+        """The item of a source that pushes, as it comes, if the row waits for it. With the permit.
+
+        Returns:
+            Whether it was taken, and what could be done with it then was.
+        """
+        if self.over or self._emitted >= self._requested or self._tasks or self._ends:
+            return False
+        row, places = self._row, self._open
+        if not places or places[-1] != one.place or one.waiting:
+            return False
+        row[places.pop()] = item
+        one._consumed += 1
+        if one._consumed == one._limit:
+            one.replenish()
+        if places or self._ending:
+            self.step()
+        else:  # and takes none of the next row, so that it is found empty
+            self._send(row)
+        return True
+
+    def _send(self, row: list[Any]) -> None:
+        items = tuple(row)
+        row[:] = self._nothing
+        self._open = self._all[:]
+        self.emit(items)
 
     def _is_last(self, place: int, *, overtakes: bool = False) -> bool:
         """Whether the source at `place` has ended, and its last item is used up.
@@ -444,3 +486,98 @@ class Zip(Coordinator[tuple[Any, ...]]):
             self.fail(combined(self.label, errors))
         else:
             self.complete()
+
+
+@final
+class ZippedInput(BufferedInput[Any]):
+    """The items of one source wait here, and nobody is told of one that the row does not wait for.
+
+    Args:
+        owner: zips.
+        prefetch: see `BufferedInput`.
+        place: of its items in a row.
+    """
+
+    __slots__ = ("other", "place", "pushed", "zipping")
+
+    def __init__(self, owner: Zip, prefetch: int, place: int) -> None:
+        super().__init__(owner, prefetch)
+        self.other: ZippedInput | None = None
+        """The other one, of two."""
+        self.pushed = False
+        """Items come by `on_next`, until the end or a cancel."""
+        self.zipping: Final = owner
+        self.place: Final = place
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        super().on_subscribe(subscription)
+        with self.zipping._lock:
+            self.pushed = not (self.gone or self.done or self.fused) and self.upstream is not None
+
+    def cut(self) -> None:
+        """See `Input.cut`."""
+        self.pushed = False
+
+    def _ended(self) -> None:
+        self.pushed = False
+        super()._ended()
+
+    def on_next(self, item: Any, /) -> None:
+        """See `Subscriber.on_next`. Goes into the row at once if that waits for it."""
+        owner, waiting = self.zipping, self._waiting
+        if self.pushed and owner.wanted is not self and item is not None:
+            if len(waiting) < self.prefetch:
+                waiting.append(item)
+                if owner.wanted is self:
+                    owner.signal()
+                if not self.pushed:
+                    self.drop_waiting()  # `close` may have looked before
+                return
+        elif self.pushed and not waiting and item is not None:
+            permit = owner._permit
+            try:
+                del permit[0]
+            except KeyError:
+                pass  # another caller has the permit
+            else:
+                try:
+                    other = self.other
+                    if (
+                        other is not None
+                        and other.pushed
+                        and other._waiting
+                        and len(owner._open) == 2
+                        and owner._emitted < owner._requested
+                    ):
+                        # As `poll` and `emit`: calls would cost a third of a pair.
+                        try:
+                            partner = other._waiting.popleft()
+                        except IndexError:  # the flow is over: it was dropped
+                            hooks.drop_item(item)
+                            return
+                        consumed = other._consumed = other._consumed + 1
+                        if consumed == other._limit:
+                            other.replenish()
+                        consumed = self._consumed = self._consumed + 1
+                        if consumed == self._limit:
+                            self.replenish()
+                        receive = owner._receive
+                        try:
+                            used = receive((partner, item) if self.place else (item, partner))
+                        except BaseException as error:
+                            owner._raised(error)
+                        else:
+                            if used is not False or not owner._conditional:
+                                owner._emitted += 1
+                        return
+                    if owner.take(self, item):
+                        return
+                except BaseException as error:
+                    owner._failed(error)
+                    return
+                finally:
+                    permit[0] = True
+                    if owner._missed or owner.over:
+                        owner.signal()
+        super().on_next(item)

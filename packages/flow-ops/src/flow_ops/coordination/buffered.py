@@ -118,9 +118,13 @@ class BufferedInput(PolledInput[T]):
                 return item
         self._consumed += 1
         if self._consumed == self._limit:
-            self._consumed = 0
-            self.owner.request_of(self, self._limit)
+            self.replenish()
         return item
+
+    def replenish(self) -> None:
+        """Request as many items as were taken."""
+        self._consumed = 0
+        self.owner.request_of(self, self._limit)
 
     def ended(self) -> bool:
         """Whether nothing more comes. With the permit; read `error` if so."""
@@ -149,6 +153,11 @@ class BufferedInput(PolledInput[T]):
     def drop_waiting(self) -> None:
         """See `PolledInput.drop_waiting`."""
         hooks.drop_waiting(self._waiting)
+
+    @property
+    def fused(self) -> bool:
+        """Whether the source is polled."""
+        return self._queue is not None
 
     @property
     def waiting(self) -> int:

@@ -150,9 +150,11 @@ class Coordinator(SerialDrain, Generic[R]):
             self._halt()
             self.run_entered()
             raise
+        if self._requested == UNBOUNDED:
+            self._conditional = False
         receive = (
             downstream.try_on_next
-            if isinstance(downstream, ConditionalSubscriber)
+            if isinstance(downstream, ConditionalSubscriber) and self._conditional
             else downstream.receiver()
         )
         with self._lock:
