@@ -209,6 +209,7 @@ TAKERS = {
     "flow-core/stages/_pulled",
     "flow-multicast/processors/_hot",
     "flow-multicast/processors/multicast",
+    "flow-ops/combine/zip",
     "flow-ops/coordination/coordinator",
     "flow-ops/group/_unicast",
     "flow-ops/transform/_flat",
