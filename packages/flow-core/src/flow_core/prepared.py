@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sized
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from gc import get_referents
 from sys import modules
 from types import CellType, CodeType, FunctionType, MethodType
@@ -19,11 +19,12 @@ from flow_core.protocols import IterableSource
 from flow_core.sources._items import ItemsSource
 from flow_core.stages._closing import ITERATED
 from flow_core.stages._codegen import Form
-from flow_core.stages._shape import Shape
-from flow_core.stages._template import describe, line_of, refuse_coroutine_function
+from flow_core.stages._program import Program
+from flow_core.stages._shape import Shape, node_of
+from flow_core.stages._template import Template, describe, line_of, refuse_coroutine_function
 from flow_core.structure import boundary_of, moved, source_of
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "Spliced", "prepare"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -142,10 +143,32 @@ class Prepared(Generic[T, R]):
         Args:
             items: see `__call__`.
         """
+        return list(self.iterate(items))
+
+    def iterate(self, items: Convertible[T]) -> Iterator[R]:
+        """What becomes of `items`, one by one; as iterating over the flow of it, but for less.
+
+        Args:
+            items: see `__call__`.
+        """
         shape = self._shape
         if shape is None or type(items) not in ITERATED or hooks.debugging:
-            return list(self(items))
-        return list(shape.loop(_PULL)(iter(items), None, self.flow, self._args))
+            return iter(self(items))
+        plain = iter(cast("Iterable[T]", items))
+        loop: Iterator[R] = shape.loop(_PULL)(plain, None, self.flow, self._args)
+        return loop
+
+    @cached_property
+    def spliced(self) -> Spliced[R] | None:
+        """Its stages, to be put into the loop of an operator that calls it for each item.
+
+        None unless they make one or none of each item, whatever came before it.
+        """
+        shape = self._shape
+        if shape is None or not all(one.alone and not one.expands for one in shape.templates):
+            return None
+        made: Spliced[R] = Spliced(self.flow, shape, self._args)
+        return made if made.single else None
 
     def last(self, items: Iterable[T]) -> R:
         """The last of what becomes of `items`; blocks. See `Flow.last`.
@@ -173,6 +196,63 @@ class Prepared(Generic[T, R]):
 
     def __repr__(self) -> str:
         return f"prepare({self.__name__}: {self.flow!r})"
+
+
+_OPENED: Final = Template(
+    "opened",
+    params=("plain", "most", "others"),
+    on_item="""
+    if type(x) in plain and len(x) <= most:
+        for x in x:
+            EMIT
+    else:
+        others.append(x)
+        STOP
+    """,
+)
+
+
+@final
+class Spliced(Generic[R]):
+    """The stages of what was prepared, in a loop over what it would be called with.
+
+    Args:
+        flow: what was prepared.
+        shape: of its stages.
+        args: those of all stages.
+    """
+
+    def __init__(self, flow: Flow[R], shape: Shape, args: tuple[object, ...]) -> None:
+        self._flow = flow
+        self._args = args
+        self._shape = node_of([_OPENED, *shape.templates]).shaped()
+
+    @property
+    def single(self) -> bool:
+        """Whether all of it fits into one loop."""
+        return self._shape.single
+
+    def iterate(
+        self, outer: Iterator[Any], most: int, others: builtins.list[Any]
+    ) -> Iterator[R]:  # Any: whatever it would be called with
+        """What becomes of all items of what `outer` gives, up to what is no list, str, ….
+
+        Args:
+            outer: stays open.
+            most: items that each may have.
+            others: gets the first that is something else, or has more; the loop then ends.
+        """
+        args = (ITERATED, most, others, *self._args)
+        loop: Iterator[R] = self._shape.loop(_PULL)(outer, None, self, args)
+        return loop
+
+    def _staged(self) -> Program[Any, Any]:
+        """See `Staged`. The first stage, and one that looks for None, are nobody's."""
+        stages = self._flow._stages()
+        own = len(self._shape.templates) - len(stages)
+        program = Program.of(self._shape, (ITERATED, 0, None, *self._args), ())
+        program._whole = stages, -own
+        return program
 
 
 def prepare(function: Callable[[Flow[T]], Flow[R]]) -> Prepared[T, R]:

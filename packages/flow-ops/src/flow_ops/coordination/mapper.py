@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast, final
 from flow_core.conversion import Convertible, as_flow
 from flow_core.flow import Flow
 from flow_core.once import refuse_again
+from flow_core.prepared import Prepared, Spliced
 from flow_core.protocols import Publisher
 from flow_core.stages import describe
 from flow_core.structure import source_of
@@ -35,6 +36,14 @@ class Mapper(Generic[T, R]):
         self.label = label
         self._last: object = None
         """What `function` gave last, if that was an iterator."""
+
+    @property
+    def spliced(self) -> Spliced[R] | None:
+        """The stages of a function that was prepared, if a loop over its inputs can have them."""
+        function: Any = self.function  # Any: a class tells nothing of its parameters
+        if not isinstance(function, Prepared):
+            return None
+        return cast("Prepared[T, R]", function).spliced
 
     def told(self, upstream: Flow[Any]) -> str | None:  # Any: whatever is mapped
         """Where the inner flows come from, for `flow explain`; None if they are known.

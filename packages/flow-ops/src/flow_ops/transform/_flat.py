@@ -40,9 +40,17 @@ class IterableFlatMap(Mapped[R], IterableSource[R]):
     def iterate(self) -> Iterator[R]:
         """See `IterableSource.iterate`."""
         outer = self.upstream.iterate()
-        flows = self._flows(outer)
         items: Iterator[R] = iter(())
+        values: Iterator[Any] = outer  # Any, here and below: what the mapper takes
+        others: list[Any] = []
         try:
+            spliced = self._mapping.spliced
+            if spliced is not None and not _watched():
+                yield from spliced.iterate(outer, self.prefetch, others)
+                if not others:
+                    return
+                values = chain((others.pop(),), outer)
+            flows = self._flows(values)
             for flow in flows:
                 called = call_of(flow)
                 if called is not None:
@@ -145,9 +153,10 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
             items = pulled(flow, outer.gate, checked=True)
             if items is None:
                 return flow, 0
+            waiting = self._waiting
             for item in items.items:
                 given += 1
-                # As self.send(item), which would cost a call.
+                # As self.send(item) and self._goes_on(), which would cost two calls.
                 receive = self._receive
                 try:
                     used = receive(item)
@@ -156,7 +165,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
                 else:
                     if used is not False or not conditional:
                         self._emitted += 1
-                if not self._goes_on():
+                if self._emitted >= self._requested or waiting or self.over:
                     break
             else:
                 return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
+from sys import maxsize
 from typing import Any, TypeVar, final
 
 from flow_core import hooks
@@ -195,8 +197,16 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
         function = mapper.function
         errors: list[BaseException] = []
         outer = self._upstream.iterate()
+        values: Iterator[Any] = outer  # Any, here and below: what the mapper takes
+        others: list[Any] = []
         try:
-            for value in outer:
+            spliced = mapper.spliced
+            if not (spliced is None or delay_error or hooks.debugging):
+                yield from spliced.iterate(outer, maxsize, others)
+                if not others:
+                    return
+                values = chain((others.pop(),), outer)
+            for value in values:
                 if value is None:
                     raise none_item(mapper.label)
                 try:
