@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import CodeType
+from collections.abc import Callable, Iterator
+from types import CodeType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from flow_core import hooks
 from flow_core.assembly import assembly_trace
 from flow_core.protocols import IterableSource, Publisher
+from flow_core.stages._blame import Raised
 from flow_core.stages._closing import PLAIN, Gate, closer_of
 from flow_core.stages._codegen import Form
 from flow_core.stages._effects import CHECKPOINT
@@ -27,6 +28,7 @@ __all__ = ["Chain"]
 
 T_co = TypeVar("T_co", covariant=True)
 
+_PUSH_ALL: Final = Form.PUSH_ALL
 _POLL: Final = Form.POLL
 """Looked up whenever a flow runs; an enum's own lookup takes several times as long."""
 _UNCHANGED: Final[Program[Any, Any]] = Program(())  # Any: no stage: whatever the items are
@@ -171,6 +173,34 @@ class Chain(Generic[T_co]):
             return self._compiled()[1].poll(items, gate)
         close = None if type(items) in PLAIN else closer_of(items)
         return exclusive(shape.loop(_POLL)(items, close, gate, self, self._arguments()))
+
+    def _pushed(
+        self, source: IterableSource[Any], on_next: Callable[[T_co], object], gate: Gate
+    ) -> GeneratorType[int, int, None] | None:  # Any: whatever its own source gives
+        """A loop that sends all items of its source through all its stages to `on_next`.
+
+        It yields only if the gate is cancelled, and is to be closed then.
+
+        Args:
+            source: its own.
+            on_next: gets each item; what it returns does not matter.
+            gate: ends the loop soon when it is cancelled.
+
+        Returns:
+            None if there is more to it than one loop, or a start, errors or a close to hear of.
+        """
+        node = self._node or self._placed()
+        if node.deep or not (shape := node.shape or node.shaped()).single:
+            return None
+        if shape.closes or shape.handles or shape.starts:
+            return None
+        items = source.iterate()
+        close = None if type(items) in PLAIN else closer_of(items)
+        return shape.loop(_PUSH_ALL)(items, close, on_next, gate, 0, self, self._arguments())
+
+    def _by_subscriber(self, error: BaseException) -> bool:
+        """Whether `on_next` of `_pushed` has raised `error`. That of a stage gets its note."""
+        return self._compiled()[1].blame(error) is Raised.DOWNSTREAM
 
     def _staged(self) -> Program[Any, T_co]:
         """See `Staged`."""

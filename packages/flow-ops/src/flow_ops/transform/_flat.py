@@ -8,12 +8,19 @@ from itertools import chain, islice
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 from flow_core import hooks
-from flow_core.demand import replenish_limit
+from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import is_fatal, none_given, none_item
 from flow_core.flow import Flow
-from flow_core.protocols import EMPTY, CoreSubscriber, Empty, IterableSource, Publisher
+from flow_core.protocols import (
+    EMPTY,
+    CallableSource,
+    CoreSubscriber,
+    Empty,
+    IterableSource,
+    Publisher,
+)
 from flow_core.serial import Busy
-from flow_core.stages import close_iterator
+from flow_core.stages import Gate, close_iterator
 from flow_core.structure import call_of
 from flow_ops.coordination import Input, Mapper, itself, overflow
 from flow_ops.transform._inner import Pulled, inline_source, pulled
@@ -150,6 +157,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         items: Pulled[R] | None = None
         left: Flow[R] | None = None
         try:
+            if self._requested == UNBOUNDED and self._all_in_place(flow, outer.gate):
+                return None
             items = pulled(flow, outer.gate, checked=True)
             if items is None:
                 return flow, 0
@@ -186,6 +195,27 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         finally:
             if items is not None and left is None:
                 items.close()
+
+    def _all_in_place(self, flow: Flow[R], gate: Gate) -> bool:
+        """Give on all items of an inner flow by its own loop, as everything was requested.
+
+        Returns:
+            Whether it was such a flow.
+        """
+        source = inline_source(flow)
+        if source is None or isinstance(source, CallableSource):
+            return False
+        loop = flow._pushed(source, self._receive, gate)
+        if loop is None:
+            return False
+        try:
+            if next(loop, None) is not None:  # it is over
+                loop.close()
+        except BaseException as error:
+            if not flow._by_subscriber(error):
+                raise
+            self._raised(error)
+        return True
 
     def _goes_on(self) -> bool:
         """Whether an item can be given on at once."""
