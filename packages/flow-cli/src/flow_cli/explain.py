@@ -278,7 +278,8 @@ def _compiled(run: _Run, stages: tuple[_AnyStage, ...]) -> tuple[Program[Any, An
         program = run.flow._compiled()[1]  # with the check for None, if the source needs it
     if not synchronous:
         absorbing = isinstance(source, AbsorbingSource)
-        return program, Form.FEED, "in this process, fed" if absorbing else "fed"
+        form = Form.RECEIVE if program.receives(everything=False) else Form.FEED
+        return program, form, "in this process, fed" if absorbing else "fed"
     if run.exit is None:
         if run.reader:
             return program, Form.PULL, f"pulled by {run.reader}, or pushed to it"

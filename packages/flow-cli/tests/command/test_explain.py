@@ -293,7 +293,7 @@ def test_the_generated_code_is_shown_when_it_is_asked_for() -> None:
     text = explain(flow, source=True)
     assert "def flow(it, close, on_next, gate, n, made, args):" in text
     assert "raise none_item(made, 0)" in text  # the check of the source's items
-    assert "def flow(on_next, gate, n, made, args):" in text
+    assert " def receive(x):" in text
     assert "if predicate_0(x):" in text
     assert "def flow" not in explain(flow)
 

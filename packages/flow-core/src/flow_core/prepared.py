@@ -143,20 +143,10 @@ class Prepared(Generic[T, R]):
         Args:
             items: see `__call__`.
         """
-        return list(self.iterate(items))
-
-    def iterate(self, items: Convertible[T]) -> Iterator[R]:
-        """What becomes of `items`, one by one; as iterating over the flow of it, but for less.
-
-        Args:
-            items: see `__call__`.
-        """
         shape = self._shape
         if shape is None or type(items) not in ITERATED or hooks.debugging:
-            return iter(self(items))
-        plain = iter(cast("Iterable[T]", items))
-        loop: Iterator[R] = shape.loop(_PULL)(plain, None, self.flow, self._args)
-        return loop
+            return list(self(items))
+        return list(shape.loop(_PULL)(iter(items), None, self.flow, self._args))
 
     @cached_property
     def spliced(self) -> Spliced[R] | None:

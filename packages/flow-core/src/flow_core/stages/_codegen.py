@@ -114,7 +114,7 @@ class LoopWriter:
         """Whether it ends with the first item."""
         self._pushes = form not in (Form.PULL, Form.POLL) and not self._returns
         self._counts = self._pushes and form not in (Form.PUSH_ALL, Form.RECEIVE_ALL)
-        """Whether it pauses when the demand is used up."""
+        """Whether it counts down what it sends."""
         self._gated = form is not Form.PULL and not self._returns
         """Whether it looks at a gate, which others may close."""
         self._receives = form in (Form.RECEIVE, Form.RECEIVE_IF, Form.RECEIVE_ALL)
@@ -182,8 +182,8 @@ class LoopWriter:
     def _received(self, depth: int) -> None:
         """A function for each item, with the state of the stages in cells, and one for the end.
 
-        Others see by `halt` whether it runs, and have it called no more: what comes then, from
-        within an item mostly, is for `beside`; and who runs it looks after them when it is back.
+        Who halts it learns whether it runs. Items that come while it runs or is halted are for
+        `beside`; who runs it calls `attend` if it was halted meanwhile.
         """
         out = self._out
         stop = ["stop"] if self._stops >= 0 else []

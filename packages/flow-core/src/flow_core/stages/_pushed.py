@@ -48,9 +48,6 @@ __all__ = ["StageSubscriber", "subscribe_stages"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_CHECKED: Final = (CHECK,)
-"""No stage but the one that looks for None."""
-
 _WAKE_UP: Final[Any] = EMPTY  # Any: on_next takes it in the place of an item of any type (F26)
 
 
@@ -60,7 +57,9 @@ def subscribe_stages(
     """The subscriber that stands for all stages of `program` before `downstream`."""
     subscriber: CoreSubscriber[Any] = downstream
     templates = program.shape.templates
-    if templates and not (templates == _CHECKED and downstream.checks(str(program.args[0]))):
+    # A subscriber that looks for None itself needs no stage that only does that.
+    checked = len(templates) == 1 and templates[0] is CHECK
+    if templates and not (checked and downstream.checks(str(program.args[0]))):
         for part in reversed(program.segments):
             subscriber = StageSubscriber(part, subscriber)
     return subscriber

@@ -212,7 +212,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
             if next(loop, None) is not None:  # it is over
                 loop.close()
         except BaseException as error:
-            if not flow._by_subscriber(error):
+            if is_fatal(error) or not flow._by_subscriber(error):
                 raise
             self._raised(error)
         return True
