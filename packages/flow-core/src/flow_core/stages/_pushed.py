@@ -110,6 +110,7 @@ class StageSubscriber(
         "_loop",
         "_open",
         "_out",
+        "_over",
         "_paused",
         "_prefetch",
         "_program",
@@ -145,7 +146,7 @@ class StageSubscriber(
         self._granted = 0
         self._consumed = 0
         self._done = self._flushed = self._paused = self._again = self._open = False
-        self._started = False
+        self._started = self._over = False
         self._receive: Callable[[Any], int | None] | None = None  # Any: see subscribe_stages
         """What takes the items in the loop's place, see `Program.receive`."""
         self._halt: Callable[[bool], bool] | None = None
@@ -154,18 +155,23 @@ class StageSubscriber(
         self._bad: ValueError | None = None
         self._error: BaseException | None = None
         self._thrown: tuple[BaseException, TracebackType | None] | None = None
+        self._left = 0 if program.shape.accounts else GRANT
+        self._loop: GeneratorType[int, Any, None] | None = None  # Any: see Program.feed
+        """Made when it is known that no function takes the items, but if its stages have to hear
+        of the end even of what never began."""
+        if program.shape.closes:
+            self._loop = self._fed(downstream)
+
+    def _fed(
+        self, downstream: CoreSubscriber[R]
+    ) -> GeneratorType[int, Any, None]:  # Any: see Program.feed
+        """The loop, which has not begun."""
         on_next: Callable[[R], object]
         if isinstance(downstream, ConditionalSubscriber):
             conditional, on_next = True, downstream.try_on_next
         else:
             conditional, on_next = False, downstream.receiver()
-        self._left = 0 if program.shape.accounts else GRANT
-        self._loop: GeneratorType[int, Any, None] | None = program.feed(  # Any: see Program.feed
-            on_next,
-            self._gate,
-            self._left,
-            conditional=conditional,
-        )
+        return self._program.feed(on_next, self._gate, self._left, conditional=conditional)
 
     def home(self) -> Home | None:
         """See `CoreSubscriber.home`."""
@@ -201,7 +207,7 @@ class StageSubscriber(
                 self.leave()
                 raise
             self.run_entered()
-        if self._loop is None or self._fused is not None:
+        if self._over or self._fused is not None:
             return
         if self._program.shape.absorbs and not self._done:
             self._ask(self._program.limit)
@@ -217,25 +223,25 @@ class StageSubscriber(
 
     def _start(self) -> None:
         """Run the loop up to where it waits. With the permit: who cancels may have to start it."""
-        loop = self._loop
-        if loop is None or self._fused is not None or self._gate.cancelled:
+        downstream, program, loop = self._downstream, self._program, self._loop
+        if downstream is None or self._fused is not None or self._gate.cancelled:
             return
-        downstream, program = self._downstream, self._program
         try:
             everything = self._requested == UNBOUNDED and program.receives(everything=True)
             if self._out is None and (everything or program.receives(everything=False)):
-                if downstream is not None:
-                    self._receive, self._halt, self._end = program.receive(
-                        downstream,
-                        self._gate,
-                        UNBOUNDED if everything else GRANT,
-                        beside=self._beside,
-                        raised=self._raised,
-                        stopped=self._stopped,
-                        attend=self.signal,
-                    )
-                    self._bounded = self._queues = False
+                self._receive, self._halt, self._end = program.receive(
+                    downstream,
+                    self._gate,
+                    UNBOUNDED if everything else GRANT,
+                    beside=self._beside,
+                    raised=self._raised,
+                    stopped=self._stopped,
+                    attend=self.signal,
+                )
+                self._bounded = self._queues = False
                 return
+            if loop is None:
+                self._loop = loop = self._fed(downstream)
             self._paused = next(loop) == PAUSED
             self._started = True
         except StopIteration:
@@ -273,7 +279,7 @@ class StageSubscriber(
             raise none_given("on_next")
         if receive is not None:
             return self._used(receive(item))
-        if loop is None or self._done:
+        if self._over or self._done:
             if self._out is None:
                 hooks.drop_item(item)
             return True
@@ -285,6 +291,9 @@ class StageSubscriber(
             else:
                 hooks.drop_item(item)  # it came before on_subscribe (§1.9)
             self.signal()
+            return True
+        if loop is None:
+            hooks.drop_item(item)  # it came before on_subscribe, or within it (§1.9)
             return True
         try:
             left = loop.send(item)
@@ -327,7 +336,7 @@ class StageSubscriber(
 
     def _beside(self, item: Any) -> int:  # Any: see subscribe_stages
         """An item that comes while `_receive` runs: its upstream answers from within on_next."""
-        if self._loop is None or self._done:
+        if self._over or self._done:
             hooks.drop_item(item)
         else:
             self._inbox.append(item)
@@ -348,7 +357,7 @@ class StageSubscriber(
         """See `Subscriber.on_error`. Items in the inbox come first; stages emit no rest."""
         if error is None:
             raise none_given("on_error")
-        if self._done or self._loop is None or self._upstream is None:
+        if self._done or self._over or self._upstream is None:
             if self._done and is_fatal(error):
                 self.signal()  # it may have kept the end from being drained
             hooks.drop_error(error)
@@ -359,7 +368,7 @@ class StageSubscriber(
 
     def on_complete(self) -> None:
         """See `Subscriber.on_complete`. The stages may emit a rest first, as demand allows."""
-        if not self._done and self._loop is not None and self._upstream is not None:
+        if not (self._done or self._over or self._upstream is None):
             self._done = True
             self.signal()
 
@@ -433,7 +442,7 @@ class StageSubscriber(
     def drain(self) -> None:
         """See `SerialDrain.drain`."""
         loop, gate = self._loop, self._gate
-        if loop is None:
+        if self._over:
             hooks.drop_waiting(self._inbox)
             return
         if self._out is not None:
@@ -445,7 +454,7 @@ class StageSubscriber(
             return
         downstream = self._downstream
         if gate.cancelled or downstream is None:
-            if self._bad is not None and self._started:
+            if self._bad is not None and self._started and loop is not None:
                 # on_error must not overlap a running on_next (§1.3): a closed loop sends no more.
                 self._again = True
                 try:
@@ -454,6 +463,8 @@ class StageSubscriber(
                     return  # It runs; its caller looks at _again after that, and signals.
             self._cancelled()
             return
+        if loop is None:
+            return  # it is polled
         if loop.gi_running:
             self._again = True  # signalled from within on_next: the loop's caller goes on with it
             return
@@ -685,12 +696,12 @@ class StageSubscriber(
         """
         with self._lock:
             downstream, self._downstream = self._downstream, None
-        self._gate.cancelled = True
+        self._gate.cancelled = self._over = True
         loop, self._loop = self._loop if self._fused is None else self._fused, None
         halt = self._halt
         if halt is not None:
             halt(True)
-            # After the loop: who does not find the function any more sees that all is over.
+            # After `_over`: who does not find the function any more sees that all is over.
             self._receive = self._halt = self._end = None
         waits = loop is not None and self._program.shape.closes and not loop.gi_running
         if loop is not None and waits and not loop.gi_suspended:
@@ -761,7 +772,7 @@ class StageSubscriber(
     def _polled_out(self) -> None:
         """The polled loop has ended: let go of everything."""
         self._downstream = self._loop = self._fused = None
-        self._gate.cancelled = True
+        self._gate.cancelled = self._over = True
         if self._upstream is not None:
             hooks.cancel(self._upstream)  # a stage may have ended the flow before its upstream does
         self._gate.close()

@@ -531,7 +531,7 @@ class ZippedInput(BufferedInput[Any]):
                 waiting.append(item)
                 if owner.wanted is self:
                     owner.signal()
-                if not self.pushed:
+                if not self.pushed and (self.gone or owner.over):
                     self.drop_waiting()  # `close` may have looked before
                 return
         elif self.pushed and not waiting and item is not None:
