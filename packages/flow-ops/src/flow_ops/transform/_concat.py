@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import Generic, TypeVar, cast, final
 
@@ -25,7 +26,7 @@ from flow_core.structure import call_of
 from flow_ops.coordination import Mapper, combined, no_stop, overflow
 from flow_ops.transform._concat_inner import InnerSubscriber
 from flow_ops.transform._ending import EndsInDrain
-from flow_ops.transform._inner import Polled, Pulled, Queued, none_item, pulled
+from flow_ops.transform._inner import Polled, Pulled, Queued, none_item, pulled, pushed, run_pushed
 from flow_ops.transform._single import resolved
 
 __all__ = ["ConcatMapSubscriber"]
@@ -357,6 +358,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
             else downstream.receiver()
         )
         left = grant
+        everything = self._requested == UNBOUNDED
         current = self._current
         if current is not None:
             left = self._push(downstream, current, left)
@@ -392,7 +394,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
                             left -= 1
                             if not left:
                                 break
-                else:
+                elif not (everything and self._push_all(downstream, flow, emit)):
                     inner = self._open(flow)
                     if isinstance(inner, Flow):
                         # `_emitted` is the inner flow's to write, from now on.
@@ -425,6 +427,27 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         except BaseException as error:
             self._keep(error)
             return None
+
+    def _push_all(
+        self, downstream: CoreSubscriber[R], flow: Flow[R], emit: Callable[[R], object]
+    ) -> bool:
+        """Send all items of an inner flow by its own loop, as everything was requested.
+
+        Returns:
+            Whether it was such a flow.
+        """
+        loop = None
+        try:
+            loop = pushed(flow, emit, self.gate)
+            if loop is not None:
+                run_pushed(loop)
+        except BaseException as error:
+            if loop is not None and flow._by_subscriber(error):
+                self.raised(downstream, error)
+            else:
+                self._keep(error)
+            return True
+        return loop is not None
 
     def _push(self, downstream: CoreSubscriber[R], current: Pulled[R], left: int) -> int:
         """Send items of `current`, up to `left`; it is `_current` as long as it may have more.

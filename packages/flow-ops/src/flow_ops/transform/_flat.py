@@ -13,7 +13,6 @@ from flow_core.errors import is_fatal, none_given, none_item
 from flow_core.flow import Flow
 from flow_core.protocols import (
     EMPTY,
-    CallableSource,
     CoreSubscriber,
     Empty,
     IterableSource,
@@ -23,7 +22,7 @@ from flow_core.serial import Busy
 from flow_core.stages import Gate, close_iterator
 from flow_core.structure import call_of
 from flow_ops.coordination import Input, Mapper, itself, overflow
-from flow_ops.transform._inner import Pulled, inline_source, pulled
+from flow_ops.transform._inner import Pulled, inline_source, pulled, pushed, run_pushed
 from flow_ops.transform._mapping import Limits, Mapped, Mapping, Outer
 
 __all__ = ["FlatMap", "IterableFlatMap", "MergedInput"]
@@ -202,15 +201,11 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         Returns:
             Whether it was such a flow.
         """
-        source = inline_source(flow)
-        if source is None or isinstance(source, CallableSource):
-            return False
-        loop = flow._pushed(source, self._receive, gate)
+        loop = pushed(flow, self._receive, gate)
         if loop is None:
             return False
         try:
-            if next(loop, None) is not None:  # it is over
-                loop.close()
+            run_pushed(loop)
         except BaseException as error:
             if is_fatal(error) or not flow._by_subscriber(error):
                 raise

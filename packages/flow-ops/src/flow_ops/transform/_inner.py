@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from types import GeneratorType
 from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
 from flow_core import hooks
@@ -29,6 +30,8 @@ __all__ = [
     "known_inners",
     "none_item",
     "pulled",
+    "pushed",
+    "run_pushed",
 ]
 
 T = TypeVar("T")
@@ -93,6 +96,28 @@ def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | N
         raw = Failing(error)  # the stages want to hear of it, or have items before it
         knows_end = False
     return Pulled(flow._polled(raw, gate), raw, knows_end=knows_end)
+
+
+def pushed(
+    flow: Flow[T], on_next: Callable[[T], object], gate: Gate
+) -> GeneratorType[int, int, None] | None:
+    """A loop that sends all items of `flow`, see `Chain._pushed`; None if it is no plain iterable.
+
+    Args:
+        flow: what gives the items.
+        on_next: gets each item; what it returns does not matter.
+        gate: ends the loop soon when it is cancelled.
+    """
+    source = inline_source(flow)
+    if source is None or isinstance(source, CallableSource):
+        return None
+    return flow._pushed(source, on_next, gate)
+
+
+def run_pushed(loop: GeneratorType[int, int, None]) -> None:
+    """Run a loop of `pushed` to its end, or to where its gate is cancelled."""
+    if next(loop, None) is not None:
+        loop.close()
 
 
 def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: of the first item
