@@ -475,9 +475,63 @@ def kept() -> None:
     )
 
 
+def assembled() -> None:
+    """Flows that were put together, and hold one item each."""
+
+    def several(
+        make: Callable[[], object], once: Callable[[Any], object] = id
+    ) -> Callable[[int], object]:
+        def fill(items: int) -> object:
+            made = [make() for _ in range(items)]
+            for each in made:
+                once(each)
+            return made
+
+        return fill
+
+    def chain(stages: int) -> Flow[int]:
+        made = flow.just(ITEM)
+        for _ in range(stages):
+            made = made.map(one)
+        return made
+
+    def by_reactivex() -> reactivex.Observable[int]:
+        return reactivex.just(ITEM).pipe(*[rx.map(one)] * 4)
+
+    mapped: flow.Prepared[int, int] = flow.prepare(
+        lambda numbers: numbers.map(one).map(one).map(one).map(one)
+    )
+    weigh(
+        "Bytes for a flow that is put together",
+        Store("source", several(lambda: chain(0))),
+        Store("source, 1 stage", several(lambda: chain(1))),
+        Store("source, 4 stages", several(lambda: chain(4))),
+        Store("source, 4 stages, after a run", several(lambda: chain(4), list)),
+        Store("source, 4 stages, after a subscription", several(lambda: chain(4), subscribed)),
+        Store("source, 20 stages", several(lambda: chain(20))),
+        Store("prepared, 4 stages", several(lambda: mapped([ITEM]))),
+        Store("map of map …, 4 times", several(lambda: nested(4)), by="python"),
+        Store("reactivex, 4 operators", several(by_reactivex), by="reactivex"),
+        items=5_000,
+        unit="flow",
+    )
+
+
+def subscribed(numbers: Flow[int]) -> None:
+    numbers.subscribe(one)
+
+
+def nested(stages: int) -> object:
+    made: Any = (ITEM,)
+    for _ in range(stages):
+        made = map(one, made)
+    return made
+
+
 def main() -> None:
     waiting()
     kept()
+    assembled()
 
 
 if __name__ == "__main__":

@@ -386,7 +386,7 @@ class Store:
     """What ends it, given what `fill` gave, if it does not end when nobody holds it."""
 
 
-def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
+def weigh(title: str, *stores: Store, items: int = 50_000, unit: str = "item") -> dict[str, float]:
     """Print how many bytes are kept for each item beside the item itself.
 
     The references to what a store is filled with are counted: an empty one weighs little.
@@ -395,6 +395,7 @@ def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
         title: what all of them do.
         stores: each is filled once.
         items: how many are kept.
+        unit: what holds an item, where that is what weighs.
 
     Returns:
         The bytes for each item, by name.
@@ -403,7 +404,7 @@ def weigh(title: str, *stores: Store, items: int = 50_000) -> dict[str, float]:
         AssertionError: if a store does not hold as many as it was told to keep.
     """
     table = Table(title=title, title_justify="left")
-    for heading in ("case", "bytes / item", "mark"):
+    for heading in ("case", f"bytes / {unit}", "mark"):
         table.add_column(heading, justify="left" if heading == "case" else "right")
     found: dict[str, float] = {}
     rows: list[dict[str, object]] = []

@@ -9,14 +9,12 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Final,
     Generic,
     Never,
     TypeGuard,
     TypeVar,
     cast,
-    final,
     overload,
 )
 
@@ -27,7 +25,6 @@ from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import (
     NoItemError,
     NoneItemError,
-    ProtocolViolationError,
     add_note,
     no_such_name,
     throw_if_fatal,
@@ -45,12 +42,13 @@ from flow_core.protocols import (
     Subscriber,
 )
 from flow_core.sources._idle import fail
-from flow_core.sources._items import ConstantSource, ItemsSource, RangeSource
+from flow_core.sources._items import ConstantSource, FailedSource, ItemsSource, RangeSource
 from flow_core.stages._aggregate import Aggregating
 from flow_core.stages._chain import Chain
 from flow_core.stages._closing import PLAIN, Failing, close_iterator, closer_of
 from flow_core.stages._codegen import Form
 from flow_core.stages._combining import Combining
+from flow_core.stages._direct import put_directly
 from flow_core.stages._effects import Observing
 from flow_core.stages._filtering import Filtering
 from flow_core.stages._program import Program
@@ -59,6 +57,7 @@ from flow_core.stages._pushed import subscribe_stages
 from flow_core.stages._recovery import Recovering
 from flow_core.stages._shape import ROOT, Shape
 from flow_core.stages._template import (
+    NEVER_AWAITED,
     UNSET,
     Site,
     Stage,
@@ -422,9 +421,17 @@ class Flow(
     def _add(
         self, template: Template, *args: object, site: Site | None = None
     ) -> Flow[Any]:  # Any: see _then
-        for index in template.lines.called:
+        node = self._node or self._placed()
+        try:
+            node = node.after[id(template)]
+        except KeyError:
+            node = node.then(template)
+        for index in node.called:
             function = args[index]
-            if type(function) is not FunctionType or function.__code__.co_flags & CO_COROUTINE:
+            if type(function) is FunctionType:
+                if function.__code__.co_flags & CO_COROUTINE:
+                    check_function(template, index, function)
+            elif type(function) not in NEVER_AWAITED:
                 check_function(template, index, function)
         if site is None:
             try:
@@ -439,18 +446,15 @@ class Flow(
         else:
             code, at = site
         made: Flow[Any] = _new(Flow)
-        made._source = source = self._source
-        node = self._node or self._placed()
-        try:
-            made._node = node.after[id(template)]
-        except KeyError:
-            made._node = node.then(template)
-        made._args = args
+        made._source = self._source
+        made._node = node
+        before = self._args
+        made._args = before + args if before and node.few else args
         made._parent = self
         made._boundary = made._program = None
         made._code = code
         made._at = at
-        if isinstance(source, AbsorbingSource):
+        if node.absorbs and isinstance(source := self._source, AbsorbingSource):
             source.check(made._stages())
         return made if on_assembly.call is None else assembled(made)
 
@@ -627,9 +631,16 @@ class Flow(
                 return plain
             node = self._node or self._placed()
             if not node.deep and (shape := node.shape or node.shaped()).single:
-                items = _begun(source, shape)
+                try:
+                    items = source.iterate()
+                except Exception as error:
+                    items = _failing(error, shape)
                 close = None if type(items) in PLAIN else closer_of(items)
-                return shape.loop(_PULL)(items, close, self, self._arguments())
+                try:
+                    loop = shape._loops[_PULL]
+                except KeyError:
+                    loop = shape.loop(_PULL)
+                return loop(items, close, self, self._arguments())
         return self.iterate()
 
     def iterate(self, *, prefetch: int | None = None) -> Iterator[T_co]:
@@ -670,22 +681,31 @@ class Flow(
         Raises:
             NoItemError: if there is none.
         """
-        source, node = self._source, self._node or self._placed()
+        source: Any = self._source  # Any: one that can be iterated over, if it is pulled
+        node = self._node or self._placed()
         item: T_co | None
-        if not _is_pulled(source) or hooks.debugging:
+        plain = type(source) in _PLAIN_SOURCES and hooks.on_subscribe.call is None
+        if hooks.debugging or not (plain or _is_pulled(source)):
             items = iter(self.take(1))
             try:
                 item = next(items, None)
             finally:
                 close_iterator(items)
         elif node is not ROOT and not node.deep and (shape := node.shape or node.shaped()).single:
-            items = _begun(source, shape)
+            try:
+                items = source.iterate()
+            except Exception as error:
+                items = _failing(error, shape)
             close = None if type(items) in PLAIN else closer_of(items)
-            found: Any = shape.loop(_FIRST)(items, close, self, self._arguments())
+            try:
+                loop = shape._loops[_FIRST]
+            except KeyError:
+                loop = shape.loop(_FIRST)
+            found: Any = loop(items, close, self, self._arguments())
             item = found  # Any: it is no generator
         else:
             program = self._compiled()[1]
-            item = program.first(_begun(source, program.shape))
+            item = program.first(_begun(source, program))
         if item is None:
             raise NoItemError(
                 "first(): the flow has no item; first_or_default(item).first() gives one instead"
@@ -779,6 +799,9 @@ def _check_behind(flow: Flow[Any], operator: Operator[Any, Any]) -> None:
         check_order(flow, repr(operator))
 
 
+put_directly(Flow)
+
+
 def _restored(
     source: _AnySource,
     parent: Flow[Any] | None,
@@ -788,8 +811,9 @@ def _restored(
     """The flow that was pickled."""
     made: Flow[Any] = Flow(source)
     if parent is not None and stage is not None:
-        made._node = parent._placed().then(stage.template)
-        made._args, made._parent = stage.args, parent
+        made._node = node = parent._placed().then(stage.template)
+        made._args = (parent._args or ()) + stage.args if node.few else stage.args
+        made._parent = parent
         made._code, made._at = stage.site or (None, 0)
     made._boundary = boundary
     return made
@@ -807,7 +831,7 @@ def _resolved(flow: Flow[T]) -> Flow[T]:
             made = source.resolve()
         except Exception as error:
             throw_if_fatal(error)
-            made = Flow(_FailedSource(error))
+            made = Flow(FailedSource(error))
         for stage in stages_of(flow):
             made = made._then(stage)
         flow = made
@@ -826,17 +850,22 @@ def _is_pulled(source: _AnySource) -> TypeGuard[IterableSource[Any]]:  # Any: of
 
 def _iterated(source: IterableSource[Any], program: Program[Any, T]) -> Iterator[T]:
     """The items of `source` through the stages of `program`."""
-    return program.iterate(_begun(source, program.shape))
+    return program.iterate(_begun(source, program))
 
 
-def _begun(source: IterableSource[T], shape: Shape) -> Iterator[T]:
-    """The items of `source`; if it cannot begin, what stages of this shape hear of it."""
+def _begun(source: IterableSource[T], program: Program[T, Any]) -> Iterator[T]:
+    """The items of `source` for all stages."""
     try:
         return source.iterate()
     except Exception as error:
-        if not (shape.handles or shape.closes or shape.starts):
-            raise
-        return Failing(error)
+        return _failing(error, program.shape)
+
+
+def _failing(error: Exception, shape: Shape) -> Iterator[Never]:
+    """What stages of this shape hear of a source that cannot begin; raises `error` if nothing."""
+    if not (shape.handles or shape.closes or shape.starts):
+        raise error
+    return Failing(error)
 
 
 def _keeps_latest(source: object) -> bool:
@@ -854,30 +883,6 @@ def _ahead(source: object, prefetch: int | None) -> int | None:
 def _resolved_later(flow: Flow[T], prefetch: int | None) -> Iterator[T]:
     """The items of a deferred flow, which is made when the first is asked for."""
     yield from _resolved(flow).iterate(prefetch=prefetch)
-
-
-@final
-class _FailedSource(IterableSource[Never]):
-    """Of the one subscriber for whom a deferred source has failed.
-
-    Args:
-        error: what `iterate` raises.
-    """
-
-    __slots__ = ("_error",)
-
-    none_free: ClassVar[bool] = True
-
-    def __init__(self, error: BaseException) -> None:
-        self._error: BaseException | None = error
-
-    def iterate(self) -> Iterator[Never]:
-        """See `IterableSource.iterate`."""
-        error, self._error = self._error, None
-        try:
-            raise ProtocolViolationError("iterated twice") if error is None else error
-        finally:
-            del error  # or it would be part of a cycle, with the frame in its traceback
 
 
 def _is_deferred(source: object) -> TypeIs[DeferredSource[Any]]:  # Any: of the first item

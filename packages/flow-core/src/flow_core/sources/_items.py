@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, TypeVar, final
+from typing import ClassVar, Never, TypeVar, final
 
+from flow_core.errors import ProtocolViolationError
 from flow_core.once import Once
 from flow_core.protocols import IterableSource, ScalarSource
 
-__all__ = ["ConstantSource", "ItemsSource", "RangeSource"]
+__all__ = ["ConstantSource", "FailedSource", "ItemsSource", "RangeSource"]
 
 T = TypeVar("T")
 
@@ -80,3 +81,27 @@ class ConstantSource(ScalarSource[T]):
 
     def __repr__(self) -> str:
         return "empty()" if self._item is None else f"just({self._item!r})"
+
+
+@final
+class FailedSource(IterableSource[Never]):
+    """Of the one subscriber for whom a deferred source has failed.
+
+    Args:
+        error: what `iterate` raises.
+    """
+
+    __slots__ = ("_error",)
+
+    none_free: ClassVar[bool] = True
+
+    def __init__(self, error: BaseException) -> None:
+        self._error: BaseException | None = error
+
+    def iterate(self) -> Iterator[Never]:
+        """See `IterableSource.iterate`."""
+        error, self._error = self._error, None
+        try:
+            raise ProtocolViolationError("iterated twice") if error is None else error
+        finally:
+            del error  # or it would be part of a cycle, with the frame in its traceback

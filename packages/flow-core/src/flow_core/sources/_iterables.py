@@ -10,6 +10,7 @@ from flow_core.errors import NoneItemError
 from flow_core.flow import Flow
 from flow_core.once import once
 from flow_core.sources._items import ConstantSource, ItemsSource, RangeSource
+from flow_core.stages._closing import ITERATED
 
 __all__ = [
     "ConstantSource",
@@ -59,7 +60,9 @@ def from_iterable(items: Iterable[T]) -> Flow[T]:
         A flow with back-pressure: an item is taken only when it can be delivered. Fusion: SYNC,
         also across threads: the iterator then runs in the thread that polls it.
     """
-    return Flow(ItemsSource(once(items, "from_iterable")))
+    if type(items) not in ITERATED:
+        items = once(items, "from_iterable")
+    return Flow(ItemsSource(items))
 
 
 def just(*items: T) -> Flow[T]:

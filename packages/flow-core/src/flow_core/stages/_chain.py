@@ -16,7 +16,7 @@ from flow_core.stages._effects import CHECKPOINT
 from flow_core.stages._exclusive import exclusive
 from flow_core.stages._filtering import CHECK
 from flow_core.stages._program import Program
-from flow_core.stages._shape import CHECKED, ROOT, Node
+from flow_core.stages._shape import ABSORBED, CHECKED, ROOT, Node
 from flow_core.stages._template import Site, Stage, user_site
 from flow_core.structure import AbsorbingSource
 
@@ -59,7 +59,7 @@ class Chain(Generic[T_co]):
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
         self._args: tuple[object, ...] | None
-        """Of the stage at its end; None if there is none."""
+        """Of the stage at its end; behind those of the others, if these are few. None without."""
         self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
         """What an operator has made this flow of, if it knows a source of its own, and where."""
         self._code: CodeType | str | None
@@ -81,7 +81,11 @@ class Chain(Generic[T_co]):
         """The node of all stages behind the source, that which looks for None included."""
         node = self._node
         if node is None:
-            node = ROOT if getattr(self._source, "none_free", True) else CHECKED
+            source = self._source
+            if isinstance(source, AbsorbingSource):
+                node = ABSORBED
+            else:
+                node = ROOT if getattr(source, "none_free", True) else CHECKED
             self._node = node
         return node
 
@@ -90,7 +94,8 @@ class Chain(Generic[T_co]):
         """The stage at its end, made for who asks; None if there is none."""
         if self._args is None:
             return None
-        return Stage.at(self._placed().templates[0], self._args, self._site)
+        template = self._placed().templates[0]
+        return Stage.at(template, self._args[len(self._args) - len(template.params) :], self._site)
 
     @property
     def _site(self) -> Site | None:
@@ -133,32 +138,33 @@ class Chain(Generic[T_co]):
             if not getattr(self._source, "none_free", True):
                 stages = Stage.at(CHECK, (repr(self._source),), None), *stages
             return Program(stages)
-        args = self._args or ()
-        sites: tuple[CodeType | str | int | None, ...] = ()
-        if self._args is not None:
-            sites = self._code, self._at
-            flow = self._parent
-            while flow is not None and flow._args is not None:
-                args = flow._args + args
-                sites = flow._code, flow._at, *sites
-                flow = flow._parent
+        args = self._arguments()
         if node.checks:
-            args = repr(self._source), *args  # not the source, which may keep items alive
+            args = repr(self._source), *args[1:]  # not the source, which may keep items alive
+        sites: tuple[CodeType | str | int | None, ...] = ()
+        flow: Chain[Any] | None = self
+        while flow is not None and flow._args is not None:
+            sites = flow._code, flow._at, *sites
+            flow = flow._parent
         return Program.of(node.shape or node.shaped(), args, sites)
 
     def _arguments(self) -> tuple[object, ...]:
         """The arguments of all stages; that of the one that looks for None may be the source."""
-        known = self._program
-        if known is not None:
-            return known if isinstance(known, tuple) else known.args
+        node = self._node or self._placed()
         args = self._args or ()
-        flow = self._parent
-        while flow is not None and flow._args is not None:
-            args = flow._args + args
-            flow = flow._parent
-        if self._placed().checks:
-            args = self._source, *args
-        self._program = args
+        if not node.few:
+            known = self._program
+            if known is not None:
+                return known if isinstance(known, tuple) else known.args
+            flow = self._parent
+            while flow is not None and (before := flow._args) is not None:
+                args = before + args
+                if flow._placed().few:
+                    break
+                flow = flow._parent
+            self._program = args = (self._source, *args) if node.checks else args
+        elif node.checks:
+            args = (self._source,) + args  # noqa: RUF005 - that would make a list first
         return args
 
     def _polled(self, items: Iterator[Any], gate: Gate) -> Iterator[T_co]:  # Any: of the source

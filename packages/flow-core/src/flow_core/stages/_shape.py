@@ -19,6 +19,7 @@ from flow_core.stages._filtering import CHECK
 from flow_core.stages._template import UNSET, Template
 
 __all__ = [
+    "ABSORBED",
     "CHECKED",
     "END",
     "MAX_DEPTH",
@@ -43,6 +44,7 @@ END: Final = object()
 """What is sent to a `FEED` loop after the last item."""
 
 
+_FEW: Final = 5
 _MAX_DEPTH: Final = 60
 _MAX_LOOPS: Final = 8
 _MAX_STAGES: Final = 1000
@@ -191,23 +193,45 @@ class Node:
         before: the node of those before the last one; None at a root.
         templates: the last one; behind the root, those of a long program, too.
         depth: of a root.
+        absorbs: of a root: whether the sources of its flows are, or may be, an `AbsorbingSource`.
     """
 
-    __slots__ = ("after", "before", "checks", "deep", "depth", "shape", "templates")
+    __slots__ = (
+        "absorbs",
+        "after",
+        "before",
+        "called",
+        "checks",
+        "deep",
+        "depth",
+        "few",
+        "shape",
+        "templates",
+    )
 
     def __init__(
-        self, before: Node | None = None, templates: tuple[Template, ...] = (), depth: int = 0
+        self,
+        before: Node | None = None,
+        templates: tuple[Template, ...] = (),
+        depth: int = 0,
+        *,
+        absorbs: bool = False,
     ) -> None:
         self.before: Final = before
         self.templates: Final = templates
         self.depth: Final[int] = depth if before is None else before.depth + 1
         self.checks: Final[bool] = CHECK in templates[:1] or (before is not None and before.checks)
         """Whether the first stage looks for None, which nobody has written."""
+        self.called: tuple[int, ...] = ()
+        """Which arguments of its one stage have to be functions."""
+        self.absorbs: Final[bool] = absorbs if before is None else before.absorbs
         self.after: dict[_Key, Node]
         """The nodes of one template more, by the id of that one, which each of them keeps."""
         self.after = {} if before is None or self.depth < MAX_DEPTH else _DEEP.after
         self.deep: Final[bool] = self.depth > MAX_DEPTH
         """Whether it knows the last template only."""
+        self.few: Final[bool] = self.depth <= _FEW
+        """Whether its flows hold the arguments of all stages, and not only of their own."""
         self.shape: Shape | None = None
         """What the templates come to, once somebody has asked for it by `shaped`."""
 
@@ -222,6 +246,8 @@ class Node:
 
     def _grown(self, templates: tuple[Template, ...]) -> Node:
         made, key = Node(self, templates), _key_of(templates)
+        if len(templates) == 1:
+            made.called = templates[0].lines.called
         # The first of the threads that come here at once wins.
         node = self.after.setdefault(key, made)
         if node is made:
@@ -297,8 +323,11 @@ ROOT: Final = Node()
 CHECKED: Final = Node(ROOT, (CHECK,))
 """Of the flows whose source may give None: their first stage looks for it."""
 
-_DEEP: Final = Node(depth=MAX_DEPTH)
-"""Of more templates than a node knows."""
+ABSORBED: Final = Node(absorbs=True)
+"""Of no template behind an `AbsorbingSource`, which runs what it can of them elsewhere."""
+
+_DEEP: Final = Node(depth=MAX_DEPTH, absorbs=True)
+"""Of more templates than a node knows, behind whatever source."""
 
 _grown: Final = deque[tuple[Node, _Key]]()
 """The nodes in the tree, the oldest first: behind which one, and by which key."""

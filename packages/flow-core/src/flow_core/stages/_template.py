@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import CO_COROUTINE
 from keyword import iskeyword
-from types import CodeType, FrameType
+from types import BuiltinFunctionType, CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, final
 
 from flow_core.errors import FlowError
@@ -60,6 +60,9 @@ _OTHERS: Final = (
     "flow_testing.",
 )
 """How the modules of the packages beside this one begin: they are no user's code, either."""
+
+NEVER_AWAITED: Final = frozenset({BuiltinFunctionType, type})
+"""What can be called, and is no coroutine function."""
 
 _INSIDE: Final[dict[str, bool]] = {}
 """Whether the modules that have called this library are of it, by name."""
@@ -362,15 +365,15 @@ def user_site() -> Site:
 
 def outside(frame: FrameType) -> FrameType:
     """The frame itself, or the nearest one that has called it and is not of this library."""
-    while (back := frame.f_back) is not None:
+    while True:
         name: str = frame.f_globals.get("__name__", "")
         inside = _INSIDE.get(name)
         if inside is None:
             inside = _is_inside(name)
-        if not inside:
-            break
+        # Only then its caller, which Python would make a frame object of.
+        if not inside or (back := frame.f_back) is None:
+            return frame
         frame = back
-    return frame
 
 
 def _is_inside(name: str) -> bool:
