@@ -29,7 +29,7 @@ from pathlib import Path
 
 import pytest
 
-ONE_IN = {"interleave": 48, "essential": 10, "tck": 10, "many": 10, "spark": 4}
+ONE_IN = {"interleave": 48, "essential": 12, "tck": 12, "many": 12, "spark": 4}
 """How many tests with a mark stand for each one that the quick tier draws. Of those that explore,
 the essential ones count as such: those of primitives, and of what operators are made of. Of those
 on Spark, only the essential ones are drawn from."""

@@ -537,10 +537,10 @@ class Flow(
         Raises:
             NoneItemError: if the subscriber is None.
         """
-        if isinstance(on_next, CoreSubscriber):
-            self._run(cast("CoreSubscriber[T_co]", on_next))  # of this flow's items: see above
-            return None
         if type(on_next) not in _FUNCTIONS:
+            if isinstance(on_next, CoreSubscriber):
+                self._run(cast("CoreSubscriber[T_co]", on_next))  # of this flow's items: see above
+                return None
             if on_next is None:
                 raise NoneItemError("subscribe(None): a subscriber is needed (§1.9)")
             if hasattr(on_next, "on_subscribe"):
@@ -554,15 +554,17 @@ class Flow(
                 )
         function: Any = None if on_next is UNSET else on_next  # Any: a function, by now
         for each in (function, on_error, on_complete):
-            refuse_coroutine_function("subscribe", each, _SUBSCRIBE_WAY)
+            if each is not None:
+                refuse_coroutine_function("subscribe", each, _SUBSCRIBE_WAY)
         home = current_home()
         if prefetch is None and home is not None and _keeps_latest(self._source):
             prefetch = 1  # what waits for the loop is not yet out of date
+        # By position: an argument by its name costs a short flow as much as a frame.
         subscriber: CallbackSubscriber[T_co] = CallbackSubscriber(
-            function, on_error, on_complete, prefetch=prefetch, flow=self, home=home
+            function, on_error, on_complete, prefetch, self, home
         )
         self._run(subscriber, home)
-        if not subscriber.disposed:
+        if not subscriber._ended:
             subscriber.watch()
         return subscriber
 
@@ -621,7 +623,7 @@ class Flow(
                 subscriber = HomingSubscriber(subscriber, home)
             publisher.subscribe(subscribe_stages(program, subscriber))
         elif items is not None:
-            IteratorSubscription(program, items, subscriber, pinned=pinned).start()
+            IteratorSubscription(program, items, subscriber, pinned).start()
 
     def __iter__(self) -> Iterator[T_co]:
         source: Any = self._source  # Any: one that can be iterated over, from here on

@@ -70,8 +70,7 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         program: Program[Any, R],  # Any: what the source gives is the program's own affair
         source: Iterator[Any],
         downstream: CoreSubscriber[R],
-        *,
-        pinned: bool = False,
+        pinned: bool,
     ) -> None:
         self._missed = False
         # Made with the permit taken: nothing is signalled before on_subscribe has returned (§1.9).

