@@ -59,7 +59,7 @@ class Chain(Generic[T_co]):
     def __init__(self, source: Publisher[T_co] | IterableSource[T_co]) -> None:
         self._source: _AnySource = source
         self._args: tuple[object, ...] | None
-        """Of the stage at its end; behind those of the others, if these are few. None without."""
+        """Of the stage at its end, and of those before it if these are few. None if it has none."""
         self._boundary: tuple[Flow[Any], Operator[Any, Any], Site | None] | None
         """What an operator has made this flow of, if it knows a source of its own, and where."""
         self._code: CodeType | str | None

@@ -157,8 +157,8 @@ class StageSubscriber(
         self._thrown: tuple[BaseException, TracebackType | None] | None = None
         self._left = 0 if program.shape.accounts else GRANT
         self._loop: GeneratorType[int, Any, None] | None = None  # Any: see Program.feed
-        """Made when it is known that no function takes the items, but if its stages have to hear
-        of the end even of what never began."""
+        """Made when it begins, if no function takes the items. At once if a stage has to hear of
+        the end, which may come before that."""
         if program.shape.closes:
             self._loop = self._fed(downstream)
 
