@@ -11,7 +11,6 @@ from typing import (
     Any,
     Final,
     Generic,
-    Never,
     TypeGuard,
     TypeVar,
     cast,
@@ -55,7 +54,7 @@ from flow_core.stages._program import Program
 from flow_core.stages._pulled import IteratorSubscription
 from flow_core.stages._pushed import subscribe_stages
 from flow_core.stages._recovery import Recovering
-from flow_core.stages._shape import ROOT, Shape
+from flow_core.stages._shape import ROOT
 from flow_core.stages._template import (
     NEVER_AWAITED,
     UNSET,
@@ -612,7 +611,7 @@ class Flow(
             throw_if_fatal(error)
             program = Program(stages_of(self)) if program is None else program
             shape = program.shape
-            if not (shape.handles or shape.closes or shape.starts):
+            if not shape.hears:
                 fail(subscriber, error)
                 return
             items = Failing(error)  # the stages want to hear of it, or have items before it
@@ -636,7 +635,9 @@ class Flow(
                 try:
                     items = source.iterate()
                 except Exception as error:
-                    items = _failing(error, shape)
+                    if not shape.hears:
+                        raise
+                    items = Failing(error)
                 close = None if type(items) in PLAIN else closer_of(items)
                 try:
                     loop = shape._loops[_PULL]
@@ -697,7 +698,9 @@ class Flow(
             try:
                 items = source.iterate()
             except Exception as error:
-                items = _failing(error, shape)
+                if not shape.hears:
+                    raise
+                items = Failing(error)
             close = None if type(items) in PLAIN else closer_of(items)
             try:
                 loop = shape._loops[_FIRST]
@@ -860,14 +863,9 @@ def _begun(source: IterableSource[T], program: Program[T, Any]) -> Iterator[T]:
     try:
         return source.iterate()
     except Exception as error:
-        return _failing(error, program.shape)
-
-
-def _failing(error: Exception, shape: Shape) -> Iterator[Never]:
-    """What stages of this shape hear of a source that cannot begin; raises `error` if nothing."""
-    if not (shape.handles or shape.closes or shape.starts):
-        raise error
-    return Failing(error)
+        if not program.shape.hears:
+            raise
+        return Failing(error)
 
 
 def _keeps_latest(source: object) -> bool:

@@ -496,6 +496,42 @@ def test_everything_dies_by_its_reference_count_after_cancel_completion_and_erro
             assert [reference() for reference in alive] == [None, None], end
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        list,
+        Flow.first,
+        lambda f: f.for_each(lambda _: None),
+        lambda f: f.subscribe(lambda _: None, lambda _: None),
+    ],
+    ids=["iterated", "first", "for_each", "subscribed"],
+)
+@each_shape
+def test_the_error_of_an_iterable_that_cannot_begin_dies_by_its_reference_count(
+    shape: str, ask: Callable[[Flow[Any]], object]
+) -> None:
+    class CannotBegin(Exception):
+        """An error whose life is watched."""
+
+    class Source:
+        def __iter__(self) -> Iterator[int]:
+            raise CannotBegin
+
+    with without_collector():
+        raised: list[weakref.ref[CannotBegin]] = []
+        made = SHAPES[shape](flow.from_iterable(Source()))
+        try:
+            ask(made.do_on_error(lambda error: raised.append(weakref.ref(error))))
+        except CannotBegin:
+            pass
+        try:
+            ask(made)
+        except CannotBegin as error:
+            raised.append(weakref.ref(error))
+        assert raised
+        assert [reference() for reference in raised] == [None] * len(raised)
+
+
 def test_a_handle_with_prefetch_dies_by_its_reference_count() -> None:
     with without_collector():
         handle = flow.range(5).subscribe(lambda _: None, prefetch=2)

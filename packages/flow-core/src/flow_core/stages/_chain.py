@@ -198,7 +198,7 @@ class Chain(Generic[T_co]):
         node = self._node or self._placed()
         if node.deep or not (shape := node.shape or node.shaped()).single:
             return None
-        if shape.closes or shape.handles or shape.starts:
+        if shape.hears:
             return None
         items = source.iterate()
         close = None if type(items) in PLAIN else closer_of(items)

@@ -363,7 +363,7 @@ class Program(Generic[T_contra, R_co]):
             everything: whether the subscriber has requested it.
         """
         shape = self.shape
-        if shape.starts or shape.handles or shape.closes:
+        if shape.hears:
             return False
         if everything:
             return shape.accounts or self.demand_cap == UNBOUNDED

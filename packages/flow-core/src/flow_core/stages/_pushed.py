@@ -876,14 +876,8 @@ class StageSubscriber(
 
 def _item_by_item(program: Program[Any, Any]) -> bool:  # Any: any program
     """Whether its stages have nothing to do but to make one item or none of each item."""
-    if (
-        program.shape.accounts
-        or program.shape.absorbs
-        or program.shape.stops
-        or program.shape.starts
-    ):
-        return False
-    if program.shape.handles or program.shape.closes:
+    shape = program.shape
+    if shape.accounts or shape.absorbs or shape.stops or shape.hears:
         return False
     return not any(stage.template.lines.on_end for stage in program.stages)
 

@@ -74,6 +74,7 @@ class Shape:
         "ends",
         "files",
         "handles",
+        "hears",
         "single",
         "starts",
         "stops",
@@ -102,6 +103,8 @@ class Shape:
         """Whether a stage wants to know what the upstream fails with."""
         self.closes = any(lines.on_close for lines in rendered)
         """Whether a stage wants to know when it is over, however it ends."""
+        self.hears = self.starts or self.handles or self.closes
+        """Whether it matters to a stage that the source cannot begin."""
         absorbs, one_to_one = False, True
         caps: list[tuple[int | None, int, bool]] = []
         bounds = [0]
