@@ -252,12 +252,12 @@ def extras(session: nox.Session, package: str) -> str:
     return wanted.replace("connect,", "") if session.python == NO_CONNECT else wanted
 
 
-def in_common(session: nox.Session, program: str, *arguments: str, **options: Any) -> None:
-    """Run a program of the environment that the session `common` makes."""
+def in_common(session: nox.Session, program: str, *arguments: str, **options: Any) -> Any:
+    """Run a program of the environment that the session `common` makes; see `Session.run`."""
     found = BIN / program
     path = os.pathsep.join([str(BIN), os.environ["PATH"]])
     env = {"PATH": path, **options.pop("env", {})}
-    session.run(str(found), *arguments, env=env, **options)
+    return session.run(str(found), *arguments, env=env, **options)
 
 
 def soak_times() -> dict[str, str]:
@@ -449,17 +449,21 @@ def full_examples(session: nox.Session) -> None:
 def run_examples(session: nox.Session, *selected: str) -> None:
     """Run pages, docstrings, examples and the tests that span packages."""
     # What takes long comes first.
-    pages = ["packages/flow-spark/README.md", "tests/test_flights.py"]
+    pages = ["packages/flow-spark/README.md"]
+    pages += [f"tests/test_{name}.py" for name in ("flights", "shutdown", "notebook", "web")]
     pages += ["README.md", *map(str, Path("packages").glob("*/README.md")), "docs", "examples"]
     pages += ["--ignore=examples/plugin"]  # which is not installed here: see `plugin`
     # Apart from Spark, whose threads and files would look like something left behind.
     soaking = (SOAKED, "-m", "not cluster", "--numprocesses=auto")
-    in_common(session, "pytest", "tests/faults", *soaking)
+    in_common(session, "pytest", "tests/faults", *soaking, *selected)
     in_common(session, "pytest", *pages, "tests", "--ignore=tests/faults", *FILE_BY_FILE, *selected)
     modules = [package.replace("-", "_") for package in PACKAGES]
-    in_common(session, "pytest", "--doctest-modules", "--pyargs", *modules)
-    # That they run, and what they give: how fast they are is for `guard` and `compare`.
-    in_common(session, "python", "benchmarks/guard.py", "--once")
+    doctests = ("pytest", "--doctest-modules", "--pyargs", *modules)
+    with ThreadPoolExecutor(1) as pool:  # one core each
+        examples = pool.submit(in_common, session, *doctests, silent=True)
+        # That they run, and what they give: how fast they are is for `guard` and `compare`.
+        in_common(session, "python", "benchmarks/guard.py", "--once")
+        print(examples.result())
 
 
 @nox.session(tags=["release"], **COMMON)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
@@ -22,10 +23,11 @@ each_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda path: pat
 
 
 class Import(NamedTuple):
-    """One imported name: the dotted path, and the place of the statement."""
+    """One imported name: the dotted path, the place of the statement, and who imports it."""
 
     path: str
     where: str
+    for_checkers: bool
 
     @property
     def parts(self) -> list[str]:
@@ -42,17 +44,14 @@ def source(package: Path) -> Path:
     return package / "src" / package.name.replace("-", "_")
 
 
-def imports_of(file: Path, source_root: Path, *, checked_only: bool = True) -> Iterator[Import]:
-    """Yield every name that a file imports, wherever the statement stands, as an absolute path.
-
-    Those that only type checkers import are left out unless `checked_only`.
-    """
+@cache
+def imports_of(file: Path, source_root: Path) -> list[Import]:
+    """Return every name that a file imports, wherever the statement stands, as an absolute path."""
+    found: list[Import] = []
     module = file.relative_to(source_root).with_suffix("").parts
     tree = ast.parse(file.read_text("utf-8"), str(file))
-    left_out = set() if checked_only else set(for_checkers(tree))
+    guarded = set(for_checkers(tree))
     for node in ast.walk(tree):
-        if node in left_out:
-            continue
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -61,8 +60,9 @@ def imports_of(file: Path, source_root: Path, *, checked_only: bool = True) -> I
             names = [".".join([*base, alias.name]) for alias in node.names]
         else:
             continue
-        for name in names:
-            yield Import(name, f"{file.relative_to(ROOT)}:{node.lineno}")
+        where = f"{file.relative_to(ROOT)}:{node.lineno}"
+        found += [Import(name, where, node in guarded) for name in names]
+    return found
 
 
 def for_checkers(tree: ast.AST) -> Iterator[ast.AST]:
@@ -84,6 +84,14 @@ def imports_in(package: Path) -> list[Import]:
 def siblings_imported(package: Path) -> list[Import]:
     others = IMPORT_NAMES - {source(package).name}
     return [found for found in imports_in(package) if found.parts[0] in others]
+
+
+def trees(package: Path, word: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield each file of a package that has `word` in it, with its syntax tree."""
+    for file in sorted(source(package).rglob("*.py")):
+        text = file.read_text("utf-8")
+        if word in text:
+            yield file, ast.parse(text)
 
 
 def names_in(nodes: Iterable[ast.AST]) -> set[str]:
@@ -140,9 +148,9 @@ def test_imports_form_no_circle_not_even_those_within_functions(package: Path) -
     arrows = {
         name: {
             known
-            for found in imports_of(file, package / "src", checked_only=False)
+            for found in imports_of(file, package / "src")
             for known in held_by(found.path, modules)
-            if known != name and not name.startswith(f"{known}.")
+            if not found.for_checkers and known != name and not name.startswith(f"{known}.")
         }
         for name, file in modules.items()
     }
@@ -222,8 +230,7 @@ def test_few_take_a_permit_and_none_by_a_call_after_which_a_signal_may_come() ->
     takers: set[str] = set()
     popped: list[str] = []
     for package in PACKAGES:
-        for file in sorted(source(package).rglob("*.py")):
-            tree = ast.parse(file.read_text("utf-8"))
+        for file, tree in trees(package, "permit"):
             place = file.relative_to(source(package)).with_suffix("").as_posix()
             for node in ast.walk(tree):
                 if isinstance(node, ast.Attribute) and node.attr == "_permit":
@@ -237,8 +244,8 @@ def test_few_take_a_permit_and_none_by_a_call_after_which_a_signal_may_come() ->
 
 
 def test_a_protocol_that_extends_one_for_isinstance_is_one_itself() -> None:
-    files = [file for package in PACKAGES for file in source(package).rglob("*.py")]
-    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))]
+    trees_of_all = chain.from_iterable(trees(package, "Protocol") for package in PACKAGES)
+    nodes = [node for _, tree in trees_of_all for node in ast.walk(tree)]
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     bases = {node.name: names_in(node.bases) for node in classes}
     checked = {

@@ -10,7 +10,6 @@ from sys import modules
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final, Generic, Never, TypeGuard, TypeVar, cast, final
 
-from flow_core import hooks
 from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import FlowError
 from flow_core.flow import Flow
@@ -37,6 +36,8 @@ _FEW: Final = 100
 _INNER: Final = ".__wrapped__"
 
 _PULL: Final = Form.PULL
+_FORMS: Final = (("first", Form.CALL), ("list", Form.LIST))
+"""What is one function if one loop is all that it takes."""
 
 
 @final
@@ -97,9 +98,10 @@ class Prepared(Generic[T, R]):
             node = flow._placed()
             if not node.deep and (shape := node.shaped()).single:
                 self._shape, self._args = shape, flow._arguments()
-                first = shape.called(flow, self._args)
-                first.__name__, first.__qualname__ = "first", f"{self.__name__}.first"
-                vars(self)["first"] = MethodType(first, self)
+                for name, form in _FORMS:
+                    called = shape.called(form, flow, self._args)
+                    called.__name__, called.__qualname__ = name, f"{self.__name__}.{name}"
+                    vars(self)[name] = MethodType(called, self)
 
     def __call__(self, items: Convertible[T]) -> Flow[R]:
         """The flow of what becomes of `items`.
@@ -143,10 +145,7 @@ class Prepared(Generic[T, R]):
         Args:
             items: see `__call__`.
         """
-        shape = self._shape
-        if shape is None or type(items) not in ITERATED or hooks.debugging:
-            return list(self(items))
-        return list(shape.loop(_PULL)(iter(items), None, self.flow, self._args))
+        return list(self(items))  # see first
 
     @cached_property
     def spliced(self) -> Spliced[R] | None:

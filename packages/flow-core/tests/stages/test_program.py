@@ -53,6 +53,7 @@ def chained(count: int, add: Any) -> Flow[int]:
     return made
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(
     ("count", "add", "expected"),
     [

@@ -119,8 +119,8 @@ def test_a_source_may_be_given_within_on_subscribe() -> None:
 
 
 @pytest.mark.checklist("P27")
-def test_ten_thousands_of_changes_from_within_do_not_recurse() -> None:
-    left = [10**5]
+def test_ten_thousand_changes_from_within_do_not_recurse() -> None:
+    left = [10**4]
 
     def change(_: Any, item: int) -> None:
         if left[0]:
@@ -131,7 +131,7 @@ def test_ten_thousands_of_changes_from_within_do_not_recurse() -> None:
     arbiter = started(subscriber)
     arbiter.switch_to(flow.just(1, 2))
     assert subscriber.completed
-    assert len(subscriber.items) == 10**5 + 2
+    assert len(subscriber.items) == 10**4 + 2
 
 
 def test_an_item_that_is_turned_down_is_asked_for_again() -> None:

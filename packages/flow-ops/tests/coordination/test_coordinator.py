@@ -511,7 +511,7 @@ def test_many_sources_that_follow_each_other_need_no_recursion(demand: str) -> N
 
 def test_many_empty_sources_need_no_recursion() -> None:
     subscriber = TestSubscriber[int](0)
-    coordinated(Repeating, flow.empty(), times=100_000).subscribe(subscriber)
+    coordinated(Repeating, flow.empty(), times=20_000).subscribe(subscriber)
     subscriber.assert_result()
 
 

@@ -50,7 +50,7 @@ def place_of(template: Template) -> Placement:
 def test_a_stage_runs_where_its_record_says(spec: OperatorSpec) -> None:
     if spec.kind is Kind.BOUNDARY:
         assert spec.placement is Placement.DRIVER
-    elif spec.name == "collect":  # some collectors have a combiner, others have not
+    elif spec.name in ("collect", "reduce"):  # without a combiner, or with a seed: in one place
         assert {place_of(one) for one in stages_of(spec)} == {Placement.CLUSTER, Placement.DRIVER}
         assert spec.placement is Placement.CLUSTER
     elif spec.name == "buffer_with_count":  # any so many items, but none twice

@@ -38,14 +38,27 @@ C = TypeVar("C", bound=Comparable)
 
 REDUCE: Final = Template(
     "reduce",
-    params=("accumulator", "seed"),
-    state="total = seed",
+    params=("accumulator",),
+    state="total = UNSET",
     on_item="total = x if total is UNSET else accumulator(total, x)",
     on_end="""
     if total is not UNSET:
         x = total
         NOT_NONE
         EMIT
+    """,
+    ordered=True,
+)
+
+REDUCE_FROM: Final = Template(
+    "reduce",
+    params=("accumulator", "seed"),
+    state="total = seed",
+    on_item="total = accumulator(total, x)",
+    on_end="""
+    x = total
+    NOT_NONE
+    EMIT
     """,
     ordered=True,
 )
@@ -386,7 +399,9 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
             seed: what the first item is accumulated onto; shared by all runs, so not to be changed.
                 Use `collect` for a container.
         """
-        return self._add(REDUCE, accumulator, seed)
+        if seed is UNSET:
+            return self._add(REDUCE, accumulator)
+        return self._add(REDUCE_FROM, accumulator, seed)
 
     def collect(
         self,

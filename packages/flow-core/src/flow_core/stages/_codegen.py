@@ -18,7 +18,8 @@ class Form(enum.Enum):
 
     PULL = "pull"
     FIRST = "pull, the first item"
-    CALL = "call"
+    CALL = "call, the first item"
+    LIST = "call, all items"
     POLL = "poll"
     PUSH = "push"
     PUSH_ALL = "push, everything"
@@ -89,6 +90,7 @@ class LoopWriter:
 
     __slots__ = (
         "_after",
+        "_called",
         "_closing",
         "_counts",
         "_emits",
@@ -112,10 +114,12 @@ class LoopWriter:
         self._rendered = [template.lines for template in templates]
         self._returns = form in (Form.FIRST, Form.CALL)
         """Whether it ends with the first item."""
-        self._pushes = form not in (Form.PULL, Form.POLL) and not self._returns
+        self._called = form in (Form.CALL, Form.LIST)
+        """Whether it is made once, and called with the items."""
+        self._pushes = form not in (Form.PULL, Form.POLL, Form.LIST) and not self._returns
         self._counts = self._pushes and form not in (Form.PUSH_ALL, Form.RECEIVE_ALL)
         """Whether it counts down what it sends."""
-        self._gated = form is not Form.PULL and not self._returns
+        self._gated = self._pushes or form is Form.POLL
         """Whether it looks at a gate, which others may close."""
         self._receives = form in (Form.RECEIVE, Form.RECEIVE_IF, Form.RECEIVE_ALL)
         """Whether it is a function of each item."""
@@ -145,6 +149,7 @@ class LoopWriter:
             Form.PULL: "def flow(it, close, made, args):",
             Form.FIRST: "def flow(it, close, made, args):",
             Form.CALL: "def flow(made, args):",
+            Form.LIST: "def flow(made, args):",
             Form.POLL: "def flow(it, close, gate, made, args):",
             Form.PUSH: "def flow(it, close, on_next, gate, n, made, args):",
             Form.PUSH_ALL: "def flow(it, close, on_next, gate, n, made, args):",
@@ -159,8 +164,8 @@ class LoopWriter:
         names = [f"{param}_{index}" for index, params in enumerate(self._parts) for param in params]
         if names:
             out.put(1, f"({', '.join(names)},) = args")
-        if self._form is Form.CALL:
-            self._called(1)
+        if self._called:
+            self._function(1)
         elif self._receives:
             self._received(1)
         else:
@@ -168,16 +173,21 @@ class LoopWriter:
         out.end_loops()
         return out
 
-    def _called(self, depth: int) -> None:
+    def _function(self, depth: int) -> None:
         """A function of the items, with all that it needs in cells: a call of it is one frame."""
         out = self._out
-        out.put(depth, "def first(prepared, items):")
+        name = "first" if self._returns else "list_of"
+        out.put(depth, f"def {name}(prepared, items):")
         out.put(depth + 1, "if type(items) not in iterated or hooks.debugging:")
-        out.put(depth + 2, "return prepared(items).first()")
+        made = "prepared(items).first()" if self._returns else "list(prepared(items))"
+        out.put(depth + 2, f"return {made}")
         out.put(depth + 1, "it = iter(items)")
+        if not self._returns:
+            out.put(depth + 1, "found = []")
+            out.put(depth + 1, "put = found.append")
         self._whole(depth + 1)
-        out.put(depth + 1, "raise no_item(prepared)")
-        out.put(depth, "return first")
+        out.put(depth + 1, "raise no_item(prepared)" if self._returns else "return found")
+        out.put(depth, f"return {name}")
 
     def _received(self, depth: int) -> None:
         """A function for each item, with the state of the stages in cells, and one for the end.
@@ -247,13 +257,13 @@ class LoopWriter:
         else:
             self._run(depth + 1)
         if not self._pushes:
-            if TAIL not in out.owners and not self._returns:
+            if TAIL not in out.owners and not self._returns and not self._called:
                 # No stage emits, but a generator it must be.
                 out.put(depth + 1, "yield from ()")
             out.put(depth, "except Exception as error:")
             out.put(depth + 1, "annotate(error, made)")
             out.put(depth + 1, "raise")
-        called = self._form is Form.CALL  # what it iterates over has nothing to close
+        called = self._called  # what it iterates over has nothing to close
         if called and not (self._handlers or self._closing):
             return
         out.put(depth, "finally:")
@@ -452,6 +462,8 @@ class LoopWriter:
         out = self._out
         if self._returns:
             out.put(depth, "return x", TAIL)
+        elif self._called:
+            out.put(depth, "put(x)", TAIL)
         elif not self._pushes:
             out.put(depth, "yield x", TAIL)
         elif self._form in (Form.PUSH_IF, Form.FEED_IF, Form.RECEIVE_IF):

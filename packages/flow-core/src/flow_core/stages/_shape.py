@@ -150,14 +150,15 @@ class Shape:
         except KeyError:
             return self._compiled(form)
 
-    def called(self, made: Staged, args: tuple[object, ...]) -> FunctionType:
-        """The generated function of what was prepared and of items, for the first that comes out.
+    def called(self, form: Form, made: Staged, args: tuple[object, ...]) -> FunctionType:
+        """The generated function of what was prepared and of items.
 
         Args:
+            form: whether it gives the first that comes out, or a list of all.
             made: what it is made of.
             args: those of all stages.
         """
-        bind: Any = self.loop(Form.CALL)  # Any: it is no loop, but makes one
+        bind: Any = self.loop(form)  # Any: it is no loop, but makes one
         function: FunctionType = bind(made, args)
         return function
 

@@ -20,8 +20,8 @@ class Translation:
 
     >>> import operator
     >>> from flow_core.stages import UNSET, Program
-    >>> from flow_core.stages._aggregate import COUNT, REDUCE
-    >>> counted = Translation((Stage(COUNT),), (Stage(REDUCE, operator.add, 0),))
+    >>> from flow_core.stages._aggregate import COUNT, REDUCE_FROM
+    >>> counted = Translation((Stage(COUNT),), (Stage(REDUCE_FROM, operator.add, 0),))
     >>> parts = [Program(counted.partial).iterate(iter(part)) for part in ("abc", "", "d")]
     >>> [list(part) for part in parts]
     [[3], [0], [1]]

@@ -25,6 +25,7 @@ from flow_core.stages import (
     REDUCE,
     REDUCE_BY_KEY,
     REDUCE_BY_KEY_OF,
+    REDUCE_FROM,
     SCAN,
     SOME,
     TO_LIST,
@@ -86,7 +87,7 @@ def item_type(stages: tuple[Stage[Any, Any], ...], source: object) -> object:
         return _pair(_returned(last.args[0]), int)
     if template is REDUCE_BY_KEY_OF:
         return _pair(_returned(last.args[0]), _returned(last.args[2]))
-    if template in (REDUCE, SCAN) and last.args[1] is not UNSET:
+    if template is REDUCE_FROM or (template is SCAN and last.args[1] is not UNSET):
         return _returned(last.args[0]) or _kind(last.args[1])
     inner = item_type(tuple(before), source)
     if inner is None:

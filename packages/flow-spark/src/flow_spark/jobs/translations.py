@@ -30,6 +30,7 @@ from flow_core.stages import (
     REDUCE,
     REDUCE_BY_KEY,
     REDUCE_BY_KEY_OF,
+    REDUCE_FROM,
     SOME,
     SORT,
     SORT_BY,
@@ -38,7 +39,6 @@ from flow_core.stages import (
     TO_DICT,
     TO_DICT_OF,
     TO_SET,
-    UNSET,
     Stage,
     Template,
     Translation,
@@ -50,7 +50,7 @@ __all__ = ["ORDER_IS_NO_MATTER", "UNORDERED", "translated"]
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
 ORDER_IS_NO_MATTER: Final = frozenset(
-    {TAKE, REDUCE, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF, BUFFER_WITH_COUNT}
+    {TAKE, REDUCE, REDUCE_FROM, COLLECT, COLLECT_PARTS, TO_DICT, TO_DICT_OF, BUFFER_WITH_COUNT}
 )
 """On an unordered flow these mean: any so many items, once or again and again, any order of
 combining, and any of the items with the same key."""
@@ -110,13 +110,11 @@ def _distinct(stage: _AnyStage) -> Translation:
 
 
 def _count(stage: _AnyStage) -> Translation:
-    return Translation((stage,), (Stage(REDUCE, operator.add, 0),))
+    return Translation((stage,), (Stage(REDUCE_FROM, operator.add, 0),))
 
 
-def _reduce(stage: _AnyStage) -> Translation | None:
-    # With a seed the accumulator takes an accumulation and an item, and cannot combine two
-    # accumulations.
-    return _twice(stage) if stage.args[1] is UNSET else None
+def _reduce_from(_: _AnyStage) -> None:
+    """None: its accumulator takes an accumulation and an item, and cannot combine two of those."""
 
 
 def _sum(stage: _AnyStage) -> Translation:
@@ -124,7 +122,7 @@ def _sum(stage: _AnyStage) -> Translation:
     if isinstance(start, (int, float)) and start == 0:
         return _twice(stage)
     # Any other start would be added once per partition.
-    return Translation((Stage(REDUCE, operator.add, UNSET),), (stage,))
+    return Translation((Stage(REDUCE, operator.add),), (stage,))
 
 
 def _average(stage: _AnyStage) -> Translation:
@@ -183,7 +181,8 @@ _TRANSLATIONS: Final[Mapping[Template, Callable[[_AnyStage], Translation | None]
             DISTINCT: _distinct,
             DISTINCT_BY: _distinct,
             COUNT: _count,
-            REDUCE: _reduce,
+            REDUCE: _twice,
+            REDUCE_FROM: _reduce_from,
             SUM: _sum,
             AVERAGE: _average,
             MIN: _twice,
