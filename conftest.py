@@ -4,7 +4,7 @@
 
 * Tests that are marked ``nightly`` or ``cluster`` are left out.
 * Of those that explore interleavings, of the rules of the kit, of what is tried with ``many``
-  inputs (or with each ``case`` of a table), and of the ``essential`` ones on Spark, a sample is
+  inputs (or with each operator), and of the ``essential`` ones on Spark, a sample is
   drawn, anew for each commit: see `ONE_IN`.
 * Others on Spark are left out.
 * All other tests run.
@@ -155,7 +155,7 @@ def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
         return False
     if item.path.as_posix().endswith(ON_SPARK):
         return False
-    if "case" in getattr(item, "fixturenames", ()):
+    if {"case", "tried"}.intersection(getattr(item, "fixturenames", ())):
         marks.add("many")  # each stage, or each operator
     if {"interleave", "essential"} <= marks:
         marks.remove("interleave")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -27,6 +28,16 @@ JUSTS = 50_000
 PEER_JUSTS = 1_000
 """As many as the slowest of all can be asked for."""
 HIDDEN = 5_000
+WORDS = 2_000
+
+
+def code(letter: str) -> int:
+    return ord(letter)
+
+
+def is_odd(n: int) -> bool:
+    return n % 2 == 1
+
 
 Run = Callable[[Callable[[int], None]], object]
 
@@ -249,6 +260,62 @@ def cross(size: int, *, every: bool = False) -> None:
     )
 
 
+def letters(words: int = WORDS) -> None:
+    """Each word becomes a flow of its letters, mapped and filtered."""
+    chance = random.Random(1)
+    given = ["".join(chance.choices("abcdefghijklm", k=7)) for _ in range(words)]
+
+    def by_hand(on_next: Callable[[int], None]) -> None:
+        for word in given:
+            for letter in word:
+                n = code(letter)
+                if is_odd(n):
+                    on_next(n)
+
+    def chained() -> Iterable[int]:
+        return itertools.chain.from_iterable(filter(is_odd, map(code, word)) for word in given)
+
+    def inner(word: str) -> Flow[int]:
+        return flow.from_iterable(word).map(code).filter(is_odd)
+
+    @flow.prepare
+    def prepared(of: Flow[str]) -> Flow[int]:
+        return of.map(code).filter(is_odd)
+
+    def mapped(operator: Operator[str, Flow[int]]) -> Callable[[], Flow[int]]:
+        return lambda: flow.from_iterable(given).pipe(operator)
+
+    def by_reactivex() -> reactivex.Observable[int]:
+        def each(word: str) -> reactivex.Observable[int]:
+            return reactivex.from_iterable(word).pipe(rx.map(code), rx.filter(is_odd))
+
+        return reactivex.from_iterable(given).pipe(rx.concat_map(each))
+
+    compare(
+        "words | the letters of each, mapped and filtered, to a callback",
+        python("nested loops", summed(by_hand)),
+        Case("concat_map, iterated", pulled(mapped(concat_map(inner))), 5.0),
+        Case("concat_map, subscribed", pushed(mapped(concat_map(inner))), 5.0),
+        Case("flat_map, iterated", pulled(mapped(flat_map(inner))), 5.0),
+        Case("flat_map, subscribed", pushed(mapped(flat_map(inner))), 5.0),
+        Case("flat_map of what is prepared, iterated", pulled(mapped(flat_map(prepared)))),
+        Case("flat_map of what is prepared, subscribed", pushed(mapped(flat_map(prepared)))),
+        python("chain, map and filter", pulled(chained)),
+        peer(
+            "streamable, flatten",
+            pulled(
+                lambda: (
+                    stream(given).map(lambda word: stream(word).map(code).filter(is_odd)).flatten()
+                )
+            ),
+        ),
+        peer("reactivex, concat_map", observed(by_reactivex)),
+        items=words,
+        unit="word",
+        key="inner-words",
+    )
+
+
 # -- inner flows that have to be subscribed to
 
 
@@ -306,6 +373,7 @@ def main() -> None:
     cross(100, every=True)
     justs()
     few_justs()
+    letters()
     hidden()
 
 

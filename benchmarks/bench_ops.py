@@ -25,6 +25,7 @@ from streamable import stream
 from streamz import Stream
 
 import flow_core as flow
+from by_hand import zipped
 from flow_core import Subscriber
 from flow_ops import GroupedFlow, concat, flat_map, group_by, merge, observe_on, zip
 from peers import consumed, loose
@@ -311,6 +312,33 @@ def four_by_lock(items: int) -> int:
     return total.total
 
 
+def four_by_deque(items: int) -> int:
+    """Four loops that put items into a deque; one at a time takes out what is there."""
+    total = Summing()
+    waiting: deque[int] = deque()
+    permit: list[None] = [None]
+
+    def drain() -> None:
+        while waiting:
+            try:
+                permit.pop()
+            except IndexError:
+                return
+            try:
+                while waiting:
+                    total(waiting.popleft())
+            finally:
+                permit.append(None)
+
+    def send() -> None:
+        for n in range(items // THREADS):
+            waiting.append(n)
+            drain()
+
+    at_once(*[send] * THREADS)
+    return total.total
+
+
 def four_by_merge(items: int, prefetch: int) -> int:
     total = Summing()
     sources = [OwnThread(items // THREADS) for _ in range(THREADS)]
@@ -358,8 +386,9 @@ def merging(items: int = MERGED) -> None:
     compare(
         f"{THREADS} threads into one callback, wall time",
         python("a lock for each item", partial(four_by_lock, items)),
-        Case("merge, prefetch 128", partial(four_by_merge, items, 128), 2.0),
-        Case("merge, prefetch 1024", partial(four_by_merge, items, 1024), 2.0),
+        Case("merge, prefetch 128", partial(four_by_merge, items, 128), 1.0),
+        Case("merge, prefetch 1024", partial(four_by_merge, items, 1024), 1.0),
+        python("a deque that one at a time empties", partial(four_by_deque, items)),
         python("queue.Queue(128)", partial(four_over_queue, items)),
         peer("reactivex", partial(four_by_reactivex, items)),
         items=items,
@@ -388,6 +417,12 @@ def zip_flows(items: int, *, hidden: bool) -> int:
     if hidden:
         one, two = one.hide(), two.hide()
     return summed(zip(one, two).starmap(added))
+
+
+def zip_by_hand(items: int) -> int:
+    total = Summing()
+    zipped(items, lambda pair: total(added(*pair)))
+    return total.total
 
 
 def zip_by_reactivex(items: int) -> int:
@@ -425,6 +460,7 @@ def zipping(items: int = JOINED) -> None:
         python("builtin zip", partial(zip_builtin, items)),
         Case("zip", partial(zip_flows, items, hidden=False), 4.0),
         Case("zip of hidden flows", partial(zip_flows, items, hidden=True), 4.0),
+        python("a function of each item, by hand", partial(zip_by_hand, items)),
         peer("reactivex", partial(zip_by_reactivex, items)),
         peer("streamz", partial(zip_by_streamz, items)),
         peer("aiostream", partial(zip_by_aiostream, items)),

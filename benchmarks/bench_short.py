@@ -14,6 +14,7 @@ from reactivex import operators as rx
 from streamable import stream
 
 import flow_core as flow
+from by_hand import described
 from flow_core import Flow
 from peers import loose
 from rounds import Case, compare, peer, python
@@ -208,6 +209,13 @@ def sessions(flows: int = FLOWS // 4) -> None:
         of = flow.from_iterable(log)
         return sizes(of).first(), lost(of).first(), slowest(of).first()
 
+    def by_hand(log: Session) -> tuple[int, int, float]:
+        of = described(None, log)
+        described(described(of, size), add, 0)
+        described(described(described(of, failed), size), add, 0)
+        described(described(of, seconds), max)
+        return plainly(log)
+
     def prepared(log: Session) -> tuple[int, int, float]:
         return first.first(log), second.first(log), third.first(log)
 
@@ -242,6 +250,7 @@ def sessions(flows: int = FLOWS // 4) -> None:
         "three figures of a session of some twelve requests",
         python("sum, max, map, filter", of_each(plainly, logs)),
         Case("assembled each time", of_each(assembled, logs), mark=3.5),
+        python("and an object for each operator, by hand", of_each(by_hand, logs)),
         Case("prepared", of_each(prepared, logs), mark=1.0),
         peer("streamable", of_each(by_streamable, logs)),
         peer("reactivex", of_each(by_reactivex, logs)),
@@ -308,6 +317,12 @@ def documents(flows: int = FLOWS // 4) -> None:
         of = flow.from_iterable(lines(order))
         return total(of).first(), list(names(of))
 
+    def by_hand(order: Entry) -> tuple[int, list[str]]:
+        of = described(None, lines(order))
+        described(described(described(of, in_stock), price), add, 0)
+        described(of, name)
+        return plainly(order)
+
     def prepared(order: Entry) -> tuple[int, list[str]]:
         of = lines(order)
         return prepared_total.first(of), prepared_names.list(of)
@@ -335,6 +350,7 @@ def documents(flows: int = FLOWS // 4) -> None:
         "the total and the names of an order, as JSON gives it",
         python("sum, map, filter", of_each(plainly, orders)),
         Case("assembled each time", of_each(assembled, orders), mark=2.0),
+        python("and an object for each operator, by hand", of_each(by_hand, orders)),
         Case("prepared", of_each(prepared, orders), mark=1.0),
         peer("streamable", of_each(by_streamable, orders)),
         peer("reactivex", of_each(by_reactivex, orders)),

@@ -16,6 +16,7 @@ from streamable import stream
 from streamz import Stream
 
 import flow_core as flow
+from by_hand import Gate, Just, push, receiver
 from flow_core import Flow
 from peers import consumed, loose
 from rounds import MANY, Case, compare, peer, python
@@ -95,6 +96,15 @@ def hand_written(stages: int) -> Callable[[int, Callable[[int], None]], None]:
     return loop
 
 
+def pushed_by_hand(items: int, stages: int, on_next: Callable[[int], None]) -> None:
+    """The same, by one call for each item."""
+    turns = [
+        "if not is_positive(x): return" if n % 2 else "x = increment(x)" for n in range(stages)
+    ]
+    names = {**globals(), "on_next": on_next}
+    push(range(items), receiver([*turns, "on_next(x)"], names), Gate())
+
+
 def chain(stages: int, work: int = CHAIN_WORK) -> None:
     """A map and a filter in turn, `stages` of them, and a callback for each item."""
     items = work // (stages + 1)
@@ -145,16 +155,20 @@ def chain(stages: int, work: int = CHAIN_WORK) -> None:
     compare(
         f"A chain of {stages}, map and filter in turn, each item to a callback",
         python("hand-written loop", summed(lambda on_next: loop(items, on_next))),
-        Case("iterated", summed(iterated), 1.2),
+        Case("iterated", summed(iterated), 1.15),
         Case(
             "subscribed",
             summed(lambda on_next: made(flow.range(items)).subscribe(on_next)),
-            1.5,
+            1.15,
         ),
         Case(
             "subscribed, source hidden",
             summed(lambda on_next: made(flow.range(items).hide()).subscribe(on_next)),
             1.5,
+        ),
+        python(
+            "a function of each item, by hand",
+            summed(lambda on_next: pushed_by_hand(items, stages, on_next)),
         ),
         python("builtin map and filter", summed(by_builtins)),
         peer("streamable", summed(by_streamable)),
@@ -178,6 +192,13 @@ def reduced(items: int = REDUCED) -> None:
                 total = add(total, y)
         return total
 
+    def by_function() -> int:
+        lines = ["x = increment(x)", "if is_even(x): total[0] = add(total[0], x)"]
+        names = {**globals(), "total": [0]}
+        push(range(items), receiver(lines, names), Gate())
+        found: int = names["total"][0]
+        return found
+
     def made(source: Flow[int]) -> Flow[int]:
         return source.map(increment).filter(is_even).reduce(add, 0)
 
@@ -198,6 +219,7 @@ def reduced(items: int = REDUCED) -> None:
         Case("iterated", lambda: next(iter(made(flow.range(items)))), 1.2),
         Case("subscribed", lambda: subscribed(flow.range(items)), 1.5),
         Case("subscribed, source hidden", lambda: subscribed(flow.range(items).hide()), 1.5),
+        python("a function of each item, by hand", by_function),
         python(
             "builtin map and filter, functools.reduce",
             lambda: functools.reduce(add, filter(is_even, map(increment, range(items))), 0),
@@ -457,6 +479,10 @@ def one_alone(runs: int = RUNS) -> None:
         "just(1) to a callback: assembly, subscription and completion",
         python("an append", repeated(runs, lambda on_next: lambda: on_next(1))),
         Case("subscribed", repeated(runs, subscribed), mark_us=4.0),
+        python(
+            "a subscription, by hand",
+            repeated(runs, lambda on_next: lambda: Just(1).subscribe(on_next)),
+        ),
         peer("streamable", repeated(runs, by_streamable)),
         peer("reactivex", repeated(runs, by_reactivex)),
         peer("streamz", repeated(runs, by_streamz)),

@@ -48,6 +48,7 @@ CASES: dict[str, Timed] = {
     "short-documents": _short("documents", 200),
     "map-just": _inner("justs", 4_000),
     "cross-100": _inner("cross", 100),
+    "inner-words": _inner("letters", 300),
     "observe-on": _ops("hops", 10_000),
     "merge": _ops("merging", 10_000),
     "zip": _ops("zipping", 5_000),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flow_core.sources._futures import from_future
     from flow_core.sources._generating import generate, repeat_callable, repeat_value
     from flow_core.sources._idle import fail
-    from flow_core.sources._items import RangeSource
+    from flow_core.sources._items import ItemsSource, RangeSource
     from flow_core.sources._iterables import empty, from_iterable, just, range
     from flow_core.sources._loops import EVER_S, LoopWatch, closed_loop, in_loop
     from flow_core.sources._resources import using
@@ -30,6 +30,7 @@ __all__ = [
     "Emitter",
     "EmitterSubscription",
     "ErrorSource",
+    "ItemsSource",
     "LoopWatch",
     "Overflow",
     "RangeSource",
@@ -103,7 +104,10 @@ _PLACES: Final = {
         "repeat_value",
     ),
     "._idle": ("fail",),
-    "._items": ("RangeSource",),
+    "._items": (
+        "ItemsSource",
+        "RangeSource",
+    ),
     "._iterables": (
         "empty",
         "from_iterable",

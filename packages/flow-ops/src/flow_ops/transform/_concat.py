@@ -26,7 +26,7 @@ from flow_core.structure import call_of
 from flow_ops.coordination import Mapper, combined, no_stop, overflow
 from flow_ops.transform._concat_inner import InnerSubscriber
 from flow_ops.transform._ending import EndsInDrain
-from flow_ops.transform._inner import Polled, Pulled, Queued, none_item, pulled, pushed, run_pushed
+from flow_ops.transform._inner import Polled, Pulled, Queued, none_item, pulled, pushed
 from flow_ops.transform._single import resolved
 
 __all__ = ["ConcatMapSubscriber"]
@@ -439,8 +439,8 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         loop = None
         try:
             loop = pushed(flow, emit, self.gate)
-            if loop is not None:
-                run_pushed(loop)
+            if loop is not None and next(loop, None) is not None:
+                loop.close()
         except BaseException as error:
             if loop is not None and flow._by_subscriber(error):
                 self.raised(downstream, error)

@@ -22,7 +22,7 @@ from flow_core.serial import Busy
 from flow_core.stages import Gate, close_iterator
 from flow_core.structure import call_of
 from flow_ops.coordination import Input, Mapper, itself, overflow
-from flow_ops.transform._inner import Pulled, inline_source, pulled, pushed, run_pushed
+from flow_ops.transform._inner import Pulled, inline_source, pulled, pushed
 from flow_ops.transform._mapping import Limits, Mapped, Mapping, Outer
 
 __all__ = ["FlatMap", "IterableFlatMap", "MergedInput"]
@@ -150,7 +150,13 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
             ended, or the flow is over.
         """
         outer, given = self._outer, 0
-        if outer is None or self._tasks or not self._goes_on() or _watched():
+        if outer is None or self._tasks or self._waiting or self.over:
+            return flow, 0
+        if (
+            self._emitted >= self._requested
+            or hooks.debugging
+            or hooks.on_subscribe.call is not None
+        ):
             return flow, 0
         conditional = self._conditional
         items: Pulled[R] | None = None
@@ -164,7 +170,7 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
             waiting = self._waiting
             for item in items.items:
                 given += 1
-                # As self.send(item) and self._goes_on(), which would cost two calls.
+                # As self.send(item), which would cost a call.
                 receive = self._receive
                 try:
                     used = receive(item)
@@ -205,16 +211,13 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         if loop is None:
             return False
         try:
-            run_pushed(loop)
+            if next(loop, None) is not None:
+                loop.close()
         except BaseException as error:
             if is_fatal(error) or not flow._by_subscriber(error):
                 raise
             self._raised(error)
         return True
-
-    def _goes_on(self) -> bool:
-        """Whether an item can be given on at once."""
-        return self._emitted < self._requested and not (self._waiting or self.over)
 
     def push(self, item: R) -> bool:
         """See `Mapping.push`."""

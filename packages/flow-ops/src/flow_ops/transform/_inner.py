@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import GeneratorType
-from typing import Any, ClassVar, Generic, TypeVar, cast, final
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast, final
 
 from flow_core import hooks
 from flow_core.demand import replenish_limit
@@ -19,6 +19,7 @@ from flow_core.protocols import (
     QueueSubscription,
     Subscription,
 )
+from flow_core.sources import ItemsSource, RangeSource
 from flow_core.stages import Failing, Gate, close_iterator, exhausted
 from flow_core.structure import AbsorbingSource, source_of, stages_of
 
@@ -31,10 +32,12 @@ __all__ = [
     "none_item",
     "pulled",
     "pushed",
-    "run_pushed",
 ]
 
 T = TypeVar("T")
+
+_PLAIN: Final = frozenset[type]({ItemsSource, RangeSource})
+"""Sources that are iterated over and nothing else; there is one for nearly every inner flow."""
 
 
 def none_item(label: str) -> NoneItemError:
@@ -47,14 +50,15 @@ def none_item(label: str) -> NoneItemError:
 
 def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the first item
     """The source of `flow`, if its items come from an iterator and from nothing else."""
-    source = source_of(flow)
-    if (
+    source: Any = source_of(flow)  # Any: one that can be iterated over
+    if type(source) not in _PLAIN and (
         not isinstance(source, IterableSource)
         or hasattr(cast("object", source), "subscribe")
         or isinstance(source, AbsorbingSource)
     ):
         return None
-    return source
+    found: IterableSource[Any] = source
+    return found
 
 
 def known_inners(upstream: Flow[Any]) -> tuple[object, ...]:  # Any: of whatever flows
@@ -103,21 +107,20 @@ def pushed(
 ) -> GeneratorType[int, int, None] | None:
     """A loop that sends all items of `flow`, see `Chain._pushed`; None if it is no plain iterable.
 
+    Begun by ``next``, it runs to its end, or to where its gate is cancelled: then it gives a number
+    and is to be closed.
+
     Args:
         flow: what gives the items.
         on_next: gets each item; what it returns does not matter.
         gate: ends the loop soon when it is cancelled.
     """
-    source = inline_source(flow)
-    if source is None or isinstance(source, CallableSource):
+    source: Any = source_of(flow)  # Any: one that can be iterated over
+    if type(source) not in _PLAIN and (
+        inline_source(flow) is None or isinstance(source, CallableSource)
+    ):
         return None
     return flow._pushed(source, on_next, gate)
-
-
-def run_pushed(loop: GeneratorType[int, int, None]) -> None:
-    """Run a loop of `pushed` to its end, or to where its gate is cancelled."""
-    if next(loop, None) is not None:
-        loop.close()
 
 
 def _iterated(source: IterableSource[Any]) -> Iterator[Any]:  # Any: of the first item
