@@ -64,6 +64,12 @@ MIN_SUMMARY: Final = len("The value.")
 SPOKEN_OF: Final = {"demand": "demand|request", "threads": "thread|loop", "fusion": "fus(e|ion)"}
 """What the text about an operator has to mention, and the words that do."""
 
+RULE: Final = re.compile(r"§\d+\.\d+|\b[ACFMOPX]\d\d\b")
+"""The id of a rule: of a section of the specification, or of an article."""
+
+MENTIONING: Final = ("packages", "tests", "tck", "oracle")
+"""Folders whose files may mention rules."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -334,6 +340,14 @@ def no_summary(library: Library) -> Iterator[Finding]:
             yield thing.finding(
                 f"has a first line that is not a sentence: {first!r}; end it with a full stop"
             )
+
+
+def rules_by_their_ids(library: Library) -> Iterator[Finding]:
+    """A public docstring says what holds, and not the id of a rule; but for the kit's, of rules."""
+    for thing in library.things:
+        if not thing.module.name.startswith("flow_testing"):
+            for rule in RULE.findall(library.text(thing)):
+                yield thing.finding(f"names {rule}; say in words what holds, or leave it out")
 
 
 def untold_parameters(library: Library) -> Iterator[Finding]:
@@ -629,8 +643,26 @@ def has_slots(cls: ast.AST) -> bool:
     )
 
 
+# -- rules by their ids
+
+
+def unknown_rules(library: Library) -> Iterator[Finding]:
+    """A rule that a file of the repository mentions by its id is defined in docs/rules.md."""
+    page = library.root / "docs" / "rules.md"
+    text = page.read_text("utf-8") if page.exists() else ""
+    defined = set(re.findall(r"^\| (\S+) \|", text, re.MULTILINE))
+    for folder in MENTIONING:
+        for path in sorted((library.root / folder).rglob("*.py")):
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+                for rule in RULE.findall(line):
+                    if rule not in defined:
+                        text = f"mentions {rule}, which has no line in docs/rules.md; add it there"
+                        yield Finding(path, number, text)
+
+
 CHECKS: Final[tuple[Callable[[Library], Iterator[Finding]], ...]] = (
     no_summary,
+    rules_by_their_ids,
     untold_parameters,
     unnamed_errors,
     silent_about_stages,
@@ -639,6 +671,7 @@ CHECKS: Final[tuple[Callable[[Library], Iterator[Finding]], ...]] = (
     unasserted_types,
     unseen_mistakes,
     open_classes,
+    unknown_rules,
 )
 
 

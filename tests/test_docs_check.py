@@ -124,8 +124,9 @@ SOUND = {
             ints.skip(b"")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
             ints.hide(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
         """,
+    "docs/rules.md": "| §2.13 | No signal is None. |",
 }
-"""Two packages and the typing tests, by file."""
+"""Two packages, the typing tests and the rules, by file."""
 
 
 def write(folder: Path) -> None:
@@ -153,6 +154,20 @@ def test_nothing_is_found_where_nothing_is_wrong(
             "return Flow()",
             "3: just has no docstring; say in one line what it is for",
             id="no docstring",
+        ),
+        pytest.param(
+            f"{CORE}/sources/__init__.py",
+            '"""The given items."""',
+            '"""The given items, of which none is None (§2.13)."""',
+            "3: just names §2.13; say in words what holds, or leave it out",
+            id="the id of a rule in a public docstring",
+        ),
+        pytest.param(
+            f"{CORE}/sources/__init__.py",
+            '"""The given items."""',
+            '"""The given items."""  # M' + "99",
+            "4: mentions M" + "99, which has no line in docs/rules.md; add it there",
+            id="a rule that is not defined",
         ),
         pytest.param(
             f"{CORE}/flow.py",

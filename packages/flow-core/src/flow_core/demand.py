@@ -13,7 +13,7 @@ DEFAULT_PREFETCH: Final = 128
 
 
 def add_demand(outstanding: int, n: int) -> int:
-    """The sum of both, at most `UNBOUNDED`; Python's ints never overflow by themselves (X03).
+    """The sum of both, at most `UNBOUNDED`; Python's ints never overflow by themselves.
 
     Args:
         outstanding: items that were requested and have not come yet.
@@ -23,7 +23,7 @@ def add_demand(outstanding: int, n: int) -> int:
 
 
 def bad_request(n: int) -> ValueError | None:
-    """What ``on_error`` must get for ``request(n)``, or None if `n` is a demand (§3.9).
+    """What ``on_error`` must get for ``request(n)``, or None if `n` is a demand.
 
     Raises:
         TypeError: if `n` is not an int.
@@ -38,7 +38,7 @@ def bad_request(n: int) -> ValueError | None:
 
 
 def check_prefetch(prefetch: int, name: str = "prefetch") -> int:
-    """`prefetch` itself, if it is an int of at least 1 (M05, O36).
+    """`prefetch` itself, if it is an int of at least 1.
 
     Args:
         prefetch: items.

@@ -57,7 +57,7 @@ class FlowError(Exception):
 
 
 class NoneItemError(FlowError, TypeError):
-    """None was given where an item must be: None is not an item (§2.13)."""
+    """None was given where an item must be: None is not an item."""
 
 
 class MissingBackpressureError(FlowError):
@@ -171,14 +171,14 @@ def _imports(frame: FrameType) -> bool:
 
 
 def none_given(method: str) -> NoneItemError:
-    """What a `method` of a subscriber raises when it is called with None (§2.13)."""
-    return NoneItemError(f"{method}(None): None is no item, no error and no subscription (§2.13)")
+    """What a `method` of a subscriber raises when it is called with None."""
+    return NoneItemError(f"{method}(None): None is no item, no error and no subscription")
 
 
 def none_item(who: str) -> NoneItemError:
     """What a flow fails with when `who`, a source or a function of the user, gives None."""
     return NoneItemError(
-        f"{who} gave None, which is not an item (§2.13); leave such items out, or stand for them "
+        f"{who} gave None, which is not an item; leave such items out, or stand for them "
         "with an object of your own"
     )
 
@@ -198,7 +198,7 @@ def cancelled_inside(who: str, cancelled: BaseException) -> FlowError:
 
 
 def late_fusion() -> ProtocolViolationError:
-    """What `request_fusion` raises when it was called before, or too late (F24, F47)."""
+    """What `request_fusion` raises when it was called before, or too late."""
     return ProtocolViolationError(
         "request_fusion comes once, in on_subscribe, before any request (F24, F47)"
     )
@@ -245,7 +245,7 @@ def add_note(error: BaseException, note: str) -> None:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether `error` must propagate and may not become ``on_error`` on its way (X10).
+    """Whether `error` must propagate and may not become ``on_error`` on its way.
 
     So it is with a RecursionError if the stack is full of operators, so that there is no room for
     signals either. One that a function of the user has made of a shallow stack is an error as any
@@ -338,7 +338,7 @@ def tell_left(error: BaseException, *, heard: bool = False) -> None:
     For the bottom of a thread of an executor or a clock, before `error` is raised on: those who
     wait elsewhere would wait for ever. A subscriber that finds the stack too short for its signal
     leaves those after it, which are told from here. What ends a thread or the program is never
-    signalled itself (X10): it is the cause of a FlowError.
+    signalled itself: it is the cause of a FlowError.
 
     Args:
         error: what has come to the bottom.

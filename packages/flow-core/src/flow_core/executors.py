@@ -134,7 +134,7 @@ class ScheduledTask:
     def cancel(self) -> bool:
         """Keep the task from running, if it has not started. Callable from any thread.
 
-        A task that runs is not interrupted: Python cannot interrupt a thread (X06, O26).
+        A task that runs is not interrupted: Python cannot interrupt a thread.
 
         Returns:
             True if this call did it: the task will never run, and nothing refers to it here any

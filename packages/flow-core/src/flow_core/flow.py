@@ -541,7 +541,7 @@ class Flow(
                 self._run(cast("CoreSubscriber[T_co]", on_next))  # of this flow's items: see above
                 return None
             if on_next is None:
-                raise NoneItemError("subscribe(None): a subscriber is needed (§1.9)")
+                raise NoneItemError("subscribe(None): a subscriber is needed")
             if hasattr(on_next, "on_subscribe"):
                 # It is meant to be a subscriber; core_subscriber checks the rest.
                 self._run(core_subscriber(cast("Subscriber[T_co]", on_next)))

@@ -57,16 +57,16 @@ class Subscription(Protocol):
         """Allow `n` more items, added to what is outstanding and capped at `UNBOUNDED`.
 
         Never raises for a wrong amount: ``n <= 0`` cancels the flow and signals
-        ``on_error(ValueError)`` (§3.9). A non-int raises TypeError.
+        ``on_error(ValueError)``. A non-int raises TypeError.
         """
 
     @abstractmethod
     def cancel(self) -> None:
-        """Stop the flow, now or soon. Idempotent, callable from any thread (§3.5, §3.7)."""
+        """Stop the flow, now or soon. Idempotent, callable from any thread."""
 
 
 class Subscriber(Protocol[T_contra]):
-    """Receives ``on_subscribe on_next* (on_error | on_complete)?``, serially (§1.3, §1.9)."""
+    """Receives ``on_subscribe on_next* (on_error | on_complete)?``, serially."""
 
     __slots__ = ()
 
@@ -76,29 +76,29 @@ class Subscriber(Protocol[T_contra]):
 
     @abstractmethod
     def on_next(self, item: T_contra, /) -> object:
-        """Take one of the items that were requested; never None (§2.13). The result is ignored."""
+        """Take one of the items that were requested; never None. The result is ignored."""
 
     @abstractmethod
     def on_error(self, error: BaseException, /) -> None:
-        """The flow failed; nothing follows (§1.4, §1.7)."""
+        """The flow failed; nothing follows."""
 
     @abstractmethod
     def on_complete(self) -> None:
-        """The flow ended as it should; nothing follows (§1.5, §1.7)."""
+        """The flow ended as it should; nothing follows."""
 
 
 class Publisher(Protocol[T_co]):
-    """Provides items to each subscriber, as many as it requests (§1.1)."""
+    """Provides items to each subscriber, as many as it requests."""
 
     __slots__ = ()
 
     @abstractmethod
     def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
-        """Start (or join) the flow for `subscriber`. Raises TypeError for None (§1.9)."""
+        """Start (or join) the flow for `subscriber`. Raises TypeError for None."""
 
 
 class Processor(Subscriber[T_contra], Publisher[T_co], Protocol[T_contra, T_co]):
-    """Both a subscriber and a publisher, bound by the rules of both (§4.1)."""
+    """Both a subscriber and a publisher, bound by the rules of both."""
 
     __slots__ = ()
 
@@ -122,8 +122,8 @@ class CoreSubscriber(Generic[T_contra]):
     """A subscriber that vouches for the rules itself, so that no strict guard is put before it.
 
     Operators and the subscribers of this library are of this class. Foreign subscribers get a
-    guard instead: one subscription only (§2.5), nothing after a terminal (§1.7), and what they
-    raise stays out of the flow (§2.13).
+    guard instead: one subscription only, nothing after a terminal, and what they
+    raise stays out of the flow.
     """
 
     __slots__ = ()
@@ -145,7 +145,7 @@ class CoreSubscriber(Generic[T_contra]):
         """As `Subscriber.on_complete`."""
 
     def receiver(self) -> Callable[[T_contra], object]:
-        """What a loop that looks for None itself (§2.13) calls for each item: `on_next`, or less.
+        """What a loop that looks for None itself calls for each item: `on_next`, or less.
 
         Asked for once, when the loop begins.
         """
@@ -172,7 +172,7 @@ class CoreSubscriber(Generic[T_contra]):
         return current_home()
 
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """`on_next` let `error` escape (§2.13), and the upstream has cancelled itself.
+        """`on_next` let `error` escape, and the upstream has cancelled itself.
 
         Returns:
             Whether this subscriber deals with it; if not, it goes to the dropped-errors hook.
@@ -181,7 +181,7 @@ class CoreSubscriber(Generic[T_contra]):
 
 
 class ConditionalSubscriber(CoreSubscriber[T_contra]):
-    """A subscriber that says whether it used an item up (conditional fusion, F12).
+    """A subscriber that says whether it used an item up (conditional fusion).
 
     An upstream that sees one calls `try_on_next`, and sends the next item at once when the
     answer is False: a dropped item costs no ``request(1)``.
@@ -195,7 +195,7 @@ class ConditionalSubscriber(CoreSubscriber[T_contra]):
 
 
 class Fusion(enum.IntFlag):
-    """What two neighbours may agree on in `QueueSubscription.request_fusion` (F21-F25)."""
+    """What two neighbours may agree on in `QueueSubscription.request_fusion`."""
 
     NONE = 0
     SYNC = 1
@@ -208,7 +208,7 @@ class Fusion(enum.IntFlag):
 
 
 class QueueSubscription(Generic[T_co]):
-    """A subscription whose items can be polled instead of being pushed (queue fusion, F21).
+    """A subscription whose items can be polled instead of being pushed (queue fusion).
 
     The subscriber asks once, inside `on_subscribe` and before any `request`. With SYNC it only
     polls and never requests; with ASYNC it requests as usual and polls when woken.
@@ -226,11 +226,11 @@ class QueueSubscription(Generic[T_co]):
 
     @abstractmethod
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """Agree on one of the asked modes; the answer lies within `mode`, or is NONE (F23).
+        """Agree on one of the asked modes; the answer lies within `mode`, or is NONE.
 
         Raises:
             ProtocolViolationError: if it was asked before, or this is not on_subscribe, or
-                something was requested (F24, F47).
+                something was requested.
         """
 
     @abstractmethod
@@ -239,7 +239,7 @@ class QueueSubscription(Generic[T_co]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """False if the next `poll` may give an item (it still may give none, F42)."""
+        """False if the next `poll` may give an item (it still may give none)."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -268,7 +268,7 @@ class IterableSource(Generic[T_co]):
 
 
 class CallableSource(IterableSource[T_co]):
-    """A source of no or one item, known when it is subscribed (F02). Not every callable is one."""
+    """A source of no or one item, known when it is subscribed. Not every callable is one."""
 
     __slots__ = ()
 
@@ -286,6 +286,6 @@ class CallableSource(IterableSource[T_co]):
 
 
 class ScalarSource(CallableSource[T_co]):
-    """A constant of no or one item, which operators may look at while assembling (F03, F04)."""
+    """A constant of no or one item, which operators may look at while assembling."""
 
     __slots__ = ()

@@ -37,7 +37,7 @@ class Exclusive:
     """The base of objects that work for one thread at a time, and turn the others away.
 
     The permit is an entry of a dict: ``del`` takes it and item assignment gives it back, each
-    atomic under the dict's own lock, with a GIL or without (X02). Ctrl-C loses no permit, whenever
+    atomic under the dict's own lock, with a GIL or without. Ctrl-C loses no permit, whenever
     it comes: Python looks for signals when a call begins or returns and when a loop jumps back, and
     none of these stands between the permit that is taken and the ``try`` that gives it back.
     """

@@ -12,12 +12,12 @@ __all__ = ["release_frames"]
 def release_frames(error: BaseException) -> TracebackType | None:
     """Let go of what the tracebacks of `error`, and of its causes, hold on to.
 
-    A traceback keeps its frames; these keep their variables, the items among them (§3.13), and the
+    A traceback keeps its frames; these keep their variables, the items among them, and the
     frames that called them, which may still run, so that clearing does not help. So the tracebacks
     are replaced by others that show the same files, lines and functions, and hold nothing.
 
     Returns:
-        The new traceback of `error`. Whoever raises the error adds to it (X14): set it again before
+        The new traceback of `error`. Whoever raises the error adds to it: set it again before
         the error is given to somebody else.
     """
     seen: set[int] = set()

@@ -80,7 +80,7 @@ class Sink(Exclusive, Generic[T]):
         """Emit an item.
 
         Raises:
-            NoneItemError: for None (§2.13).
+            NoneItemError: for None.
         """
         if item is None:
             raise none_given("Sink.try_next")
@@ -105,7 +105,7 @@ class Sink(Exclusive, Generic[T]):
 
         Raises:
             EmitError: if it was not taken; says why.
-            NoneItemError: for None (§2.13).
+            NoneItemError: for None.
         """
         self._insist(lambda: self.try_next(item), "an item", spin)
 

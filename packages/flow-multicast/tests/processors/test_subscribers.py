@@ -43,7 +43,7 @@ class AsksWrongly(TestSubscriber[int]):
 @pytest.mark.checklist("M19")
 def test_none_is_refused_as_a_subscriber() -> None:
     processor = MulticastProcessor[int]()
-    with pytest.raises(TypeError, match=r"§1\.9"):
+    with pytest.raises(TypeError, match="a subscriber is needed"):
         processor.subscribe(None)
     with pytest.raises(TypeError, match="no on_subscribe"):
         processor.subscribe(object())

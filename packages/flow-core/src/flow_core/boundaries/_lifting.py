@@ -56,7 +56,7 @@ def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Op
 
     Demand, thread: as the subscriber does it. Fusion: none asked for by itself. A subscriber that
     changes items must not forward the upstream's subscription where the downstream could ask it
-    for fusion, and poll items past it (F35): hand over a subscription of your own, or put
+    for fusion, and poll items past it: hand over a subscription of your own, or put
     ``hide()`` before. Its `CoreSubscriber.home` is that of the downstream, so that what waits or
     runs coroutines above it does so in the loop of who runs the flow.
 
@@ -105,7 +105,7 @@ class _LiftedSource(Publisher[R], Generic[T, R]):
 
 
 def serialize(*, prefetch: int = DEFAULT_PREFETCH) -> Operator[T, Flow[T]]:
-    """Put the signals of an upstream that signals from several threads at once in a row (§1.3).
+    """Put the signals of an upstream that signals from several threads at once in a row.
 
     >>> import flow_core as flow
     >>> list(flow.range(3).pipe(serialize()))

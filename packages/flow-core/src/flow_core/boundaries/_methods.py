@@ -79,7 +79,6 @@ class Bounding(Fluent[T_co], Generic[T_co]):
         Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
         context of who polls; conditional. When the flow is iterated over and no thread is changed
         above it, there is nothing to do: the consumer asks in its own context.
-        Source: checklist X11.
         """
         return self._pipe(CAPTURE)
 
@@ -112,7 +111,6 @@ class Bounding(Fluent[T_co], Generic[T_co]):
 
         Demand: passed on. Thread: unchanged. Fusion: none, since what is polled would run in the
         context of who polls; conditional. Iterated over, it stays an iterator if it is one.
-        Source: checklist X11.
 
         Args:
             values: the values by their variables; or one variable, and

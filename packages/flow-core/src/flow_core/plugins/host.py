@@ -516,7 +516,7 @@ class PluginHost:
         """What to tell a user whose value no converter accepts."""
         text = f"no converter makes a flow of a {_class_name(type(value))}"
         if value is None:
-            return f"{text}: None is not an item, and no source (§2.13)"
+            return f"{text}: None is not an item, and no source"
         if isinstance(value, _TEXT):
             parts = "characters" if isinstance(value, str) else "bytes"
             return (

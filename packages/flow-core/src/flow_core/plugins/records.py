@@ -133,7 +133,7 @@ class OperatorSpec(Spec):
         asks: the fusion modes it asks its upstream for; with THREAD_BOUNDARY if it polls on
             another thread.
         answers: the fusion modes it may grant to its downstream; with THREAD_BOUNDARY if also
-            across threads (what calls a user's function stays on its thread, F39; so does what
+            across threads (what calls a user's function stays on its thread; so does what
             follows it, up to the next boundary that takes no part).
         conditional: whether it tells its upstream which items it dropped (`try_on_next`).
         placement: where it runs when the items are on a cluster. One of kind BOUNDARY that is

@@ -279,7 +279,7 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
                 return
             if item is None:
                 raise NoneItemError(
-                    f"{self._label} gave None, which is not an item (§2.13); leave such items out, "
+                    f"{self._label} gave None, which is not an item; leave such items out, "
                     "or stand for them with an object of your own"
                 )
             self._used += 1
@@ -423,7 +423,7 @@ def from_async_iterable(
         iterable: asked for a new iterator by each run, in the loop. An async generator, or another
             iterator, has its items once: a second run fails with `FlowError`. A generator is closed
             there when the flow is cancelled: a pending await in it is cancelled, and its
-            ``finally`` runs (X09, X12).
+            ``finally`` runs.
         loop: where it has to run, for example since it uses queues of that loop. It may be started
             later, by another thread.
 

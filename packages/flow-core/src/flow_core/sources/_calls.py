@@ -154,7 +154,7 @@ class ForeignSource(Generic[T]):
 
 
 def from_callable(function: Callable[[], T | None]) -> Flow[T]:
-    """What `function` returns, or nothing if that is None; called once for each subscriber (F02).
+    """What `function` returns, or nothing if that is None; called once for each subscriber.
 
     >>> list(from_callable(lambda: 42))
     [42]
@@ -226,7 +226,7 @@ _never: Final[NeverSource[Never]] = NeverSource()
 def never() -> Flow[Never]:
     """No signal after on_subscribe: neither items nor an end.
 
-    Demand: checked (§3.9), and never met. Thread: none. Fusion: none.
+    Demand: checked, and never met. Thread: none. Fusion: none.
     """
     return Flow(_never)
 

@@ -103,7 +103,7 @@ def create(
     ``emitter.on_request`` tells it: then nothing has to wait.
 
     Demand: see above. Thread: items come on the emitting thread, or on the requester's if they had
-    to wait. Fusion: ``buffer`` grants ASYNC, also across threads: its queue is shared (F26).
+    to wait. Fusion: ``buffer`` grants ASYNC, also across threads: its queue is shared.
 
     Args:
         subscribe: called once per subscriber, after its on_subscribe, in the subscribing thread;

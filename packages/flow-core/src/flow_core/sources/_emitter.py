@@ -53,7 +53,7 @@ class Emitter(Generic[T_contra]):
         After the end, or a cancel, it goes to the dropped-items hook.
 
         Raises:
-            NoneItemError: if it is None (§2.13).
+            NoneItemError: if it is None.
         """
 
     @abstractmethod
@@ -110,7 +110,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
 
     Demand: as `overflow` says. Thread: items and terminals on the emitting thread, or the
     requester's if they had to wait. Fusion: ASYNC if it is a buffer, also across threads. Items
-    are polled as far as they were requested, and a terminal says that none are left (F26).
+    are polled as far as they were requested, and a terminal says that none are left.
 
     Args:
         downstream: gets the signals.
@@ -179,7 +179,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         the function of `on_request`."""
 
     def start(self) -> None:
-        """Hand this over as the subscription (§1.9)."""
+        """Hand this over as the subscription."""
         downstream = self._downstream
         # The permit is held, so that nothing is signalled before on_subscribe has returned.
         if downstream is not None and self.try_enter():
@@ -199,7 +199,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
     def next(self, item: T, /) -> None:
         """See `Emitter.next`."""
         if item is None:
-            raise NoneItemError(f"{self._label}: next(None), but None is not an item (§2.13)")
+            raise NoneItemError(f"{self._label}: next(None), but None is not an item")
         queue, permit = self._queue, self._permit
         # The short way, past the queue, of an item that is wanted and that nothing waits before.
         if not queue:

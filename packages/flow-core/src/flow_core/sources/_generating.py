@@ -132,7 +132,7 @@ def generate(
     [0, 1, 1, 2, 3, 5, 8, 13]
 
     Demand: exact; the step is called once for each item that can be delivered. Thread: the
-    requester's. Fusion: SYNC, but not across threads, where the functions would move to (F39).
+    requester's. Fusion: SYNC, but not across threads, where the functions would move to.
 
     Args:
         state: makes the first state, once per subscriber, when its first item is asked for.
@@ -162,12 +162,12 @@ def repeat_value(item: T, count: int | None = None) -> Flow[T]:
         count: how many times, at least 0; None for ever.
 
     Raises:
-        NoneItemError: if the item is None (§2.13).
+        NoneItemError: if the item is None.
         TypeError: if `count` is no int.
         ValueError: if `count` is negative.
     """
     if item is None:
-        raise NoneItemError("repeat_value(None): None is not an item (§2.13)")
+        raise NoneItemError("repeat_value(None): None is not an item")
     return Flow(RepeatedSource(item, _checked("repeat_value", count)))
 
 
@@ -179,10 +179,10 @@ def repeat_callable(function: Callable[[], T], count: int | None = None) -> Flow
     [1, 2, 3]
 
     Demand: exact; the function is called when its item can be delivered. Thread: the requester's.
-    Fusion: SYNC, but not across threads, where the function would move to (F39).
+    Fusion: SYNC, but not across threads, where the function would move to.
 
     Args:
-        function: must not return None (§2.13). What it raises is the flow's error, a StopIteration
+        function: must not return None. What it raises is the flow's error, a StopIteration
             included: it does not end the flow (PEP 479).
         count: how many times, at least 0; None for ever.
 

@@ -54,7 +54,7 @@ def from_iterable(items: Iterable[T]) -> Flow[T]:
     Args:
         items: any iterable. An iterator (a generator, a file, what `map` and `zip` give) has its
             items once: the first run gets them, and each further one fails with `FlowError`. A
-            generator is closed when its run is cancelled (X09).
+            generator is closed when its run is cancelled.
 
     Returns:
         A flow with back-pressure: an item is taken only when it can be delivered. Fusion: SYNC,
@@ -72,7 +72,7 @@ def just(*items: T) -> Flow[T]:
     ([1], [1, 2])
 
     Args:
-        items: one for a constant, which operators may use while assembling (F03); or several.
+        items: one for a constant, which operators may use while assembling; or several.
 
     Raises:
         NoneItemError: if one of them is None.
@@ -81,7 +81,7 @@ def just(*items: T) -> Flow[T]:
         return Flow(ConstantSource(items[0]))
     for item in items:
         if item is None:
-            raise NoneItemError("just(None): None is not an item (§2.13); empty() has no item")
+            raise NoneItemError("just(None): None is not an item; empty() has no item")
     return Flow(ItemsSource(items))
 
 

@@ -29,7 +29,7 @@ def in_loop(
     action: Callable[[], object],
     lost: Callable[[], object] | None = None,
 ) -> bool:
-    """Run `action` in the thread of `loop`: now if that is this thread, or else soon (X12).
+    """Run `action` in the thread of `loop`: now if that is this thread, or else soon.
 
     Args:
         loop: None for any thread.

@@ -167,7 +167,7 @@ def using(
 
     Demand: that of the flow that `use` makes. Thread: the subscriber's makes the resource; it is
     released on the thread of the terminal, or on the one that cancels or was delivering then.
-    Fusion: SYNC if that flow grants it, but not across threads: `cleanup` would move there (F39).
+    Fusion: SYNC if that flow grants it, but not across threads: `cleanup` would move there.
 
     Args:
         resource: makes the resource, once per subscriber, when it subscribes: a context manager,

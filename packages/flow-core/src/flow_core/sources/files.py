@@ -201,9 +201,9 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
 
     Returns:
         A flow with back-pressure that holds one value at a time. It fails with
-        `MalformedInputError` at a line that is no JSON, or is ``null`` (None is not an item,
-        §2.13), after the values before it; and with OSError if the file cannot be opened. Blank
-        lines are skipped. Fusion: SYNC, also across threads.
+        `MalformedInputError` at a line that is no JSON, or is ``null`` (None is not an item),
+        after the values before it; and with OSError if the file cannot be opened. Blank lines are
+        skipped. Fusion: SYNC, also across threads.
     """
 
     def read(path: FilePath) -> Iterator[object]:
@@ -220,7 +220,7 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
             except RecursionError as error:
                 raise MalformedInputError(path, number, "JSON that is nested too deep") from error
             if value is None:
-                raise MalformedInputError(path, number, "null is not an item (§2.13)")
+                raise MalformedInputError(path, number, "null is not an item")
             yield value
 
     return Flow(FileSource("read_json_lines", path, read))

@@ -113,7 +113,7 @@ def exhausted(iterator: object) -> bool:
 
 
 def close_iterator(iterator: object) -> None:
-    """Close a generator, whose ``finally`` blocks then run (X09); other iterators stay open.
+    """Close a generator, whose ``finally`` blocks then run; other iterators stay open.
 
     Args:
         iterator: any iterator.

@@ -159,7 +159,7 @@ def given_items(operator: str, *items: D) -> tuple[D, ...]:
     """
     for item in items:
         if item is None:
-            raise NoneItemError(f"{operator}(None): None is not an item (§2.13)")
+            raise NoneItemError(f"{operator}(None): None is not an item")
     return items
 
 

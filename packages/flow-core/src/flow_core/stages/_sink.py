@@ -35,13 +35,11 @@ class SingleSink(Generic[T]):
         """Give the item of this call.
 
         Raises:
-            NoneItemError: if it is None (§2.13).
+            NoneItemError: if it is None.
             ProtocolViolationError: if this call has given one, or ended the flow, before.
         """
         if item is None:
-            raise NoneItemError(
-                f"{self._owner}(): sink.next(None), but None is not an item (§2.13)"
-            )
+            raise NoneItemError(f"{self._owner}(): sink.next(None), but None is not an item")
         self._check_open("next()")
         if self._item is not UNSET:
             raise ProtocolViolationError(

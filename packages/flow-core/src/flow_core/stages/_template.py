@@ -195,7 +195,7 @@ class Template:
 
     @property
     def calls_user_code(self) -> bool:
-        """Whether an argument is called: such a stage must not move to another thread (F39)."""
+        """Whether an argument is called: such a stage must not move to another thread."""
         return self.lines.calls_user_code
 
     def __reduce__(self) -> tuple[Any, ...]:  # Any: what object.__reduce__ is declared to return

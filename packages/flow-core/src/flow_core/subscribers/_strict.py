@@ -19,13 +19,13 @@ def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
     """`subscriber` itself if it vouches for the rules, or else with a guard before it.
 
     Raises:
-        NoneItemError: for None (§1.9).
+        NoneItemError: for None.
         TypeError: for an object that lacks a method of a subscriber.
     """
     if isinstance(subscriber, CoreSubscriber):
         return subscriber
     if subscriber is None:
-        raise NoneItemError("subscribe(None): a subscriber is needed (§1.9)")
+        raise NoneItemError("subscribe(None): a subscriber is needed")
     missing = [
         name
         for name in ("on_subscribe", "on_next", "on_error", "on_complete")
@@ -40,8 +40,8 @@ def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
 class StrictSubscriber(CoreSubscriber[T], Generic[T]):
     """Keeps the rules towards a foreign subscriber, and keeps its mistakes from the flow.
 
-    One subscription only (§2.5, §2.12); nothing after a terminal (§1.7); an exception out of one of
-    its methods (§2.13) cancels the flow and goes to the dropped-errors hook.
+    One subscription only; nothing after a terminal; an exception out of one of
+    its methods cancels the flow and goes to the dropped-errors hook.
     """
 
     __slots__ = ("_done", "_home", "_subscriber", "_subscription")
@@ -120,5 +120,5 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
     def _drop(self, error: BaseException) -> None:
         if is_fatal(error):
             raise error
-        add_note(error, f"raised by {self._subscriber!r}, a subscriber must not raise (§2.13)")
+        add_note(error, f"raised by {self._subscriber!r}, a subscriber must not raise")
         hooks.drop_error(error)

@@ -43,7 +43,7 @@ class ConnectableBase(Connectable[T], Generic[T]):
         /,
         last: Callable[[], Disposable | None] = lambda: None,
     ) -> Disposable:
-        """Subscribe; before, during or after a run (C04).
+        """Subscribe; before, during or after a run.
 
         Args:
             subscriber: who subscribes.

@@ -52,7 +52,6 @@ def multicast(
 
     Demand: the processor's affair; `publish` has one that coordinates it.
     Thread: that of the source. Fusion: none.
-    Source: C01-C38.
 
     Args:
         processor: a function without arguments that makes a processor (a class is one), or one.
@@ -116,7 +115,6 @@ def publish(
     with a checkpoint, does not give these items again, though no subscriber has worked on them.
     Thread: that of the source, or of whoever requests. Fusion: none.
     Errors: those of the source go to all. A subscriber that raises is out; the others go on.
-    Source: C01-C09, C39.
 
     Args:
         selector: makes a flow of the shared one. When that ends, so does the run.
@@ -256,7 +254,6 @@ def replay(
     own, and `selector` may use the flow that it is given several times.
 
     Demand, thread, memory: see `ReplayProcessor`. Fusion: none.
-    Source: C07, C39.
 
     Args:
         selector: makes a flow of the shared one. When that ends, so does the run.

@@ -574,14 +574,14 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def offer(self, item: T) -> bool:
-        """Take `item`, unless it would be too much for a subscriber. One call at a time (§1.3).
+        """Take `item`, unless it would be too much for a subscriber. One call at a time.
 
         Returns:
             False if it would, if no more items can wait from within an on_next, or if the
             processor has ended: nobody has got it.
 
         Raises:
-            NoneItemError: if it is None (§2.13).
+            NoneItemError: if it is None.
         """
         if item is not None:
             room = min(self.room(), DEFAULT_PREFETCH)
@@ -592,7 +592,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
+        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other."""
         if subscription is None:
             raise none_given("on_subscribe")
         mine = object()
@@ -606,7 +606,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     @final
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. One call at a time (§1.3)."""
+        """See `Subscriber.on_next`. One call at a time."""
         if item is None:
             raise none_given("on_next")
         permit = self._permit

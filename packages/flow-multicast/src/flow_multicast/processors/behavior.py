@@ -53,7 +53,7 @@ class BehaviorProcessor(HotProcessor[T]):
         if len(value) > 1:
             raise TypeError(f"BehaviorProcessor() takes one value or none, not {len(value)}")
         if value and value[0] is None:
-            raise NoneItemError("BehaviorProcessor(None): None is not an item (§2.13)")
+            raise NoneItemError("BehaviorProcessor(None): None is not an item")
         self._latest: tuple[int, T] | None = (0, value[0]) if value else None
         """The position of the newest value, and the value: replaced as one."""
         self.position = len(value)

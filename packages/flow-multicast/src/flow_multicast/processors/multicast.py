@@ -243,7 +243,6 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     Fusion: asks its upstream for SYNC or ASYNC across threads, and has no queue of its own then;
     offers none.
     Errors: a subscriber that raises is cancelled, and the others are served on.
-    Source: M01-M49, and §2.13, §3.9.
 
     Args:
         prefetch: items that may wait here, at least 1. What a publisher sends beyond it fails the
@@ -344,7 +343,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         """Serve `subscriber` too, from the next item on; or tell it how the flow has ended.
 
         Raises:
-            NoneItemError: if it is None (§1.9).
+            NoneItemError: if it is None.
         """
         downstream = core_subscriber(subscriber)
         line = _MulticastSubscription(self, subscriber, downstream)
@@ -483,7 +482,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             False if `prefetch` items wait, if there is an upstream, or if the flow has ended.
 
         Raises:
-            NoneItemError: if it is None (§2.13).
+            NoneItemError: if it is None.
         """
         if item is None:
             raise _none("offer")
@@ -504,7 +503,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
     # -- signals from the upstream
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
+        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other."""
         if subscription is None:
             raise _none("on_subscribe")
         mine = object()
@@ -540,7 +539,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             subscription.request(room)
 
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. One call at a time (§1.3); `offer` may be called by many."""
+        """See `Subscriber.on_next`. One call at a time; `offer` may be called by many."""
         if item is None:
             raise _none("on_next")
         queue, permit = self._queue, self._permit
@@ -591,7 +590,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         return True
 
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. The items that wait are sent before it (M11)."""
+        """See `Subscriber.on_error`. The items that wait are sent before it."""
         if error is None:
             raise _none("on_error")
         if self._end(error):
@@ -604,7 +603,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             hooks.drop_error(error)
 
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. The items that wait are sent before it (M11)."""
+        """See `Subscriber.on_complete`. The items that wait are sent before it."""
         if self._end(None):
             self.signal()
 
@@ -930,7 +929,7 @@ another: it never has a line."""
 
 
 def _none(method: str) -> NoneItemError:
-    return NoneItemError(f"MulticastProcessor.{method}(None): None is no signal (§2.13)")
+    return NoneItemError(f"MulticastProcessor.{method}(None): None is no signal")
 
 
 def _signal_complete(downstream: CoreSubscriber[T]) -> None:

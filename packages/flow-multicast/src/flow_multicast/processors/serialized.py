@@ -142,7 +142,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
             False if there is none, or after the end: nobody has got the item.
 
         Raises:
-            NoneItemError: if it is None (§2.13).
+            NoneItemError: if it is None.
         """
         if item is None:
             raise none_given("offer")

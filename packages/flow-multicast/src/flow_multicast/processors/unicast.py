@@ -77,7 +77,6 @@ class UnicastProcessor(
     end it cannot be SYNC: EMPTY would mean that no more items come. Of its own upstream it asks
     no fusion.
     Errors: the identical object. A second subscriber gets `ProtocolViolationError`.
-    Source: checklist F26, F30-F34, F58, and §2.13, §3.9, §3.13.
 
     Args:
         capacity: items that may wait, at least 1; `flow_core.UNBOUNDED` for as many as come.
@@ -182,10 +181,10 @@ class UnicastProcessor(
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
         """Serve `subscriber`, which gets what waits and what is still to come.
 
-        Only the first one is served; others get `ProtocolViolationError` (F32).
+        Only the first one is served; others get `ProtocolViolationError`.
 
         Raises:
-            NoneItemError: if it is None (§1.9).
+            NoneItemError: if it is None.
         """
         downstream = core_subscriber(subscriber)
         first = object()
@@ -278,7 +277,7 @@ class UnicastProcessor(
             end.
 
         Raises:
-            NoneItemError: if it is None (§2.13).
+            NoneItemError: if it is None.
         """
         if item is None:
             raise none_given("UnicastProcessor.offer")
@@ -308,7 +307,7 @@ class UnicastProcessor(
     # -- signals from the upstream
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other (§2.5)."""
+        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other."""
         if subscription is None:
             raise none_given("UnicastProcessor.on_subscribe")
         claim = [subscription]
@@ -321,7 +320,7 @@ class UnicastProcessor(
         subscription.cancel()
 
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. One call at a time (§1.3); `offer` may be called by many."""
+        """See `Subscriber.on_next`. One call at a time; `offer` may be called by many."""
         if item is None:
             raise none_given("UnicastProcessor.on_next")
         queue = self._queue

@@ -54,17 +54,16 @@ class ProducerArbiter:
 
     Calls may come from any threads: one of them is at work, and also does what the others ask for
     meanwhile; no lock is held while a producer is called. When a producer raises, the arbiter stays
-    usable, with another producer say (P13).
+    usable, with another producer say.
 
     Items do not pass through it. So replace a producer only when it will send nothing more, in
     ``on_complete`` say: else two producers may send at once, and what the old one has on its way
-    is requested of the new one, too (P07, P19). `SwitchArbiter` has no such limit.
+    is requested of the new one, too. `SwitchArbiter` has no such limit.
 
-    Source: checklist P05-P23, the class of the article, with its sums capped (P11), unbounded
-    demand kept (P16), and no ``request(0)`` (P18).
+    Sums are capped, unbounded demand is kept, and there is no ``request(0)``.
 
     Args:
-        strict: whether ``request(0)`` is an error as well (§3.9); otherwise nothing happens, as in
+        strict: whether ``request(0)`` is an error as well; otherwise nothing happens, as in
             RxJava 1.
     """
 
@@ -102,7 +101,7 @@ class ProducerArbiter:
 
         Raises:
             TypeError: if `n` is no int.
-            ValueError: if it is less than 0; strict, also for 0 (§3.9).
+            ValueError: if it is less than 0; strict, also for 0.
         """
         bad = bad_request(n)
         if bad is not None:
@@ -208,7 +207,7 @@ def _left(requested: int, produced: int) -> int:
         return requested
     if produced > requested:
         raise ProtocolViolationError(
-            f"{produced} items were produced and only {requested} requested (§1.1): the producer "
+            f"{produced} items were produced and only {requested} requested: the producer "
             "ignores demand, or items were counted twice"
         )
     return requested - produced

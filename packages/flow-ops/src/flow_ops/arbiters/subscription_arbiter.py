@@ -52,12 +52,10 @@ class SubscriptionArbiter(Subscription):
     Items do not pass through it, as with `ProducerArbiter`, and the same holds: `set` only when the
     upstream before will send nothing more. `SwitchArbiter` has no such limit.
 
-    Source: checklist P05-P24.
-
     Args:
         cancel_on_replace: whether `set` cancels the subscription that it replaces.
         on_bad_request: gets the error of ``request(n <= 0)``, after everything was cancelled; its
-            duty is to signal it (§3.9). Without it, the error goes to the dropped-errors hook.
+            duty is to signal it. Without it, the error goes to the dropped-errors hook.
     """
 
     __slots__ = (
@@ -135,7 +133,7 @@ class SubscriptionArbiter(Subscription):
         if n > before:
             hooks.drop_error(
                 ProtocolViolationError(
-                    f"{n} items were produced and only {before} requested (§1.1): the upstream "
+                    f"{n} items were produced and only {before} requested: the upstream "
                     "ignores demand, or items were counted twice"
                 )
             )

@@ -32,13 +32,13 @@ class SwitchArbiter(Coordinator[T]):
     This is the producer-observer arbiter: items go through it, one at a time with the changes.
     Therefore two sources never send at once, nothing of a replaced source follows its replacement,
     and the next one is asked for exactly what is outstanding: an item that is on its way when the
-    source changes is either delivered before, and counted, or dropped (P19, P28).
+    source changes is either delivered before, and counted, or dropped.
 
     A subclass says what follows when a source has `ended`. It subscribes to sources without the
-    permit, one after the other in a loop: however many end at once, there is no recursion (P27).
+    permit, one after the other in a loop: however many end at once, there is no recursion.
 
     Demand: exact; what one source has not used up, the next one gets. A request goes straight to
-    the source whose turn it is. Items are counted under the permit, without a lock (P26).
+    the source whose turn it is. Items are counted under the permit, without a lock.
     Thread: items keep that of their source. `switch_to` subscribes in the calling thread, unless
     another one is busy with that: then it does; with the context variables of who subscribed.
 

@@ -167,7 +167,6 @@ def combine_latest(
     them. The end comes as soon as the last combination was polled. Of the sources no fusion is
     asked.
     Errors: the first one cancels the others, and overtakes what waits.
-    Source: checklist F50.
 
     Args:
         sources: what to combine. They are subscribed in this order.

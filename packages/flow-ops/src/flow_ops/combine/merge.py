@@ -70,7 +70,6 @@ def merge(
     or a function is not subscribed to, only called. Merges within merges, with the same options,
     are flattened, so that their depth costs nothing. Flows on one cluster are united there.
     Errors: the first one cancels the others, and overtakes what waits.
-    Source: checklist X08.
 
     Args:
         sources: what to merge, subscribed in this order; also one iterable of flows, which is asked

@@ -78,7 +78,6 @@ def ordered_merge(
     Fusion: sources with SYNC or ASYNC are polled; those that call functions of the user, or are
     asynchronous, are told that this may be on another thread.
     Errors: the first one cancels the other flows, and overtakes what waits.
-    Source: checklist O01, O20, O22-O32, O35.
 
     Args:
         sources: sorted flows, smallest item first. They are subscribed in this order.

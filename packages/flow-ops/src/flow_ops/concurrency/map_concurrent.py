@@ -148,7 +148,6 @@ def map_concurrent(
     the results of the items before, and otherwise overtakes nothing that was ready. When the flow
     is cancelled, all tasks are; a function that runs in a thread ends first, since nothing can stop
     it. What these raise then goes to the dropped-errors hook.
-    Source: checklist O26, X06, X12.
 
     Args:
         function: makes something of an item: a function, or mostly an ``async def``. Its result is

@@ -22,7 +22,7 @@ class BufferedInput(PolledInput[T]):
     """Requests `prefetch` items, and 75 % of that again whenever as many were polled.
 
     Whatever comes makes the owner `step`. An upstream with SYNC or ASYNC is polled; it is told that
-    this may be on another thread (F39).
+    this may be on another thread.
 
     Args:
         owner: polls.
@@ -52,7 +52,7 @@ class BufferedInput(PolledInput[T]):
         """Written with the permit."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded."""
         if subscription is None:
             raise none_given("on_subscribe")
         upstream = subscription  # as it was declared, when it is a queue, too

@@ -337,7 +337,7 @@ class Coordinator(SerialDrain, Generic[R]):
             NoneItemError: for None.
         """
         if item is None:
-            raise NoneItemError(f"{self.label}: a function gave None, which is not an item (§2.13)")
+            raise NoneItemError(f"{self.label}: a function gave None, which is not an item")
         try:
             if self._receive(item) is False and self._conditional:
                 return False
@@ -552,7 +552,7 @@ class Coordinator(SerialDrain, Generic[R]):
             ended.upstream = None
 
     def forget(self, ended: Input[Any]) -> Subscription | None:  # Any: see `_inputs`
-        """An input has ended by itself: its subscription is not called any more (§2.4)."""
+        """An input has ended by itself: its subscription is not called any more."""
         with self._lock:
             upstream, ended.upstream = ended.upstream, None
         return upstream
@@ -619,7 +619,7 @@ class Input(CoreSubscriber[T], Generic[T]):
         """It is disconnected, or the flow is over. Under the owner's lock."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded."""
         if subscription is None:
             raise none_given("on_subscribe")
         pending = self.owner.admit(self, subscription)

@@ -80,8 +80,6 @@ class Reduced(Backpressured[T]):
         else:
             item = self._reducer(before, item)
             if item is None:
-                raise NoneItemError(
-                    f"{self.label}: the reducer gave None, which is not an item (§2.13)"
-                )
+                raise NoneItemError(f"{self.label}: the reducer gave None, which is not an item")
         waiting.append(item)
         self.signal()

@@ -90,7 +90,6 @@ def group_by(
     Of the upstream it asks none.
     Errors: those of the upstream, of `key` and of `value` end all groups and then the flow of
     groups. One group too many is an error, too: `MissingBackpressureError`.
-    Source: checklist F52, F56, M02.
 
     Args:
         key: what to group by; hashable. None is a key like others.
@@ -224,7 +223,7 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         # Without a function, the items are the values.
         value: Any = item if function is None else function(item)
         if value is None:
-            raise NoneItemError("value gave None, which is not an item (§2.13)")
+            raise NoneItemError("value gave None, which is not an item")
         groups = self.groups
         group: Group[V] | None
         # By index: without the GIL, `get` of 3.13 locks the dict twice, and waits for itself.

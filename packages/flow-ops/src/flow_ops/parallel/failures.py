@@ -97,8 +97,7 @@ class _Tried(Generic[T, R]):
                 result = self._function(item)
                 if result is None:
                     raise NoneItemError(
-                        f"{self._name}({describe(self._function)}) gave None, which is not an item "
-                        "(§2.13)"
+                        f"{self._name}({describe(self._function)}) gave None, which is not an item"
                     )
             except BaseException as error:
                 throw_if_fatal(error)

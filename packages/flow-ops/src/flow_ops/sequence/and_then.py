@@ -30,7 +30,6 @@ def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees
     Demand: exact, of `other`; with the first request this flow runs to its end, if it needs one.
     Thread, fusion: as with `concat`.
     Errors: if this flow fails, `other` is not started.
-    Source: checklist P25.
 
     Args:
         other: what follows.

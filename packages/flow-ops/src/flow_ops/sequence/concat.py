@@ -44,7 +44,6 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
     Fusion: none. A chain of them is flattened while it is assembled, so that its depth costs
     nothing, however long it is.
     Errors: the first one ends the flow, and the flows after it are not started.
-    Source: checklist P04, P25, P27.
 
     Args:
         sources: what to concatenate.
@@ -78,7 +77,6 @@ def concat_with(*others: Publisher[Any], delay_error: bool = False) -> Operator[
     [0, 1, 'a', 'b']
 
     Everything else is as with `concat`. (`Flow.end_with` takes items instead of flows.)
-    Source: checklist P02-P04, P25 (the article's ThenObserve), P27.
 
     Args:
         others: what follows.

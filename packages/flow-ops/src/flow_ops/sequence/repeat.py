@@ -34,7 +34,6 @@ def repeat(times: int | None = None) -> Operator[T, Flow[T]]:
     also without demand.
     Thread, iteration, fusion: as with `concat`, of which it is one.
     Errors: one ends the flow.
-    Source: checklist P29.
 
     Args:
         times: how often it runs in all; 0 gives an empty flow, None repeats for ever. (A flow

@@ -45,7 +45,6 @@ def retry(
     Thread: the upstream's; an attempt begins where the one before has failed, or on the clock's.
     Fusion: none.
     Errors: the last one, when there is no attempt left, or none is worth it.
-    Source: checklist P13, P29.
 
     Args:
         times: how often it is tried again after the first failure; None for any number, or for what

@@ -91,7 +91,6 @@ def observe_on(
     then; conditional towards the downstream. Grants ASYNC itself, also with a fused upstream: the
     downstream polls the one queue there is, on its own thread, and the executor only brings
     wake-ups and the end. No function of the user moves by that.
-    Source: checklist O01-O36, F43-F48.
 
     Args:
         executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a

@@ -47,7 +47,6 @@ def subscribe_on(executor: Executor, *, request_on: bool = True) -> Operator[T, 
     that has not begun; the upstream is cancelled where the cancel comes from: see `cancel_on`.
     Fusion: none; conditional.
     Errors: the upstream's, and RejectedExecutionError, which cancels the upstream.
-    Source: checklist O02, O22-O31.
 
     Args:
         executor: something with ``submit``, like a `concurrent.futures.ThreadPoolExecutor`, or a

@@ -45,7 +45,6 @@ def timeout(
     thread, before the item is given on. Fusion: none.
     Errors: those of the upstream, of `selector` and of its flows, and of `fallback`.
     RejectedExecutionError if the clock takes no task.
-    Source: checklist O34.
 
     Args:
         item: how long from the subscription to the first item, and from each one to the next, at

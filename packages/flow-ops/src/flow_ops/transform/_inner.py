@@ -43,7 +43,7 @@ _PLAIN: Final = frozenset[type]({ItemsSource, RangeSource})
 def none_item(label: str) -> NoneItemError:
     """The error for a source that gave None, before the mapper or as an inner flow."""
     return NoneItemError(
-        f"{label}: its source gave None, which is not an item (§2.13); leave such items out, or "
+        f"{label}: its source gave None, which is not an item; leave such items out, or "
         "stand for them with an object of your own"
     )
 

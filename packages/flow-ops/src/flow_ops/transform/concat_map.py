@@ -56,7 +56,6 @@ def concat_map(
     or a function makes no operator at all: the mapped flow is what is subscribed to.
     Errors: what the upstream fails with comes in its place, after the inner flows of the items
     before it.
-    Source: checklist F02-F07, F35, F56; P25, P27.
 
     Args:
         mapper: makes a flow of an item, when it is that item's turn; not None.

@@ -52,7 +52,6 @@ def concat_map_eager(
     or a function is not subscribed to, only called, where the mapper runs. An upstream that is one
     makes no operator at all: the mapped flow is what is subscribed to.
     Errors: the first one cancels everything else, and overtakes what waits.
-    Source: checklist F02-F06, F35, F56; X08.
 
     Args:
         mapper: makes a flow of an item; not None.

@@ -43,7 +43,6 @@ def flat_map(
     a constant or a function is not subscribed to, only called, where the mapper runs. An upstream
     that is one makes no operator at all: the mapped flow is what is subscribed to.
     Errors: the first one cancels everything else, and overtakes what waits.
-    Source: checklist F02-F07, F35; X08.
 
     Args:
         mapper: makes a flow of an item; not None.

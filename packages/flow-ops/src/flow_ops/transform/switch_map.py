@@ -52,7 +52,6 @@ def switch_map(
     Fusion: none.
     Errors: the first one, of the upstream or of the current inner flow, cancels the other. What an
     inner flow fails with when it was cancelled goes to the dropped-errors hook.
-    Source: checklist F02, F06, P07, P17, P19, P28.
 
     Args:
         mapper: makes a flow of an item; not None.

@@ -53,7 +53,7 @@ _running: Final = _Running()
 def interrupted() -> bool:
     """Whether the flow that this thread runs was interrupted since it was asked last.
 
-    Python cannot interrupt a thread: a directive that takes long asks, and ends early (X06). See
+    Python cannot interrupt a thread: a directive that takes long asks, and ends early. See
     `RepositoryConfig.SEND_INTERRUPT`.
     """
     interruption = _running.interruption

@@ -138,7 +138,7 @@ class Observable(Protocol):
     """Tells updatables of changes. Which ones are added is a matter of identity, not equality.
 
     A lambda that is written twice is two objects, and so is a bound method that is looked up twice:
-    keep what you add in order to remove it (X07).
+    keep what you add in order to remove it.
     """
 
     __slots__ = ()

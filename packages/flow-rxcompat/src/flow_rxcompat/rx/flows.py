@@ -48,7 +48,6 @@ def to_rx(
     fails with that error, as at the cold sources of `reactivex`. Where no ``on_error`` was given,
     the error comes out of ``subscribe`` if it happens there, and else goes to the dropped-errors
     hook. A scheduler that takes no more actions fails it with RejectedExecutionError.
-    Source: checklist A22.
 
     Args:
         publisher: a flow, a processor, a connectable, or a publisher of another library.

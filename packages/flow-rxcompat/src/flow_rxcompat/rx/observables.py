@@ -67,9 +67,8 @@ def from_rx(
     pushes, or on the requester's if they had to wait. What several threads push at once, against
     the rules of ReactiveX, is put in some order and delivered one by one.
     Fusion: ``buffer`` grants ASYNC, also across threads.
-    Errors: the Observable's, as the identical object. None is no item (§2.13): it fails the flow
+    Errors: the Observable's, as the identical object. None is no item: it fails the flow
     with NoneItemError. A fatal error, such as MemoryError, becomes the cause of a FlowError.
-    Source: checklist A22.
 
     Args:
         observable: of any kind.
@@ -184,7 +183,7 @@ class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
         if value is None:
             self._emitter.error(
                 NoneItemError(
-                    "the Observable pushed None, which is no item (§2.13); filter or map it before"
+                    "the Observable pushed None, which is no item; filter or map it before"
                 )
             )
         else:

@@ -175,8 +175,6 @@ def register_with(observable: AgeraObservable, updatable: UpdatableLike) -> Remo
 
     A thread that runs no loop has the one on which this was called remove it.
 
-    Source: seed 003, A10 and A11.
-
     Raises:
         IllegalStateError: as ``add_updatable``: without a loop, or if it was added already.
     """

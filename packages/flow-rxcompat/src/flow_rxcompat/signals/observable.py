@@ -48,8 +48,6 @@ class Observable(Publisher[Signal]):
     Demand: an updatable takes all that comes. Thread: that of the source; `observe_on` and
     `subscribe_on` change it.
 
-    Source: seed 003, R1 to R5.
-
     Args:
         source: where the signals come from.
     """

@@ -110,8 +110,8 @@ class RowReader:
             nulls: int = batch.column(self.names[0]).null_count
             if nulls:
                 raise NoneItemError(
-                    f"column {self.names[0]!r} holds {nulls} nulls, and None is not an item "
-                    "(§2.13). Drop them: df.dropna(); or read rows: as_=tuple"
+                    f"column {self.names[0]!r} holds {nulls} nulls, and None is not an item. "
+                    "Drop them: df.dropna(); or read rows: as_=tuple"
                 )
         return self._make(columns)
 
