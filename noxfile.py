@@ -460,10 +460,10 @@ def run_examples(session: nox.Session, *selected: str) -> None:
     modules = [package.replace("-", "_") for package in PACKAGES]
     doctests = ("pytest", "--doctest-modules", "--pyargs", *modules)
     with ThreadPoolExecutor(1) as pool:  # one core each
-        examples = pool.submit(in_common, session, *doctests, silent=True)
+        tested = pool.submit(in_common, session, *doctests, silent=True)
         # That they run, and what they give: how fast they are is for `guard` and `compare`.
         in_common(session, "python", "benchmarks/guard.py", "--once")
-        print(examples.result())
+        print(tested.result())
 
 
 @nox.session(tags=["release"], **COMMON)

@@ -51,13 +51,13 @@ def none_item(label: str) -> NoneItemError:
 def inline_source(flow: Flow[Any]) -> IterableSource[Any] | None:  # Any: of the first item
     """The source of `flow`, if its items come from an iterator and from nothing else."""
     source: Any = source_of(flow)  # Any: one that can be iterated over
+    found: IterableSource[Any] = source
     if type(source) not in _PLAIN and (
         not isinstance(source, IterableSource)
         or hasattr(cast("object", source), "subscribe")
         or isinstance(source, AbsorbingSource)
     ):
         return None
-    found: IterableSource[Any] = source
     return found
 
 
