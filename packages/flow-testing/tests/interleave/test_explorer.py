@@ -218,6 +218,32 @@ class TestFailures:
         with pytest.raises(NondeterminismError, match="depend on nothing but the schedule"):
             look(body)
 
+    def test_steps_that_fill_a_cache_in_some_schedule_are_no_part_of_it(self) -> None:
+        cached: list[int] = []
+
+        def body() -> Scenario:
+            cell = Cell()
+
+            def fill() -> None:
+                cached.append(1)
+                for _ in range(4):
+                    cell.increment()
+                cell.value = 0
+
+            def second() -> None:
+                if cell.value == 0 and not cached:
+                    fill()
+                cell.increment()
+
+            return Scenario(cell.increment, second, outcome=lambda: cell.value)
+
+        report = look(body, expect={1, 2})
+
+        assert cached
+        assert report.failure is None
+        assert report.exhausted
+        assert sum(report.outcomes.values()) == report.schedules
+
 
 class TestTokens:
     pytestmark = pytest.mark.interleave

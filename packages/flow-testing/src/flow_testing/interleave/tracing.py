@@ -126,6 +126,8 @@ class Tracer:
         self._tables: dict[int, dict[int, Point]] = {}
         self._codes: list[CodeType] = []
         self._tool = -1
+        self.entered = False
+        """Set when a thread of a run enters a function that was not entered before."""
 
     def under_test(self, code: CodeType) -> bool:
         """Whether `code` is traced."""
@@ -229,6 +231,7 @@ class Tracer:
                 self._tables[id(code)] = self.decode(code)
                 self._calls[id(code)] = boring_calls(code)
                 self._codes.append(code)
+                self.entered |= get_ident() == self._scheduler.ident
                 entry = code.co_filename in self._entries
                 monitoring.set_local_events(tool, code, events.INSTRUCTION if entry else wanted)
             return disable
