@@ -278,7 +278,9 @@ def test_a_method_takes_what_its_factory_takes(spec: OperatorSpec | SinkSpec) ->
     factory = spec.load()
     assert callable(factory)
     words, _, name = spec.method.rpartition(".")
-    assert taken(getattr(SparkWords if words else Flow, name)) == taken(factory)
+    method = getattr(SparkWords if words else Flow, name)
+    assert taken(method) == taken(factory)
+    assert [spec.summary] == (method.__doc__ or "").replace("``", "`").splitlines()[:1]
 
 
 @pytest.mark.parametrize("spec", OF_SEVERAL, ids=lambda spec: spec.name)

@@ -156,16 +156,43 @@ class Library:
         plugin = self.module(f"{package}._plugin")
         found: dict[str, Record] = {}
         for node in ast.walk(plugin.tree) if plugin else ():
+            if not isinstance(node, ast.Call):
+                continue
+            given = {each.arg: constant(each.value) for each in node.keywords}
             match node:
                 case ast.Call(
                     func=ast.Name(id="OperatorSpec" | "SinkSpec" | "SourceSpec" as kind),
                     args=[ast.Constant(value=str(name)), ast.Constant(value=str(target))],
                 ):
-                    given = {each.arg: each.value for each in node.keywords}
                     method = given.get("method")
-                    said = str(method.value) if isinstance(method, ast.Constant) else None
-                    found[said or name] = Record(said, target, kind == "SourceSpec")
+                case ast.Call(
+                    func=ast.Attribute(
+                        value=ast.Name(id="OperatorSpec" | "SinkSpec" | "SourceSpec" as kind),
+                        attr="of",
+                    ),
+                    args=[ast.Attribute(attr=name)],
+                ) if target := given.get("target"):
+                    method = given.get("method")
+                case ast.Call(
+                    func=ast.Name(id="_operator" | "_source" as kind),
+                    args=[ast.Constant(value=str(name)), _],
+                ):
+                    method = given.get("method", name)
+                    target = self._target(package, name)
+                case _:
+                    continue
+            found[method or name] = Record(method, target, kind in {"SourceSpec", "_source"})
         return [record for _, record in sorted(found.items())]
+
+    def _target(self, package: str, name: str) -> str:
+        """Where a function is that a package exports."""
+        module = self.module(package)
+        while module is not None and name not in module.functions:
+            path, _, name = module.imported[name].partition(":")
+            module = self.module(path)
+        if module is None:
+            raise RefusedError(f"{package} has no function {name!r}")
+        return f"{module.name}:{name}"
 
     def home(self, module: Module, name: str) -> tuple[Module, str] | str | None:
         """Where a name comes from: a module here and its name there, one elsewhere, or nowhere."""
@@ -600,6 +627,14 @@ def taken_and_given(returned: ast.expr | None, where: str) -> tuple[ast.expr, as
             _, second = taken_and_given(right, where)
             return takes, either(first, second)
     raise RefusedError(f"{where} does not say that it returns an Operator[…, …]")
+
+
+def constant(node: ast.expr) -> str | None:
+    """The str that is written there, if one is."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+    return None
 
 
 def method_of_several(node: ast.FunctionDef, where: str) -> ast.FunctionDef | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flow_cli import progress
 from flow_core.plugins import Backpressure, DisplaySpec, OperatorSpec, hookimpl
 from flow_core.protocols import Fusion
 
@@ -13,10 +14,8 @@ __all__ = ["flow_displays", "flow_operators"]
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
     """The operator of this package."""
-    yield OperatorSpec(
-        "progress",
-        "flow_cli.progress:progress",
-        summary="Shows how many items have passed, and how fast, while the flow runs.",
+    yield OperatorSpec.of(
+        progress.progress,
         backpressure=Backpressure.PASS,
         asks=Fusion.SYNC,
         answers=Fusion.SYNC | Fusion.THREAD_BOUNDARY,

@@ -419,3 +419,22 @@ def test_records_are_frozen_values() -> None:
         spec.name = "other"  # type: ignore[misc]
     assert EngineSpec("local", "a:b").options == ()
     assert ConverterSpec("x", "a:b", accepts="c:D").accepts == "c:D"
+
+
+def fifths(text: str) -> None:
+    """Each ``fifth`` item.
+
+    And more.
+    """
+
+
+fifths.__module__ = "acme.numbers"
+
+
+def test_a_record_of_a_function_takes_name_place_and_summary_from_it() -> None:
+    spec = SourceSpec.of(fifths, distributed=True)
+    assert spec == SourceSpec(
+        "fifths", "acme.numbers:fifths", summary="Each `fifth` item.", distributed=True
+    )
+    other = SourceSpec.of(fifths, name="other", target="a:b")
+    assert (other.name, other.target, other.summary) == ("other", "a:b", spec.summary)

@@ -1,4 +1,7 @@
-"""What flow-spark registers with the core."""
+"""What this package registers; see `flow_core.plugins`.
+
+None of it is imported here, as it needs PySpark: a record of a method takes its summary from that.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from flow_core.plugins import (
     hookimpl,
 )
 from flow_core.protocols import Fusion
+from flow_core.surface.spark import SparkMethods, SparkWords
 
 _ON_EXECUTORS = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
@@ -54,59 +58,52 @@ def flow_sources() -> Iterator[SourceSpec]:
 @hookimpl
 def flow_operators() -> Iterator[OperatorSpec]:
     """What `Flow.pipe` can take."""
-    yield OperatorSpec(
-        "on_spark",
-        "flow_spark._sources:on_spark",
-        summary="Moves what comes before to Spark; the stages that follow run there.",
+    yield OperatorSpec.of(
+        SparkMethods.on_spark,
+        target="flow_spark._sources:on_spark",
         backpressure=Backpressure.UNBOUNDED_IN,
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
         method="on_spark",
     )
-    yield OperatorSpec(
-        "for_each_batch",
-        "flow_spark._streams:for_each_batch",
-        summary="Deals with a stream micro-batch by micro-batch, in this process.",
+    yield OperatorSpec.of(
+        SparkWords.for_each_batch,
+        target="flow_spark._streams:for_each_batch",
         answers=_ON_EXECUTORS,
         placement=Placement.DRIVER,
         method="spark.for_each_batch",
     )
-    yield OperatorSpec(
-        "for_each_batch_once",
-        "flow_spark._streams:for_each_batch_once",
-        summary="Deals with each micro-batch exactly once, whatever crashes.",
+    yield OperatorSpec.of(
+        SparkWords.for_each_batch_once,
+        target="flow_spark._streams:for_each_batch_once",
         answers=_ON_EXECUTORS,
         placement=Placement.DRIVER,
         method="spark.for_each_batch_once",
     )
-    yield OperatorSpec(
-        "select",
-        "flow_spark._columns:select",
-        summary="Makes rows of other columns, in Spark's own engine.",
+    yield OperatorSpec.of(
+        SparkWords.select,
+        target="flow_spark._columns:select",
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
         method="spark.select",
     )
-    yield OperatorSpec(
-        "where",
-        "flow_spark._columns:where",
-        summary="Keeps the rows for which a condition on columns is true, in Spark itself.",
+    yield OperatorSpec.of(
+        SparkWords.where,
+        target="flow_spark._columns:where",
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
         method="spark.where",
     )
-    yield OperatorSpec(
-        "scan_by_key",
-        "flow_spark._keyed:scan_by_key",
-        summary="Accumulates the items of each key of a stream, with states that outlive restarts.",
+    yield OperatorSpec.of(
+        SparkWords.scan_by_key,
+        target="flow_spark._keyed:scan_by_key",
         answers=_ON_EXECUTORS,
         placement=Placement.SHUFFLE,
         method="spark.scan_by_key",
     )
-    yield OperatorSpec(
-        "write_each",
-        "flow_spark._fan_out:write_each",
-        summary="Gives each micro-batch of a stream to several sinks on the cluster.",
+    yield OperatorSpec.of(
+        SparkWords.write_each,
+        target="flow_spark._fan_out:write_each",
         placement=Placement.CLUSTER,
         method="spark.write_each",
     )
@@ -115,28 +112,25 @@ def flow_operators() -> Iterator[OperatorSpec]:
 @hookimpl
 def flow_sinks() -> Iterator[SinkSpec]:
     """Where flows can end."""
-    yield SinkSpec(
-        "to_dataframe",
-        "flow_spark._sinks:to_dataframe",
-        summary="Ends a flow as a Spark DataFrame, lazily if the flow is on Spark.",
+    yield SinkSpec.of(
+        SparkMethods.to_dataframe,
+        target="flow_spark._sinks:to_dataframe",
         method="to_dataframe",
     )
-    yield SinkSpec(
-        "write_spark",
-        "flow_spark._sinks:write",
-        summary="Writes a flow to files by Spark, from the executors if it is there.",
+    yield SinkSpec.of(
+        SparkWords.write,
+        name="write_spark",
+        target="flow_spark._sinks:write",
         method="spark.write",
     )
-    yield SinkSpec(
-        "to_arrow",
-        "flow_spark._sinks:to_arrow",
-        summary="Holds a flow in memory as a pyarrow.Table, up to a limit.",
+    yield SinkSpec.of(
+        SparkMethods.to_arrow,
+        target="flow_spark._sinks:to_arrow",
         method="to_arrow",
     )
-    yield SinkSpec(
-        "to_pandas",
-        "flow_spark._sinks:to_pandas",
-        summary="Holds a flow in memory as a pandas.DataFrame, up to a limit.",
+    yield SinkSpec.of(
+        SparkMethods.to_pandas,
+        target="flow_spark._sinks:to_pandas",
         method="to_pandas",
     )
 

@@ -63,10 +63,9 @@ def flow_operators() -> Iterator[OperatorSpec]:
     """The stages, each described by what its templates reveal, and the core's boundaries."""
     for name, templates in stage_templates().items():
         modes = Fusion.ANY if any(map(_shares_a_queue, templates)) else Fusion.SYNC
-        yield OperatorSpec(
-            name,
-            f"flow_core.flow:Flow.{name}",
-            summary=_summary(getattr(Flow, name)),
+        yield OperatorSpec.of(
+            getattr(Flow, name),
+            target=f"flow_core.flow:Flow.{name}",
             kind=Kind.STAGE,
             backpressure=_backpressure(templates),
             asks=modes,
@@ -76,18 +75,16 @@ def flow_operators() -> Iterator[OperatorSpec]:
             method=name,
         )
     for name in ("hide", "do_on_request", "context_capture", "context_write"):
-        yield OperatorSpec(
-            name,
-            f"flow_core.flow:Flow.{name}",
-            summary=_summary(getattr(Flow, name)),
+        yield OperatorSpec.of(
+            getattr(Flow, name),
+            target=f"flow_core.flow:Flow.{name}",
             backpressure=Backpressure.PASS,
             conditional=name.startswith("context"),
             method=name,
         )
-    yield OperatorSpec(
-        "local",
-        "flow_core.flow:Flow.local",
-        summary=_summary(getattr(Flow, "local")),  # noqa: B009 - its type says too little
+    yield OperatorSpec.of(
+        getattr(Flow, "local"),  # noqa: B009 - its type says too little
+        target="flow_core.flow:Flow.local",
         backpressure=Backpressure.PASS,
         asks=Fusion.ANY,
         answers=Fusion.ANY | Fusion.THREAD_BOUNDARY,
@@ -97,10 +94,9 @@ def flow_operators() -> Iterator[OperatorSpec]:
         ("lift", Backpressure.PASS),
         ("serialize", Backpressure.FULL),
     ):
-        yield OperatorSpec(
-            name,
-            f"flow_core.operators:{name}",
-            summary=_summary(getattr(operators, name)),
+        yield OperatorSpec.of(
+            getattr(operators, name),
+            target=f"flow_core.operators:{name}",
             backpressure=backpressure,
         )
 
@@ -127,10 +123,9 @@ def flow_sources() -> Iterator[SourceSpec]:
         **dict.fromkeys(("create", "from_future"), shared),
     }
     for name in sources.FUNCTIONS:
-        yield SourceSpec(
-            name,
-            f"flow_core.sources:{name}",
-            summary=_summary(getattr(sources, name)),
+        yield SourceSpec.of(
+            getattr(sources, name),
+            target=f"flow_core.sources:{name}",
             answers=answers.get(name, Fusion.NONE),
         )
     yield from _reading()
@@ -170,7 +165,7 @@ def flow_sinks() -> Iterator[SinkSpec]:
     """The functions of `flow_core.sinks`."""
     yield SinkSpec("print", "flow_core.sinks:print_items", summary="Prints each item on a line.")
     for name in ("write_lines", "write_json_lines", "write_csv"):
-        yield SinkSpec(name, f"flow_core.sinks:{name}", summary=_summary(getattr(sinks, name)))
+        yield SinkSpec.of(getattr(sinks, name), target=f"flow_core.sinks:{name}")
 
 
 @hookimpl
@@ -202,11 +197,8 @@ def _reading() -> Iterator[SourceSpec]:
     """The functions of `flow_core.sources.files`."""
     for name in files.__all__:
         if name.startswith("read_"):
-            yield SourceSpec(
-                name,
-                f"flow_core.sources.files:{name}",
-                summary=_summary(getattr(files, name)),
-                answers=_ACROSS,
+            yield SourceSpec.of(
+                getattr(files, name), target=f"flow_core.sources.files:{name}", answers=_ACROSS
             )
 
 
@@ -240,8 +232,3 @@ def _shares_a_queue(template: Template) -> bool:
     lines = template.lines
     others = (lines.on_start, lines.on_end, lines.on_error, lines.on_close)
     return not (template.expands or template.absorbs or template.stops or any(others))
-
-
-def _summary(function: object) -> str:
-    """The first line of its documentation."""
-    return (function.__doc__ or "").strip().partition("\n")[0].replace("``", "`")

@@ -8,7 +8,7 @@ import importlib
 import re
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final, Self, final
 
 from flow_core.errors import PluginError
 from flow_core.operator import Operator
@@ -104,6 +104,21 @@ class Spec:
                 f"{type(self).__name__} {self.name!r}: {self.target!r} does not name an object; "
                 "write 'package.module:attribute'"
             )
+
+    @classmethod
+    def of(cls, function: Callable[..., object], **facts: Any) -> Self:  # Any: of the record
+        """The record of a function that is imported already; what it says need not be said twice.
+
+        Args:
+            function: gives the name, the target, and the first line of its docstring as summary.
+            facts: all other arguments of the record, and those of the three that are to differ.
+        """
+        said = {
+            "name": function.__name__,
+            "target": f"{function.__module__}:{function.__qualname__}",
+            "summary": (function.__doc__ or "").strip().partition("\n")[0].replace("``", "`"),
+        }
+        return cls(**(said | facts))
 
     def load(self) -> object:
         """Import the object.
