@@ -263,6 +263,30 @@ def test_no_file_of_the_core_that_is_written_by_hand_is_long() -> None:
     assert {name: count for name, count in lines.items() if count > 900} == {}
 
 
+@pytest.mark.parametrize("name", ["flow-ops", "flow-spark"])
+def test_a_function_that_a_package_exports_is_in_a_file_of_its_name_or_of_how_it_begins(
+    name: str,
+) -> None:
+    package = source(ROOT / "packages" / name)
+    said = (package / "__init__.py").read_text("utf-8")
+    exported = re.search(r"^__all__ = (\[.*?\])", said, re.DOTALL | re.MULTILINE)
+    assert exported is not None
+    functions = [each for each in ast.literal_eval(exported[1]) if each.islower()]
+    assert len(functions) > 10
+    defined = {
+        (file.stem, function)
+        for file in package.rglob("*.py")
+        for function in re.findall(r"^def (\w+)\(", file.read_text("utf-8"), re.MULTILINE)
+    }
+
+    def is_found(function: str) -> bool:
+        words = function.split("_")
+        stems = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
+        return any((stem, function) in defined for stem in stems)
+
+    assert [function for function in functions if not is_found(function)] == []
+
+
 def test_the_settings_of_the_type_checkers_know_every_package() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     sources = {f"packages/{package.name}/src" for package in PACKAGES}

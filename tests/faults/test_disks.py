@@ -21,10 +21,10 @@ from flow_core import Flow
 from flow_core.sinks import write_csv, write_json_lines, write_lines
 from flow_spark import SpoolError, SqliteBatchStore
 from flow_spark._segments import Outcome, Segments
-from flow_spark._source_stream import _Feeder, _Settings
 from flow_spark._spool import Spool, spooled
 from flow_spark.items.columns import to_batches
 from flow_spark.items.schema import schema_of
+from flow_spark.streams.stream_source import _Feeder, _Settings
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 

@@ -17,8 +17,8 @@ from flow_cli.testing import Screen, recorded_screen
 from flow_core.engine import EngineOptions
 from flow_core.flow import Flow
 from flow_spark import JobStatus, on_spark, running_jobs, to_arrow, write
-from flow_spark._status import followed, showing
 from flow_spark.engine import spark_engine
+from flow_spark.jobs.running_jobs import followed, showing
 
 from .infrastructure.processes import wait_until
 

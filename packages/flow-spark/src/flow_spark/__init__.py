@@ -31,22 +31,26 @@ from flow_spark.errors import (
 )
 
 if TYPE_CHECKING:
-    from flow_spark._columns import select, where
-    from flow_spark._fan_out import BatchSink, batch_writer, write_each
-    from flow_spark._keyed import scan_by_key
-    from flow_spark._sinks import WriteSubscriber, to_arrow, to_dataframe, to_pandas, write
-    from flow_spark._source_stream import stream_source
-    from flow_spark._sources import from_dataframe, on_spark, union
-    from flow_spark._status import JobStatus, running_jobs
-    from flow_spark._streams import (
-        BatchStore,
-        MicroBatch,
-        SqliteBatchStore,
-        for_each_batch,
-        for_each_batch_once,
-        from_stream,
-    )
+    from flow_core.batches import BatchStore, MicroBatch
+    from flow_spark.columns.select import select
+    from flow_spark.columns.where import where
     from flow_spark.driver.session import session
+    from flow_spark.jobs.running_jobs import JobStatus, running_jobs
+    from flow_spark.sinks.to_arrow import to_arrow
+    from flow_spark.sinks.to_dataframe import to_dataframe
+    from flow_spark.sinks.to_pandas import to_pandas
+    from flow_spark.sinks.write import write
+    from flow_spark.sinks.write_subscriber import WriteSubscriber
+    from flow_spark.sources.from_dataframe import from_dataframe
+    from flow_spark.sources.from_stream import from_stream
+    from flow_spark.sources.on_spark import on_spark
+    from flow_spark.sources.union import union
+    from flow_spark.streams.batch_writer import batch_writer
+    from flow_spark.streams.for_each_batch import for_each_batch, for_each_batch_once
+    from flow_spark.streams.scan_by_key import scan_by_key
+    from flow_spark.streams.sqlite_batch_store import SqliteBatchStore
+    from flow_spark.streams.stream_source import stream_source
+    from flow_spark.streams.write_each import BatchSink, write_each
 
 __all__ = [
     "BatchSink",
@@ -91,22 +95,26 @@ __all__ = [
 ]
 
 _PLACES = {
-    "._columns": ("select", "where"),
-    "._fan_out": ("BatchSink", "batch_writer", "write_each"),
-    "._keyed": ("scan_by_key",),
-    "._sinks": ("WriteSubscriber", "to_arrow", "to_dataframe", "to_pandas", "write"),
-    "._source_stream": ("stream_source",),
-    "._sources": ("from_dataframe", "on_spark", "union"),
-    "._status": ("JobStatus", "running_jobs"),
-    "._streams": (
-        "BatchStore",
-        "MicroBatch",
-        "SqliteBatchStore",
-        "for_each_batch",
-        "for_each_batch_once",
-        "from_stream",
-    ),
+    ".columns.select": ("select",),
+    ".columns.where": ("where",),
     ".driver.session": ("session",),
+    ".jobs.running_jobs": ("JobStatus", "running_jobs"),
+    ".sinks.to_arrow": ("to_arrow",),
+    ".sinks.to_dataframe": ("to_dataframe",),
+    ".sinks.to_pandas": ("to_pandas",),
+    ".sinks.write": ("write",),
+    ".sinks.write_subscriber": ("WriteSubscriber",),
+    ".sources.from_dataframe": ("from_dataframe",),
+    ".sources.from_stream": ("from_stream",),
+    ".sources.on_spark": ("on_spark",),
+    ".sources.union": ("union",),
+    ".streams.batch_writer": ("batch_writer",),
+    ".streams.for_each_batch": ("for_each_batch", "for_each_batch_once"),
+    ".streams.scan_by_key": ("scan_by_key",),
+    ".streams.sqlite_batch_store": ("SqliteBatchStore",),
+    ".streams.stream_source": ("stream_source",),
+    ".streams.write_each": ("BatchSink", "write_each"),
+    "flow_core.batches": ("BatchStore", "MicroBatch"),
 }
 """Loaded when they are first used: PySpark and pyarrow take half a second."""
 

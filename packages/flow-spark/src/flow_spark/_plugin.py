@@ -28,27 +28,27 @@ def flow_sources() -> Iterator[SourceSpec]:
     """Where flows can begin."""
     yield SourceSpec(
         "from_dataframe",
-        "flow_spark._sources:from_dataframe",
+        "flow_spark.sources.from_dataframe:from_dataframe",
         summary="The rows of a Spark DataFrame; stages run where the rows are.",
         answers=_ON_EXECUTORS,
         distributed=True,
     )
     yield SourceSpec(
         "from_stream",
-        "flow_spark._streams:from_stream",
+        "flow_spark.sources.from_stream:from_stream",
         summary="The rows of a streaming DataFrame; a micro-batch counts when it is consumed.",
         answers=_ON_EXECUTORS,
         distributed=True,
     )
     yield SourceSpec(
         "stream_source",
-        "flow_spark._source_stream:stream_source",
+        "flow_spark.streams.stream_source:stream_source",
         summary="A flow of this process as a streaming DataFrame, through a spool on disk.",
         distributed=True,
     )
     yield SourceSpec(
         "union",
-        "flow_spark._sources:union",
+        "flow_spark.sources.union:union",
         summary="The items of several flows on Spark, as one flow there, in no order.",
         answers=_ON_EXECUTORS,
         distributed=True,
@@ -60,7 +60,7 @@ def flow_operators() -> Iterator[OperatorSpec]:
     """What `Flow.pipe` can take."""
     yield OperatorSpec.of(
         SparkMethods.on_spark,
-        target="flow_spark._sources:on_spark",
+        target="flow_spark.sources.on_spark:on_spark",
         backpressure=Backpressure.UNBOUNDED_IN,
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
@@ -68,42 +68,42 @@ def flow_operators() -> Iterator[OperatorSpec]:
     )
     yield OperatorSpec.of(
         SparkWords.for_each_batch,
-        target="flow_spark._streams:for_each_batch",
+        target="flow_spark.streams.for_each_batch:for_each_batch",
         answers=_ON_EXECUTORS,
         placement=Placement.DRIVER,
         method="spark.for_each_batch",
     )
     yield OperatorSpec.of(
         SparkWords.for_each_batch_once,
-        target="flow_spark._streams:for_each_batch_once",
+        target="flow_spark.streams.for_each_batch:for_each_batch_once",
         answers=_ON_EXECUTORS,
         placement=Placement.DRIVER,
         method="spark.for_each_batch_once",
     )
     yield OperatorSpec.of(
         SparkWords.select,
-        target="flow_spark._columns:select",
+        target="flow_spark.columns.select:select",
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
         method="spark.select",
     )
     yield OperatorSpec.of(
         SparkWords.where,
-        target="flow_spark._columns:where",
+        target="flow_spark.columns.where:where",
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
         method="spark.where",
     )
     yield OperatorSpec.of(
         SparkWords.scan_by_key,
-        target="flow_spark._keyed:scan_by_key",
+        target="flow_spark.streams.scan_by_key:scan_by_key",
         answers=_ON_EXECUTORS,
         placement=Placement.SHUFFLE,
         method="spark.scan_by_key",
     )
     yield OperatorSpec.of(
         SparkWords.write_each,
-        target="flow_spark._fan_out:write_each",
+        target="flow_spark.streams.write_each:write_each",
         placement=Placement.CLUSTER,
         method="spark.write_each",
     )
@@ -114,23 +114,23 @@ def flow_sinks() -> Iterator[SinkSpec]:
     """Where flows can end."""
     yield SinkSpec.of(
         SparkMethods.to_dataframe,
-        target="flow_spark._sinks:to_dataframe",
+        target="flow_spark.sinks.to_dataframe:to_dataframe",
         method="to_dataframe",
     )
     yield SinkSpec.of(
         SparkWords.write,
         name="write_spark",
-        target="flow_spark._sinks:write",
+        target="flow_spark.sinks.write:write",
         method="spark.write",
     )
     yield SinkSpec.of(
         SparkMethods.to_arrow,
-        target="flow_spark._sinks:to_arrow",
+        target="flow_spark.sinks.to_arrow:to_arrow",
         method="to_arrow",
     )
     yield SinkSpec.of(
         SparkMethods.to_pandas,
-        target="flow_spark._sinks:to_pandas",
+        target="flow_spark.sinks.to_pandas:to_pandas",
         method="to_pandas",
     )
 
@@ -155,7 +155,7 @@ def flow_converters() -> Iterator[ConverterSpec]:
     ):
         yield ConverterSpec(
             kind,
-            "flow_spark._sources:from_dataframe",
+            "flow_spark.sources.from_dataframe:from_dataframe",
             summary="A Spark DataFrame as a flow of its rows.",
             accepts=accepts,
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TimerValues,
     )
 
-    from flow_spark._keyed import KeyStates
+    from flow_spark.streams.scan_by_key import KeyStates
 
 __all__ = ["StateProcessor"]
 

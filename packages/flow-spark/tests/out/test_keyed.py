@@ -21,7 +21,7 @@ from flow_spark import (
     scan_by_key,
     stream_source,
 )
-from flow_spark._keyed import KeyStates
+from flow_spark.streams.scan_by_key import KeyStates
 from flow_testing import TestPublisher, TestSubscriber
 
 from ..infrastructure.versions import WITH_LIMITS

@@ -16,10 +16,10 @@ from pyspark.sql.types import LongType, StructType
 
 import flow_core as flow
 from flow_core.flow import Flow
-from flow_spark import SpoolError, _source_stream
+from flow_spark import SpoolError
 from flow_spark._segments import Outcome, Segments
-from flow_spark._source_stream import _Feeder, _Settings
 from flow_spark.items.schema import schema_of
+from flow_spark.streams.stream_source import _Feeder, _Settings
 from flow_testing import TestPublisher
 
 from ..infrastructure.versions import WITH_LIMITS
@@ -171,7 +171,7 @@ class TestFeeder:
     def test_one_feeds_at_a_time(
         self, session: Session, spool: Segments, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_source_stream, "_HANDOVER_S", 0.2)
+        monkeypatch.setattr("flow_spark.streams.stream_source._HANDOVER_S", 0.2)
         first = feeder(session, spool, lambda _: flow.never())
         second = feeder(session, spool, lambda _: flow.never())
         assert not first._thread.is_alive()

@@ -9,7 +9,7 @@ import flow_core as flow
 from flow_core.flow import Flow
 from flow_core.protocols import Subscriber
 from flow_spark import WriteSubscriber
-from flow_spark._source_stream import _Intake
+from flow_spark.streams.stream_source import _Intake
 from flow_testing import TestPublisher
 from flow_testing.tck import SubscriberVerification
 

@@ -69,7 +69,7 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
         Executed by flow-spark: `flow_spark.on_spark`.
         """
         return self._plugged(
-            "flow_spark._sources:on_spark", session, partitions=partitions, spool=spool
+            "flow_spark.sources.on_spark:on_spark", session, partitions=partitions, spool=spool
         )
 
     def to_arrow(self, *, limit: int | None = 1000000, schema: object = None) -> Any:
@@ -96,7 +96,7 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-spark: `flow_spark.to_arrow`.
         """
-        return self._plugged("flow_spark._sinks:to_arrow", limit=limit, schema=schema)
+        return self._plugged("flow_spark.sinks.to_arrow:to_arrow", limit=limit, schema=schema)
 
     def to_dataframe(
         self,
@@ -136,7 +136,9 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-spark: `flow_spark.to_dataframe`.
         """
-        return self._plugged("flow_spark._sinks:to_dataframe", session, schema=schema, spool=spool)
+        return self._plugged(
+            "flow_spark.sinks.to_dataframe:to_dataframe", session, schema=schema, spool=spool
+        )
 
     def to_pandas(self, *, limit: int | None = 1000000, schema: object = None) -> pandas.DataFrame:
         """End a flow as a ``pandas.DataFrame`` in the memory of this process.
@@ -165,7 +167,7 @@ class SparkMethods(Fluent[T_co], Generic[T_co]):
 
         Executed by flow-spark: `flow_spark.to_pandas`.
         """
-        return self._plugged("flow_spark._sinks:to_pandas", limit=limit, schema=schema)
+        return self._plugged("flow_spark.sinks.to_pandas:to_pandas", limit=limit, schema=schema)
 
     @property
     def spark(self) -> SparkWords[T_co]:
@@ -206,7 +208,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
 
         Executed by flow-spark: `flow_spark.for_each_batch`.
         """
-        return self._plugged("flow_spark._streams:for_each_batch", action)
+        return self._plugged("flow_spark.streams.for_each_batch:for_each_batch", action)
 
     def for_each_batch_once(
         self,
@@ -250,7 +252,10 @@ class SparkWords(Words[T_co], Generic[T_co]):
         Executed by flow-spark: `flow_spark.for_each_batch_once`.
         """
         return self._plugged(
-            "flow_spark._streams:for_each_batch_once", store, action, subscriber=subscriber
+            "flow_spark.streams.for_each_batch:for_each_batch_once",
+            store,
+            action,
+            subscriber=subscriber,
         )
 
     def scan_by_key(
@@ -313,7 +318,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
         Executed by flow-spark: `flow_spark.scan_by_key`.
         """
         return self._plugged(
-            "flow_spark._keyed:scan_by_key",
+            "flow_spark.streams.scan_by_key:scan_by_key",
             key,
             accumulate,
             seed,
@@ -351,7 +356,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
 
         Executed by flow-spark: `flow_spark.select`.
         """
-        return self._plugged("flow_spark._columns:select", *columns, as_=as_)
+        return self._plugged("flow_spark.columns.select:select", *columns, as_=as_)
 
     def where(self, condition: Column | str) -> Flow[T_co]:
         """Keep the rows for which a condition over columns is true.
@@ -377,7 +382,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
 
         Executed by flow-spark: `flow_spark.where`.
         """
-        return self._plugged("flow_spark._columns:where", condition)
+        return self._plugged("flow_spark.columns.where:where", condition)
 
     def write(
         self,
@@ -429,7 +434,7 @@ class SparkWords(Words[T_co], Generic[T_co]):
         Executed by flow-spark: `flow_spark.write`.
         """
         return self._plugged(
-            "flow_spark._sinks:write",
+            "flow_spark.sinks.write:write",
             format,
             path,
             mode=mode,
@@ -481,4 +486,4 @@ class SparkWords(Words[T_co], Generic[T_co]):
 
         Executed by flow-spark: `flow_spark.write_each`.
         """
-        return self._plugged("flow_spark._fan_out:write_each", *sinks, schema=schema)
+        return self._plugged("flow_spark.streams.write_each:write_each", *sinks, schema=schema)

@@ -17,7 +17,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import urlsplit
 
-from flow_spark._status import showing
 from flow_spark.driver.archive import options_for
 from flow_spark.driver.gateway import DriverJvm, environment
 from flow_spark.driver.java import find_java
@@ -32,6 +31,7 @@ from flow_spark.jobs.redaction import (
     redacted_setting,
     without_secrets_of,
 )
+from flow_spark.jobs.running_jobs import showing
 from flow_spark.pickling.modules import own_paths
 
 if TYPE_CHECKING:

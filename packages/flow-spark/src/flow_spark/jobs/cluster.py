@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 from weakref import WeakKeyDictionary
 
 from flow_core.errors import FlowError
-from flow_spark._status import JobStatus, followed
 from flow_spark.channel.backlog import Backlog
 from flow_spark.channel.lifeline import Client, Lifeline
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
+from flow_spark.jobs.running_jobs import JobStatus, followed
 from flow_spark.jobs.waves import Parts
 from flow_spark.jobs.workers import check_workers
 from flow_spark.pickling.failures import text_of

@@ -1,10 +1,9 @@
-"""One query of a stream, and several sinks on the cluster that take each micro-batch of it."""
+"""`write_each`: one query, and several sinks on the cluster that take each micro-batch."""
 
 from __future__ import annotations
 
-import os
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
@@ -13,8 +12,6 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program
 from flow_core.structure import source_of, stages_of
-from flow_spark._sinks import frame_on_spark
-from flow_spark._sources import is_on_spark
 from flow_spark.errors import SparkJobError, UnsupportedTypeError
 from flow_spark.items.arrow import pa
 from flow_spark.items.rows import RowReader
@@ -25,11 +22,13 @@ from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.streaming import StreamJob, StreamSettings, WholeBatches, told
 from flow_spark.jobs.task import RemoteProgram
 from flow_spark.pickling.pickles import dumps
+from flow_spark.sinks._framed import frame_on_spark
+from flow_spark.sources.spark_source import is_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BatchSink", "batch_writer", "write_each"]
+__all__ = ["BatchSink", "write_each"]
 
 BatchSink: TypeAlias = "Callable[[DataFrame, int], object]"
 """What takes a micro-batch: gets its rows as a DataFrame, and its number."""
@@ -93,43 +92,6 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
         return Flow(JobSource[MicroBatch](each, Program[Any, MicroBatch](()), exact=True))
 
     return Operator("write_each", apply, f"{len(sinks)} sinks")
-
-
-def batch_writer(
-    format: str,  # noqa: A002 - as in Spark's DataFrameWriter
-    path: str | os.PathLike[str],
-    *,
-    partition_by: str | Iterable[str] = (),
-    options: Mapping[str, str | int | float | bool] | None = None,
-) -> BatchSink:
-    """A sink for `write_each` that writes files, each micro-batch exactly once.
-
-    Each has a folder of its own, ``path/batch_id=N``, which a replay overwrites. Spark reads
-    `path` as one table, with a column ``batch_id``.
-
-    Args:
-        format: ``"parquet"``, ``"csv"``, ``"json"``, ``"orc"`` or any other that Spark knows.
-        path: a folder on any file system that Spark reaches.
-        partition_by: the columns whose values become folders.
-        options: of the format, such as ``{"header": True}``.
-    """
-    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-    return _BatchWriter(format, os.fspath(path).rstrip("/"), columns, dict(options or {}))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _BatchWriter:
-    format: str
-    path: str
-    partition_by: tuple[str, ...]
-    options: Mapping[str, str | int | float | bool]
-
-    def __call__(self, df: DataFrame, batch_id: int) -> None:
-        writer = df.write.format(self.format).mode("overwrite").options(**self.options)
-        if self.partition_by:
-            writer = writer.partitionBy(*self.partition_by)
-        writer.save(f"{self.path}/batch_id={batch_id}")
 
 
 @final

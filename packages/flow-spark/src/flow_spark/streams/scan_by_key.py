@@ -13,8 +13,6 @@ from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.stages import Program, describe
 from flow_core.structure import source_of, stages_of
-from flow_spark._sinks import frame_on_spark
-from flow_spark._sources import SparkSource, is_on_spark
 from flow_spark.errors import UnsupportedTypeError
 from flow_spark.items.hashing import stable_hash
 from flow_spark.items.shapes import shorten
@@ -22,6 +20,8 @@ from flow_spark.jobs.advice import INSTALL_CONNECT
 from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.task import CHUNK_DDL, ChunkReader
 from flow_spark.pickling.pickles import TaskSender, class_of_one_run, dumps
+from flow_spark.sinks._framed import frame_on_spark
+from flow_spark.sources.spark_source import SparkSource, is_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

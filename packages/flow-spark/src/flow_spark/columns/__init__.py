@@ -1,0 +1,1 @@
+"""Operators that stay in Spark's own engine: each in a file of its name."""

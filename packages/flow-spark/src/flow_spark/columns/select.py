@@ -1,0 +1,60 @@
+"""`select`: rows of other columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_spark.columns._native import check_column, natively, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["select"]
+
+R = TypeVar("R")
+
+
+@overload
+def select(*columns: Column | str, as_: type[R]) -> Operator[Any, Flow[R]]: ...
+
+
+@overload
+def select(
+    *columns: Column | str, as_: str | None = None
+) -> Operator[Any, Flow[Any]]: ...  # Any: what the columns hold is not known to a type checker
+
+
+def select(*columns: Column | str, as_: type[R] | str | None = None) -> Operator[Any, Flow[Any]]:
+    """Make rows of other columns, in Spark's own engine.
+
+    >>> from pyspark.sql.functions import col
+    >>> rows = from_dataframe(df)  # doctest: +SKIP
+    >>> rows.spark.select("origin", (col("minutes") / 60).alias("hours"))  # doctest: +SKIP
+
+    It is for flows that `from_dataframe` or `from_stream` made, with nothing behind them but
+    `where` and `select`.
+
+    Demand, thread and fusion are those of `from_dataframe`.
+
+    Args:
+        columns: names, or expressions.
+        as_: what an item is, as in `from_dataframe`. None: as before, if items were tuples, dicts
+            or Rows; else the bare value of an only column, or a tuple.
+
+    Raises:
+        TypeError: if a column is neither; a function of an item belongs into ``map``.
+        UnsupportedTypeError: when applied, if the flow has a stage already, or has no columns.
+        SchemaMismatchError: when applied, if the columns do not fit `as_`.
+        ValueError: if there are no columns.
+    """
+    if not columns:
+        raise ValueError("select() takes at least one column")
+    for column in columns:
+        check_column("select", column, "map")
+
+    def apply(flow: Flow[Any]) -> Flow[Any]:
+        return natively("select", "map", flow, lambda df: df.select(*columns), as_, other=True)
+
+    return Operator("select", apply, ", ".join(map(shown, columns)))

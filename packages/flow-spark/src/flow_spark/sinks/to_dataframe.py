@@ -1,0 +1,63 @@
+"""`to_dataframe`: a flow ends as a DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flow_core.flow import Flow
+from flow_core.operator import Operator
+from flow_core.structure import source_of
+from flow_spark._spool import Spool, spooled
+from flow_spark.items.columns import to_batches
+from flow_spark.sinks._destination import Path
+from flow_spark.sinks._framed import frame_on_spark, schema_of, session_for
+from flow_spark.sources.spark_source import is_on_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["to_dataframe"]
+
+
+def to_dataframe(
+    session: SparkSession | None = None, *, schema: object = None, spool: Path | None = None
+) -> Operator[Any, DataFrame]:
+    """End a flow as a Spark DataFrame.
+
+    If the flow is on Spark, its items stay there, and the DataFrame is as lazy as any: the stages
+    run when it is counted, written or joined. A flow of this process is run at once, to its end, in
+    bounded memory: what is more than a MiB goes through Parquet files, which are removed when the
+    session of `session()` or this process ends.
+
+    >>> import flow_core as flow
+    >>> odd = flow.range(10).on_spark(session).filter(lambda n: n % 2)  # doctest: +SKIP
+    >>> odd.to_dataframe(schema="n bigint").write.parquet("odd")  # doctest: +SKIP
+
+    Demand: of a flow of this process, bounded, as items are written.
+
+    Args:
+        session: where the DataFrame is made, for a flow of this process; None takes the active one.
+        schema: the columns: DDL such as ``"id bigint, name string"``, a StructType, a
+            ``pyarrow.Schema``, a dataclass, NamedTuple or TypedDict, or a plain type. None takes
+            what the last mapper is annotated to return.
+        spool: a folder for the files of a flow of this process, that the cluster reaches under the
+            same path (`write` says more); None takes a temporary one, which is enough for
+            ``local`` masters. What Spark puts under a URL is left there.
+
+    Raises:
+        UnsupportedTypeError: when applied, if no schema is given and the stages do not tell; or to
+            a stream with a stage that goes over all of its items.
+        OrderedOperatorError: when applied, if a stage depends on an order that there is not.
+        SchemaMismatchError: if an item does not fit; on Spark, from whatever runs the DataFrame.
+        SpoolError: when applied, if there is more than fits into memory and no place for it.
+    """
+
+    def apply(flow: Flow[Any]) -> DataFrame:
+        source = source_of(flow)
+        if is_on_spark(source):
+            return frame_on_spark(source, flow, schema, "to_dataframe")
+        columns = schema_of(flow, None, schema, "to_dataframe")
+        opened = Spool(session_for(session, "to_dataframe"), columns, spool)
+        return spooled(opened, to_batches(flow, columns))
+
+    return Operator("to_dataframe", apply, "" if schema is None else f"schema={schema!r}")

@@ -1,0 +1,1 @@
+"""Where flows on Spark begin: each function in a file of its name."""

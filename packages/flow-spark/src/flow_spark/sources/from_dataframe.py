@@ -1,0 +1,78 @@
+"""`from_dataframe`: the rows of a DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from flow_core.flow import Flow
+from flow_spark.jobs.origin import FrameOrigin
+from flow_spark.jobs.run import explaining
+from flow_spark.sources.spark_source import SparkSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["from_dataframe"]
+
+R = TypeVar("R")
+
+
+@overload
+def from_dataframe(
+    df: DataFrame, *, as_: type[R], ordered: bool = False, verify_schema: bool = True
+) -> Flow[R]: ...
+
+
+@overload
+def from_dataframe(
+    df: DataFrame, *, as_: str | None = None, ordered: bool = False, verify_schema: bool = True
+) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
+
+
+def from_dataframe(
+    df: DataFrame,
+    *,
+    as_: type[R] | str | None = None,
+    ordered: bool = False,
+    verify_schema: bool = True,
+) -> Flow[R] | Flow[Any]:
+    """The rows of a Spark DataFrame.
+
+    The stages that follow run where the rows are, compiled into one function for all of them;
+    behind the first boundary, the flow goes on in this process. Each subscriber starts a job.
+
+    Every row arrives once, also if executors are lost: a retried task reads its partition anew, and
+    leaves out as many items as have arrived. So the functions of the stages have to be
+    deterministic, and so do the rows. Blocks of a shuffle (``repartition``, ``groupBy``, ``join``
+    …) arrive in any order, so rows behind one are sorted in each partition by a hash of their
+    values, which takes time and gives none before all are there; what ``df.sort(...)`` or
+    ``df.sortWithinPartitions(...)`` has put in order stays so, and has to tell all rows apart. A
+    retry that finds other rows (random ones, or a JDBC source without an order) notices it by a
+    checksum, and the flow fails with a `PartitionChangedError`. Where that must not be, let
+    ``df.persist(StorageLevel.DISK_ONLY_2)``, ``df.checkpoint()`` or files keep them.
+
+    Args:
+        df: any DataFrame, classic or of Spark Connect.
+        as_: what an item is. None: the bare value of an only column, or a tuple of the columns.
+            `tuple` or `dict`. ``pyspark.sql.Row``, whose values have names: ``row.amount``. A
+            dataclass or NamedTuple, made of the columns that are named as its fields; the others
+            are not even read, and structs become records in the same way. ``"scalar"``: the bare
+            value, and an error if there are several columns.
+        ordered: whether the order of `df` counts. It is then read as one partition, by one task,
+            and operators that depend on the order (scan, skip, pairwise …) are allowed.
+        verify_schema: whether columns have to be of the types that the fields of `as_` say. A float
+            takes integers, too, and gets floats; an Enum takes its values. False makes records of
+            whatever is there.
+
+    Returns:
+        A flow with back-pressure: while nothing is requested, the tasks block. Items of one
+        partition come in order, the partitions take turns. Timestamps are aware, of the session's
+        time zone. Thread: iterating reads in the thread that iterates; subscribers get their items
+        from a thread of the subscription. Fusion: absorbs stages; SYNC towards executors.
+
+    Raises:
+        SchemaMismatchError: if the columns do not fit `as_`.
+        PartitionChangedError: when it runs, if a retried task finds other rows, or another order.
+    """
+    with explaining("from_dataframe()"):
+        return Flow(SparkSource[Any](FrameOrigin(df, as_, ordered=ordered, verify=verify_schema)))

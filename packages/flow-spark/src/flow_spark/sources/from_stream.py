@@ -1,0 +1,123 @@
+"""`from_stream`: the rows of a streaming query, whose micro-batches are consumed in turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from flow_core.clocks import Seconds, in_seconds
+from flow_core.flow import Flow
+from flow_spark.jobs.run import explaining
+from flow_spark.jobs.stream_origin import StreamOrigin
+from flow_spark.jobs.streaming import StreamSettings
+from flow_spark.sources.spark_source import SparkSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["from_stream"]
+
+R = TypeVar("R")
+
+
+@overload
+def from_stream(
+    df: DataFrame,
+    *,
+    as_: type[R],
+    checkpoint: str | Path | None = None,
+    trigger: Seconds | Literal["available-now"] | None = None,
+    name: str | None = None,
+    output_mode: Literal["append", "update", "complete"] = "append",
+    verify_schema: bool = True,
+) -> Flow[R]: ...
+
+
+@overload
+def from_stream(
+    df: DataFrame,
+    *,
+    as_: str | None = None,
+    checkpoint: str | Path | None = None,
+    trigger: Seconds | Literal["available-now"] | None = None,
+    name: str | None = None,
+    output_mode: Literal["append", "update", "complete"] = "append",
+    verify_schema: bool = True,
+) -> Flow[Any]: ...  # Any: what the columns hold is not known to a type checker
+
+
+def from_stream(
+    df: DataFrame,
+    *,
+    as_: type[R] | str | None = None,
+    checkpoint: str | Path | None = None,
+    trigger: Seconds | Literal["available-now"] | None = None,
+    name: str | None = None,
+    output_mode: Literal["append", "update", "complete"] = "append",
+    verify_schema: bool = True,
+) -> Flow[R] | Flow[Any]:
+    """The rows of a streaming DataFrame, for as long as its query runs.
+
+    Each subscriber starts a query. The stages that follow run where the rows are. Spark commits a
+    micro-batch when the subscriber has taken all of its items, and plans the next one only then. If
+    the process ends before that, Spark gives the same micro-batch again after a restart from the
+    checkpoint: nothing is lost, and `for_each_batch_once` keeps it from being done twice. One query
+    for many subscribers: ``.publish()`` of flow-multicast.
+
+    To take an item is not yet to have worked on it. What buffers takes items before those behind it
+    want them: ``observe_on`` and ``publish`` as many as their `prefetch`, a `WriteSubscriber` all
+    of them, until the end. Spark may have committed these, and a crash then loses them. What must
+    not be lost is dealt with in front of such a boundary, by `for_each_batch_once`,
+    `for_each_batch` or `write_each`: their micro-batches are committed when the work is done.
+
+    >>> rows = spark.readStream.format("rate").load()  # doctest: +SKIP
+    >>> for item in from_stream(rows, checkpoint="state/rate"):  # doctest: +SKIP
+    ...     print(item)
+
+    Args:
+        df: a streaming DataFrame, classic or of Spark Connect.
+        as_: what an item is; see `from_dataframe`.
+        checkpoint: a folder, on any file system that Spark reaches, where Spark keeps how far it
+            is. It belongs to one flow. None: a temporary one, and each run begins anew.
+            Without a `name`, a flow is known by the names of its stages on Spark and by what `df`
+            reads; the functions in them may change between two runs.
+        trigger: how long between the starts of micro-batches; ``"available-now"`` takes what there
+            is, and completes; None takes the next as soon as the last one is consumed.
+        name: of the query, in Spark's tools. A checkpoint is not given to a flow of another name;
+            one of the same name is trusted, so that its stages and what it reads may change.
+        output_mode: for a DataFrame that aggregates: which of its rows a micro-batch has.
+        verify_schema: see `from_dataframe`.
+
+    Returns:
+        A flow. Demand: nothing starts before the first request, and while nothing is requested the
+        tasks block. A subscriber that has taken all items of a micro-batch has consumed it; at most
+        one more is begun before the next request, since only then it is known whether there is
+        another item. Thread: as `from_dataframe`. Cancelling stops the query, and the micro-batch
+        at hand is not committed. Errors: what a function of the stages raised, itself; else what
+        Spark says of the query, and of a checkpoint that belongs to another flow. Fusion: absorbs
+        stages; SYNC towards executors.
+
+    Raises:
+        SchemaMismatchError: if the columns do not fit `as_`.
+        UnsupportedTypeError: if `df` is not a stream.
+        ValueError: if `trigger` is negative.
+    """
+    settings = StreamSettings(
+        name=name,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+        trigger=_trigger(trigger),
+        output_mode=output_mode,
+    )
+    with explaining("from_stream()"):
+        return Flow(SparkSource[Any](StreamOrigin(df, as_, settings, verify=verify_schema)))
+
+
+def _trigger(trigger: Seconds | str | None) -> dict[str, Any]:  # Any: as in StreamSettings
+    if trigger is None:
+        return {}
+    if trigger == "available-now":
+        return {"availableNow": True}
+    trigger_s = -1.0 if isinstance(trigger, str) else in_seconds(trigger, "trigger")
+    if trigger_s < 0:
+        raise ValueError(f"trigger takes a time, 'available-now' or None, not {trigger!r}")
+    return {"processingTime": f"{round(trigger_s * 1000)} milliseconds"}
