@@ -354,8 +354,8 @@ def untold_parameters(library: Library) -> Iterator[Finding]:
     """Each is under ``Args:``, or its name is in the text, where that says all there is to say."""
     for thing in library.things:
         text = library.text(thing)
-        if re.match(r"(As|See) `|`Flow", text):
-            continue  # told by what it names
+        if is_told_elsewhere(thing, text) or text.startswith("`Flow"):
+            continue
         told = [text, *library.referred(thing)]
         if isinstance(thing.node, ast.ClassDef):
             if is_described_otherwise(library, thing):
@@ -367,6 +367,12 @@ def untold_parameters(library: Library) -> Iterator[Finding]:
         for name in parameters(library, thing):
             if not any(re.search(rf"\b{name}\b", said) for said in told):
                 yield thing.finding(f"does not say what {name!r} is; add it under Args:")
+
+
+def is_told_elsewhere(thing: Thing, text: str) -> bool:
+    """Whether the rest is in the docstring of what it refers to, or of the method it overrides."""
+    overrides = isinstance(thing.node, Function) and "override" in decorators(thing.node)
+    return overrides or re.match(r"(As|See) `", text) is not None
 
 
 def is_described_otherwise(library: Library, cls: Thing) -> bool:
@@ -425,7 +431,7 @@ def unnamed_errors(library: Library) -> Iterator[Finding]:
     """Not a TypeError, which the types tell, nor what the testing kit is there to raise."""
     for thing in library.things:
         text = library.text(thing)
-        if not isinstance(thing.node, Function) or re.match(r"(As|See) `", text):
+        if not isinstance(thing.node, Function) or is_told_elsewhere(thing, text):
             continue
         if thing.node.name.startswith("test_"):
             continue  # of the kit

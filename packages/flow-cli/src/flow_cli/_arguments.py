@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, Union, final, get_args, get_origin
 
+from typing_extensions import override
+
 from flow_cli._errors import UsageError, did_you_mean
 from flow_core.engine import Engine
 from flow_core.signatures import resolved, signature_of
@@ -26,8 +28,8 @@ _NO_OPTION: Final = "which no option can give; options are int, float, str, bool
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are messages of the command."""
 
+    @override
     def error(self, message: str) -> NoReturn:
-        """See `argparse.ArgumentParser.error`."""
         raise UsageError(f"{message} (`{self.prog} --help` shows how it is used)")
 
 

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.counting import Counter, Display, Outcome
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -68,8 +70,8 @@ class _Items(IterableSource[T]):
         program: Program[Any, Any] = Program(stages_of(flow))  # Any: of no matter
         self.calls_user_code = program.calls_user_code
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         return iter(self._flow)
 
     def __repr__(self) -> str:
@@ -167,8 +169,9 @@ class RichDisplay(Display):
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
 
+    @override
     def add(self, counter: Counter, label: str) -> None:
-        """See `Display.add`. The first one starts the thread."""
+        """The first one starts the thread."""
         if not self.visible():
             return
         with self._lock, contextlib.suppress(*_TERMINAL_GONE):
@@ -187,8 +190,9 @@ class RichDisplay(Display):
         self._thread.start()
         return progress
 
+    @override
     def end(self, counter: Counter, outcome: Outcome) -> None:
-        """See `Display.end`. The last one stops the thread."""
+        """The last one stops the thread."""
         thread: threading.Thread | None = None
         with self._lock, contextlib.suppress(*_TERMINAL_GONE):
             bar = self._bars.pop(counter, None)
@@ -208,8 +212,8 @@ class RichDisplay(Display):
         if thread is not None:
             thread.join()
 
+    @override
     def drawn(self, flow: Flow[Any]) -> Mapping[str, str]:  # Any: of whatever items
-        """See `Display.drawn`."""
         from flow_cli.explain import html  # rich, which takes its time
 
         return {"text/html": html(flow)}

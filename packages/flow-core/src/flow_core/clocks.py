@@ -19,6 +19,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 from weakref import WeakSet
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
 from flow_core.executors import Task
@@ -172,12 +174,13 @@ class _Timed(Disposable):
         self.runs = 0
 
     @property
+    @override
     def disposed(self) -> bool:
-        """See `Disposable.disposed`; also True when it has run for the last time, or begun to."""
+        """Also True when it has run for the last time, or begun to."""
         return self.task is None
 
+    @override
     def dispose(self) -> None:
-        """See `Disposable.dispose`."""
         self.task = None
         self.context = None
 
@@ -276,16 +279,16 @@ class SystemClock(Clock):
         self._room = _FEW
         self._thread: _ClockThread | None = None
 
+    @override
     def now(self) -> float:
-        """See `Clock.now`."""
         return time.monotonic()
 
+    @override
     def schedule(self, delay_s: float, task: Task, /) -> Disposable:
-        """See `Clock.schedule`."""
         return self._add(_Timed(self.now() + check_delay(delay_s), None, task))
 
+    @override
     def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
-        """See `Clock.schedule_periodically`."""
         due = self.now() + check_delay(delay_s)
         return self._add(_Timed(due, check_period(period_s), task))
 
@@ -483,12 +486,13 @@ class _LoopTimer(Disposable):
         self._runs = 0
 
     @property
+    @override
     def disposed(self) -> bool:
-        """See `Disposable.disposed`; also True when it has run for the last time, or begun to."""
+        """Also True when it has run for the last time, or begun to."""
         return self._task is None
 
+    @override
     def dispose(self) -> None:
-        """See `Disposable.dispose`."""
         self._task = None
         # `arm` sets the handle before it looks at the task again: one of both sees the other.
         handle, self._handle = self._handle, None
@@ -560,16 +564,16 @@ class AsyncioClock(Clock):
             raise TypeError(f"AsyncioClock takes an event loop, not {loop!r}")
         self.loop: Final = loop
 
+    @override
     def now(self) -> float:
-        """See `Clock.now`."""
         return self.loop.time()
 
+    @override
     def schedule(self, delay_s: float, task: Task, /) -> Disposable:
-        """See `Clock.schedule`."""
         return self._add(_LoopTimer(self, self.now() + check_delay(delay_s), None, task))
 
+    @override
     def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
-        """See `Clock.schedule_periodically`."""
         due = self.now() + check_delay(delay_s)
         return self._add(_LoopTimer(self, due, check_period(period_s), task))
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 
 __all__ = ["OPTIONS", "Engine", "EngineOptions", "LocalEngine", "local_engine"]
@@ -73,17 +75,19 @@ class LocalEngine(Engine):
     __slots__ = ()
 
     @property
+    @override
     def name(self) -> str:
-        """See `Engine.name`."""
         return "local"
 
     @property
+    @override
     def facts(self) -> Mapping[str, str]:
-        """See `Engine.facts`; there are none."""
+        """There are none."""
         return {}
 
+    @override
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """See `Engine.place`; returns `flow` itself."""
+        """Returns `flow` itself."""
         return flow
 
 

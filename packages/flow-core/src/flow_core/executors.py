@@ -8,12 +8,15 @@ runs a task or has it run: ``loop.call_soon_threadsafe``, the ``invoke_later`` o
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from threading import Thread, get_ident
 from typing import Any, Final, Protocol, TypeAlias, final, runtime_checkable
+
+from typing_extensions import override
 
 from flow_core import hooks
 from flow_core.errors import RejectedExecutionError, tell_left, throw_if_fatal
@@ -69,6 +72,9 @@ Executor: TypeAlias = SubmitExecutor | Callable[[Task], object]
 class Runner(Protocol):
     """An executor as operators see it."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def execute(
         self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
     ) -> ScheduledTask:
@@ -246,7 +252,7 @@ def _refusal(executor: str, error: BaseException) -> RejectedExecutionError:
 
 
 @final
-class _SubmitRunner:
+class _SubmitRunner(Runner):
     """Gives tasks to ``submit``."""
 
     __slots__ = ("_name", "_submit")
@@ -255,10 +261,10 @@ class _SubmitRunner:
         self._submit = executor.submit
         self._name = _name(executor)
 
+    @override
     def execute(
         self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
     ) -> ScheduledTask:
-        """See `Runner.execute`."""
         scheduled = ScheduledTask(task, on_dropped, context)
         try:
             future = self._submit(scheduled.run_reported)
@@ -277,7 +283,7 @@ class _SubmitRunner:
 
 
 @final
-class _CallRunner:
+class _CallRunner(Runner):
     """Gives tasks to a callable. What it returns is not used.
 
     An ``asyncio.Handle`` could be cancelled, but not from another thread; `ScheduledTask` can.
@@ -291,10 +297,11 @@ class _CallRunner:
         owner = getattr(call, "__self__", None)
         self._of_loop: Final = callable(getattr(owner, "call_soon_threadsafe", None))
 
+    @override
     def execute(
         self, task: Task, on_dropped: OnDropped | None = None, context: Context | None = None
     ) -> ScheduledTask:
-        """See `Runner.execute`. Nothing tells when a callable drops a task, but for a loop's."""
+        """Nothing tells when a callable drops a task, but for a loop's."""
         scheduled = ScheduledTask(task, on_dropped, context)
         given: Task = scheduled
         if self._of_loop:

@@ -13,6 +13,8 @@ from sys import modules
 from typing import TYPE_CHECKING, Any, Final, final
 from weakref import ref
 
+from typing_extensions import override
+
 from flow_core.late import later
 
 if TYPE_CHECKING:
@@ -231,8 +233,8 @@ class _Library(threading.Thread):
         self.left = 0
         """Tasks that did not end."""
 
+    @override
     def start(self) -> None:
-        """See `threading.Thread.start`."""
         try:
             super().start()
         except BaseException:

@@ -10,6 +10,7 @@ The links of a running flow (its subscriptions and subscribers) tell about thems
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, final, runtime_checkable
@@ -81,6 +82,9 @@ class Scannable(Protocol):
     so that it disturbs nothing; while other threads work, the figures are a moment apart.
     """
 
+    __slots__ = ()
+
+    @abstractmethod
     def statistics(self) -> Statistics:
         """A look at this moment."""
         ...

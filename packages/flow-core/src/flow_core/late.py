@@ -45,7 +45,7 @@ def later(name: str, namespace: dict[str, Any]) -> ModuleType:  # Any: as `globa
 
 @final
 class _Later(ModuleType):
-    """See `later`."""
+    """Runs `later`."""
 
     def __init__(self, name: str, namespace: dict[str, Any]) -> None:
         super().__init__(name)

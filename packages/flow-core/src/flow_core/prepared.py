@@ -10,6 +10,8 @@ from sys import modules
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final, Generic, Never, TypeGuard, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import FlowError
 from flow_core.flow import Flow
@@ -55,8 +57,8 @@ class OpenSource(IterableSource[Never]):
         self.traced = False
         """The function has been called, and what it gave is known."""
 
+    @override
     def iterate(self) -> Iterator[Never]:
-        """See `IterableSource.iterate`."""
         if self.traced:
             raise FlowError(
                 f"prepare({self._name}): its input has no items of its own; call what prepare() "

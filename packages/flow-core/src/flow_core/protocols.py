@@ -13,6 +13,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Protocol, TypeVar
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from flow_core.homes import Home
 
@@ -278,8 +280,9 @@ class CallableSource(IterableSource[T_co]):
     def call(self) -> T_co | None:
         """The item, or None for an empty flow. May raise, block, and have side effects."""
 
+    @override
     def iterate(self) -> Iterator[T_co]:
-        """See `IterableSource.iterate`; calls when the first item is asked for."""
+        """Calls when the first item is asked for."""
         item = self.call()
         if item is not None:
             yield item

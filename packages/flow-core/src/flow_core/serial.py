@@ -13,6 +13,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from typing_extensions import override
+
 __all__ = ["BUSY", "HAS_GIL", "Busy", "Exclusive", "SerialDrain"]
 
 A = TypeVar("A")
@@ -124,8 +126,9 @@ class SerialDrain(Exclusive):
                 permit[0] = True
             raise
 
+    @override
     def alone(self, work: Callable[[A], R], argument: A) -> R | Busy:
-        """See `Exclusive.alone`. Drains what was published meanwhile."""
+        """Drains what was published meanwhile."""
         permit = self._permit
         try:
             del permit[0]

@@ -14,6 +14,8 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Seconds, in_seconds
 from flow_core.errors import FlowError, FlowTimeoutError
 from flow_core.homes import running_loop
@@ -137,8 +139,9 @@ class Shutdown(Ender, Publisher[object]):
         self._set_limit()  # first: what flows do when they complete may take any time
         self._told.set_result(None)
 
+    @override
     def subscribe(self, subscriber: Subscriber[object], /) -> None:
-        """See `Publisher.subscribe`. It completes when this begins."""
+        """It completes when this begins."""
         from_future(self._told).subscribe(subscriber)
 
     def _ended(self, flow: Flow[T]) -> Flow[T]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar, final, runtime_checkable
 
+from typing_extensions import override
+
 from flow_core import Flow
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.errors import throw_if_fatal
@@ -142,8 +144,8 @@ class _Listener(Updatable, Generic[T]):
             self._added = False
             self._observable.remove_updatable(self)
 
+    @override
     def update(self) -> None:
-        """See `Updatable.update`."""
         self._look(told=not isinstance(self._observable, Terminating))
 
     def _look(self, *, told: bool) -> None:
@@ -200,8 +202,8 @@ class _AgeraSource(Publisher[T]):
         self._current = current
         self._tapped = tapped
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         outlet: Outlet[T] = Outlet(core_subscriber(subscriber), self._store(), self._label)
         outlet.start()
         if outlet.over:

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import add_demand, bad_request, check_prefetch
 from flow_core.errors import MissingBackpressureError, RejectedExecutionError, throw_if_fatal
 from flow_core.executors import Runner
-from flow_core.introspection import Statistics
-from flow_core.protocols import EMPTY, CoreSubscriber, Empty
+from flow_core.introspection import Scannable, Statistics
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Subscription
 from flow_core.serial import SerialDrain
 
 __all__ = [
@@ -107,8 +109,8 @@ class Queued(Store[T]):
         self._label = label
         self._items: deque[T] = deque()
 
+    @override
     def put(self, item: T, room: int) -> tuple[T | Empty, str | None]:
-        """See `Store.put`."""
         items = self._items
         if self._strategy == "latest":
             lost: T | Empty = items.popleft() if items else EMPTY
@@ -131,13 +133,13 @@ class Queued(Store[T]):
             'strategy="buffer", "latest" or "drop"'
         )
 
+    @override
     def take(self) -> T | Empty:
-        """See `Store.take`."""
         return self._items.popleft() if self._items else EMPTY
 
     @property
+    @override
     def waiting(self) -> int:
-        """See `Store.waiting`."""
         return len(self._items)
 
 
@@ -152,31 +154,33 @@ class Counted(Store[T]):
         self._most = most
         self._count = 0
 
+    @override
     def put(self, item: object, room: int) -> tuple[T | Empty, str | None]:
-        """See `Store.put`."""
         if self._most is None or self._count < self._most:
             self._count += 1
         return EMPTY, None
 
+    @override
     def take(self) -> T | Empty:
-        """See `Store.take`."""
         if not self._count:
             return EMPTY
         self._count -= 1
         return self._item
 
     @property
+    @override
     def waiting(self) -> int:
-        """See `Store.waiting`."""
         return self._count
 
+    @override
     def clear(self) -> list[T]:
-        """See `Store.clear`: a number is no loss."""
+        """A number is no loss."""
         self._count = 0
         return []
 
+    @override
     def drop(self, item: T) -> None:
-        """See `Store.drop`."""
+        pass
 
 
 @final
@@ -189,27 +193,28 @@ class Flagged(Store[T]):
         self._get = get
         self._flag: object = EMPTY
 
+    @override
     def put(self, item: object, room: int) -> tuple[T | Empty, str | None]:
-        """See `Store.put`."""
         self._flag = item
         return EMPTY, None
 
+    @override
     def take(self) -> T | Empty:
-        """See `Store.take`."""
         flag, self._flag = self._flag, EMPTY
         return flag  # type: ignore[return-value]  # pyright: ignore[reportReturnType] - see `make`
 
     @property
+    @override
     def waiting(self) -> int:
-        """See `Store.waiting`."""
         return int(self._flag is not EMPTY)
 
+    @override
     def make(self, item: object) -> T | Empty:
-        """See `Store.make`."""
         return self._get()
 
+    @override
     def drop(self, item: object) -> None:
-        """See `Store.drop`: it was not asked for."""
+        """It was not asked for."""
 
 
 @final
@@ -228,34 +233,36 @@ class Polled(Store[T]):
         self._left = left
         self._flag = False
 
+    @override
     def put(self, item: object, room: int) -> tuple[T | Empty, str | None]:
-        """See `Store.put`."""
         self._flag = True
         return EMPTY, None
 
+    @override
     def take(self) -> T | Empty:
-        """See `Store.take`."""
         flag, self._flag = self._flag, False
         return True if flag else EMPTY  # type: ignore[return-value]  # pyright: ignore[reportReturnType] - see `make`
 
     @property
+    @override
     def waiting(self) -> int:
-        """See `Store.waiting`."""
         return int(self._flag and self._left())
 
+    @override
     def make(self, item: object) -> T | Empty:
-        """See `Store.make`. What follows the value is asked for as well."""
+        """What follows the value is asked for as well."""
         value = self._poll()
         if value is not EMPTY:
             self._flag = True
         return value
 
+    @override
     def drop(self, item: object) -> None:
-        """See `Store.drop`: it was not taken."""
+        """It was not taken."""
 
 
 @final
-class Outlet(SerialDrain, Generic[T]):
+class Outlet(SerialDrain, Subscription, Scannable, Generic[T]):
     """The subscription of one subscriber to something that pushes.
 
     Work is published and then drained (`SerialDrain`): items by `put`, an end by `end`, each
@@ -368,8 +375,8 @@ class Outlet(SerialDrain, Generic[T]):
 
     # -- the subscriber's end
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         with self._lock:
             if self._downstream is None:
@@ -380,8 +387,8 @@ class Outlet(SerialDrain, Generic[T]):
                 self._bad = bad
         self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         with self._lock:
             if self._downstream is None:
                 return
@@ -421,8 +428,8 @@ class Outlet(SerialDrain, Generic[T]):
             downstream.on_error(error)
         self.leave()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         while True:
             self._drop_lost()
             downstream, bad = self._downstream, self._bad
@@ -512,8 +519,8 @@ class Outlet(SerialDrain, Generic[T]):
             except IndexError:
                 return
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator=self._label,
             requested=max(0, self._requested - self._used),

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import from_, hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import none_given, throw_if_fatal
@@ -66,8 +68,8 @@ class _Run(CoreSubscriber[T]):
         self._over = False
         self._subscription: Subscription | None = None
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         with self._lock:
             refused = self._over or self._subscription is not None
             if not refused:
@@ -94,21 +96,22 @@ class _Run(CoreSubscriber[T]):
         if subscription is not None:
             subscription.cancel()
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         self._owner.came(item, self)
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: an item whose equality raises, say."""
+        """An item whose equality raises, say."""
         self.on_error(error)
         return True
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self._owner.finished(error, self)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._owner.finished(None, self)
 
 
@@ -169,15 +172,17 @@ class _FlowHolder(BaseObservable, Generic[T]):
         """How many items have come."""
         return self._changes
 
+    @override
     def observable_activated(self) -> None:
-        """See `BaseObservable.observable_activated`: subscribes to the flow."""
+        """Subscribes to the flow."""
         with self._state:
             self._end = _NO_END
             run = self._run = _Run(self, self._activations, self._room_locked())
         self._flow.subscribe(run)
 
+    @override
     def observable_deactivated(self) -> None:
-        """See `BaseObservable.observable_deactivated`: cancels the flow."""
+        """Cancels the flow."""
         with self._state:
             run, self._run = self._run, None
         if run is not None:
@@ -219,8 +224,8 @@ class FlowObservable(_FlowHolder[T]):
 
     __slots__ = ()
 
+    @override
     def came(self, item: T, run: _Run[T]) -> None:
-        """See `_FlowHolder.came`."""
         with self._state:
             late = run is not self._run
             if not late:
@@ -247,12 +252,13 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
         self._value = not_none(initial, "to_repository()")
         self._lines: Lines[T] = Lines()
 
+    @override
     def get(self) -> T:
-        """See `Supplier.get`."""
         return self._value
 
+    @override
     def came(self, item: T, run: _Run[T]) -> None:
-        """See `_FlowHolder.came`: taps get each item; an equal one is no change."""
+        """Taps get each item; an equal one is no change."""
         changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:
@@ -275,8 +281,8 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
         with lines.lock:
             return lines.end_locked(error)
 
+    @override
     def observable_activated(self) -> None:
-        """See `BaseObservable.observable_activated`."""
         self._next_lines()
         super().observable_activated()
 
@@ -319,12 +325,13 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
         """How many items wait."""
         return len(self._items)
 
+    @override
     def accept(self, value: T, /) -> None:
-        """See `Receiver.accept`: a value that is not of the flow."""
+        """A value that is not of the flow."""
         self._add(not_none(value, "accept()"), None)
 
+    @override
     def came(self, item: T, run: _Run[T]) -> None:
-        """See `_FlowHolder.came`."""
         self._add(item, run)
 
     def _add(self, item: T, run: _Run[T] | None) -> None:
@@ -339,8 +346,9 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
         elif first:
             self.dispatch_update()
 
+    @override
     def get(self) -> Result[T]:
-        """See `Supplier.get`: the next item, and room for more of them."""
+        """The next item, and room for more of them."""
         more: _Run[T] | None = None
         with self._state:
             if not self._items:
@@ -358,8 +366,8 @@ class FlowReservoir(_FlowHolder[T], Reservoir[T]):
             self.dispatch_update()
         return Result.success(item)
 
+    @override
     def observable_activated(self) -> None:
-        """See `BaseObservable.observable_activated`."""
         if self._items:
             self.dispatch_update()
         super().observable_activated()

@@ -6,6 +6,7 @@ None of it is imported here, as it needs PySpark: a record of a method takes its
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 from flow_core.plugins import (
     Backpressure,
@@ -20,7 +21,9 @@ from flow_core.plugins import (
 from flow_core.protocols import Fusion
 from flow_core.surface.spark import SparkMethods, SparkWords
 
-_ON_EXECUTORS = Fusion.SYNC | Fusion.THREAD_BOUNDARY
+_METHODS: Any = SparkMethods  # Any: of whatever items
+_WORDS: Any = SparkWords
+_ON_EXECUTORS: Final = Fusion.SYNC | Fusion.THREAD_BOUNDARY
 
 
 @hookimpl
@@ -59,7 +62,7 @@ def flow_sources() -> Iterator[SourceSpec]:
 def flow_operators() -> Iterator[OperatorSpec]:
     """What `Flow.pipe` can take."""
     yield OperatorSpec.of(
-        SparkMethods.on_spark,
+        _METHODS.on_spark,
         target="flow_spark.sources.on_spark:on_spark",
         backpressure=Backpressure.UNBOUNDED_IN,
         answers=_ON_EXECUTORS,
@@ -67,42 +70,42 @@ def flow_operators() -> Iterator[OperatorSpec]:
         method="on_spark",
     )
     yield OperatorSpec.of(
-        SparkWords.for_each_batch,
+        _WORDS.for_each_batch,
         target="flow_spark.streams.for_each_batch:for_each_batch",
         answers=_ON_EXECUTORS,
         placement=Placement.DRIVER,
         method="spark.for_each_batch",
     )
     yield OperatorSpec.of(
-        SparkWords.for_each_batch_once,
+        _WORDS.for_each_batch_once,
         target="flow_spark.streams.for_each_batch:for_each_batch_once",
         answers=_ON_EXECUTORS,
         placement=Placement.DRIVER,
         method="spark.for_each_batch_once",
     )
     yield OperatorSpec.of(
-        SparkWords.select,
+        _WORDS.select,
         target="flow_spark.columns.select:select",
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
         method="spark.select",
     )
     yield OperatorSpec.of(
-        SparkWords.where,
+        _WORDS.where,
         target="flow_spark.columns.where:where",
         answers=_ON_EXECUTORS,
         placement=Placement.CLUSTER,
         method="spark.where",
     )
     yield OperatorSpec.of(
-        SparkWords.scan_by_key,
+        _WORDS.scan_by_key,
         target="flow_spark.streams.scan_by_key:scan_by_key",
         answers=_ON_EXECUTORS,
         placement=Placement.SHUFFLE,
         method="spark.scan_by_key",
     )
     yield OperatorSpec.of(
-        SparkWords.write_each,
+        _WORDS.write_each,
         target="flow_spark.streams.write_each:write_each",
         placement=Placement.CLUSTER,
         method="spark.write_each",
@@ -113,23 +116,23 @@ def flow_operators() -> Iterator[OperatorSpec]:
 def flow_sinks() -> Iterator[SinkSpec]:
     """Where flows can end."""
     yield SinkSpec.of(
-        SparkMethods.to_dataframe,
+        _METHODS.to_dataframe,
         target="flow_spark.sinks.to_dataframe:to_dataframe",
         method="to_dataframe",
     )
     yield SinkSpec.of(
-        SparkWords.write,
+        _WORDS.write,
         name="write_spark",
         target="flow_spark.sinks.write:write",
         method="spark.write",
     )
     yield SinkSpec.of(
-        SparkMethods.to_arrow,
+        _METHODS.to_arrow,
         target="flow_spark.sinks.to_arrow:to_arrow",
         method="to_arrow",
     )
     yield SinkSpec.of(
-        SparkMethods.to_pandas,
+        _METHODS.to_pandas,
         target="flow_spark.sinks.to_pandas:to_pandas",
         method="to_pandas",
     )

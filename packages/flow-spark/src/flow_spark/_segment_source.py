@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
+from typing_extensions import override
 
 from flow_spark._segments import Lock, Segments, read_segment
 from flow_spark.errors import SparkJobError, SpoolError
@@ -55,12 +56,12 @@ class SegmentSource(DataSource):
     """Named by `FORMAT`; `options` says what it reads, and the reader's schema which columns."""
 
     @classmethod
+    @override
     def name(cls) -> str:
-        """See ``DataSource.name``."""
         return FORMAT
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        """See ``DataSource.streamReader``."""
+    @override
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         given = self.options
         return _SegmentReader(
             Segments(Path(given["spool"])),
@@ -96,13 +97,13 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Tasks get it too, and no lock."""
         return {**vars(self), "_lock": None}
 
-    def initialOffset(self) -> _Offset:  # noqa: N802 - Spark's
-        """See ``DataSourceStreamReader.initialOffset``."""
+    @override
+    def initialOffset(self) -> _Offset:
         self._own()
         return self._offset(self._segments.begin().segment)
 
-    def latestOffset(self, start: _Offset, limit: ReadLimit) -> _Offset:  # noqa: N802 - Spark's
-        """See ``DataSourceStreamReader.latestOffset``."""
+    @override
+    def latestOffset(self, start: _Offset, limit: ReadLimit) -> _Offset:
         self._own()
         begin = self._number(start)
         end = self._segments.end().segment
@@ -118,16 +119,17 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._segments.plan(end)
         return self._offset(end)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
-        """See ``DataSourceStreamReader.getDefaultReadLimit``."""
+    @override
+    def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxFiles(self._batch)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
-        """See ``SupportsTriggerAvailableNow``: all that the flow has is available now."""
+    @override
+    def prepareForTriggerAvailableNow(self) -> None:
+        """All that the flow has is available now."""
         self._to_the_end = True
 
+    @override
     def partitions(self, start: _Offset, end: _Offset) -> Sequence[InputPartition]:
-        """See ``DataSourceStreamReader.partitions``."""
         self._own()
         first, last = self._number(start), self._number(end)
         folder = self._segments.folder
@@ -135,8 +137,8 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         size = -(-len(files) // self._tasks) or 1
         return [_Files(files[at : at + size]) for at in range(0, len(files), size)]
 
+    @override
     def read(self, partition: InputPartition) -> Iterator[Any]:  # Any: batches of pyarrow
-        """See ``DataSourceStreamReader.read``."""
         if not isinstance(partition, _Files):
             raise TypeError(f"{partition!r} is of another source")
         for file in partition.files:
@@ -149,12 +151,13 @@ class _SegmentReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # As Spark has it, which may have made columns nullable.
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
 
+    @override
     def commit(self, end: _Offset) -> None:
-        """See ``DataSourceStreamReader.commit``: there is room for more."""
+        """There is room for more."""
         self._segments.commit(self._number(end))
 
+    @override
     def stop(self) -> None:
-        """See ``DataSourceStreamReader.stop``."""
         if self._lock is not None:
             self._lock.release()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from typing_extensions import override
 
 from flow_spark.jobs.task import packed
 from flow_spark.pickling.artifacts import find_modules_of_session
@@ -48,19 +49,19 @@ class StateProcessor(StatefulProcessor):
         """Pickle by what it was made of."""
         return StateProcessor, (self._pickled,)
 
+    @override
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """See ``StatefulProcessor.init``."""
         # A process of Spark's calls this, too, to ask for the names of values; it has no modules.
         self._handle = handle
         self._value = handle.getValueState("states", "payload binary")
 
-    def handleInputRows(  # noqa: N802 - Spark's
+    @override
+    def handleInputRows(
         self,
         key: Any,
         rows: Iterator[Any],
-        timerValues: TimerValues,  # noqa: N803 - Spark's
+        timerValues: TimerValues,
     ) -> Iterator[Row]:
-        """See ``StatefulProcessor.handleInputRows``."""
         states = self._loaded()
         pairs: list[tuple[Any, Any]] = []
         checksum = zlib.crc32(repr(key).encode())
@@ -76,13 +77,14 @@ class StateProcessor(StatefulProcessor):
         if states.timeout_ms and handle is not None and next(handle.listTimers(), None) is None:
             handle.registerTimer(now_ms + states.timeout_ms)
 
-    def handleExpiredTimer(  # noqa: N802 - Spark's
+    @override
+    def handleExpiredTimer(
         self,
         key: Any,
-        timerValues: TimerValues,  # noqa: N803 - Spark's
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803 - Spark's
+        timerValues: TimerValues,
+        expiredTimerInfo: ExpiredTimerInfo,
     ) -> Iterator[Row]:
-        """See ``StatefulProcessor.handleExpiredTimer``; keys that had items since stay."""
+        """Keys that had items since stay."""
         states = self._loaded()
         kept = self._kept()
         now_ms = timerValues.getCurrentProcessingTimeInMs()
@@ -91,8 +93,9 @@ class StateProcessor(StatefulProcessor):
         if kept and self._handle is not None:
             self._handle.registerTimer(min(ends for _, ends in kept.values()))
 
+    @override
     def close(self) -> None:
-        """See ``StatefulProcessor.close``."""
+        pass
 
     def _loaded(self) -> KeyStates:
         if self._states is None:

@@ -6,6 +6,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.engine import Engine, EngineOptions
 from flow_core.flow import Flow
 from flow_core.structure import moved
@@ -38,17 +40,18 @@ class SparkEngine(Engine):
         self._spool: Final = spool
 
     @property
+    @override
     def name(self) -> str:
-        """See `Engine.name`."""
         return "spark"
 
     @property
+    @override
     def facts(self) -> Mapping[str, str]:
-        """See `Engine.facts`."""
         return {"master": self._master, "version": self.spark.version}
 
+    @override
     def place(self, flow: Flow[T], /) -> Flow[T]:
-        """See `Engine.place`: the first source moves, and the stages behind it are absorbed."""
+        """The first source moves, and the stages behind it are absorbed."""
         return moved(flow, lambda source: source.on_spark(self.spark, spool=self._spool))
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, Final, cast, final
 
+from typing_extensions import override
+
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
-from flow_core.protocols import Publisher, Subscriber
+from flow_core.protocols import Publisher, Subscriber, Subscription
 from flow_testing.drops import Drops, recorded_drops
 from flow_testing.subscriber import TIMEOUT_S, TestSubscriber
 
@@ -26,7 +28,7 @@ class _FirstError(Exception):
 
 
 @final
-class _Link:
+class _Link(Subscription):
     """A subscription that only records."""
 
     __slots__ = ("cancelled", "requested")
@@ -35,12 +37,12 @@ class _Link:
         self.requested = 0
         self.cancelled = Event()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         self.requested += n
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self.cancelled.set()
 
 
@@ -80,8 +82,8 @@ class Misbehaving(Publisher[int]):
         self.lost_errors: list[BaseException] = []
         """The same of errors."""
 
+    @override
     def subscribe(self, subscriber: Subscriber[int], /) -> None:
-        """See `Publisher.subscribe`."""
         self._subscriber = subscriber
         if self._announces:
             subscriber.on_subscribe(self.link)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
+from typing_extensions import override
+
 from flow_core.demand import UNBOUNDED
 from flow_core.flow import Flow
 from flow_core.plugins import Backpressure, Kind, OperatorSpec
@@ -22,6 +24,7 @@ from flow_core.protocols import (
     CoreSubscriber,
     Empty,
     Fusion,
+    Publisher,
     QueueSubscription,
     Subscriber,
     Subscription,
@@ -145,7 +148,7 @@ class _Probe(CoreSubscriber[Any]):
     def on_complete(self) -> None: ...
 
 
-class _Plain:
+class _Plain(Publisher[Any], Subscription):
     """A publisher that sends nothing and notes who subscribes and what is requested."""
 
     def __init__(self) -> None:
@@ -153,17 +156,18 @@ class _Plain:
         self.asked: Fusion = Fusion.NONE
         self.subscriber: Subscriber[Any] | None = None
 
+    @override
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        """See `Publisher.subscribe`."""
         self.subscriber = subscriber
         subscriber.on_subscribe(self)
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         self.requested = min(self.requested + n, UNBOUNDED)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
+        pass
 
 
 class Fusable(_Plain, QueueSubscription[Any]):
@@ -177,21 +181,22 @@ class Fusable(_Plain, QueueSubscription[Any]):
         super().__init__()
         self._grants = grants
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`."""
         self.asked |= mode
         return mode & self._grants
 
+    @override
     def poll(self) -> Empty:
-        """See `QueueSubscription.poll`."""
         return EMPTY
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`."""
         return True
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`."""
+        pass
 
 
 def granted(made: _AnyFlow, asks: Fusion) -> Fusion:

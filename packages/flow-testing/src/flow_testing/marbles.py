@@ -27,6 +27,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, cast, final, overload
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.clocks import Clock
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
@@ -266,8 +268,8 @@ class MarbleSource(Publisher[T], Generic[T]):
         """This source with the operators of a `Flow`."""
         return Flow(self)
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         self.subscriptions.append((self._passed_s(), None))
         place = len(self.subscriptions) - 1
@@ -320,7 +322,7 @@ class MarbleSource(Publisher[T], Generic[T]):
 
 
 @final
-class _MarbleSubscription(SerialDrain, Generic[T]):
+class _MarbleSubscription(SerialDrain, Subscription, Generic[T]):
     __slots__ = (
         "_downstream",
         "_due",
@@ -373,8 +375,8 @@ class _MarbleSubscription(SerialDrain, Generic[T]):
         self._due.append(signal)
         self.signal()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         if bad is None:
             self._requested = add_demand(self._requested, n)
@@ -382,14 +384,14 @@ class _MarbleSubscription(SerialDrain, Generic[T]):
             self._error = bad
         self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         if self._downstream is not None:
             self._source._cancelled(self._place)
         self._release()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         due = self._due
         while (downstream := self._downstream) is not None:
             error = self._error
@@ -619,22 +621,22 @@ class _Stamping(CoreSubscriber[Any]):  # Any: the recording does not look at the
         self._start_s = clock.now()
         self.signals: list[MarbleSignal] = []
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         self._subscriber.on_subscribe(subscription)
 
+    @override
     def on_next(self, item: object, /) -> None:
-        """See `Subscriber.on_next`."""
         self.signals.append(MarbleSignal(self._time_s(), "on_next", item))
         self._subscriber.on_next(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self.signals.append(MarbleSignal(self._time_s(), "on_error", error))
         self._subscriber.on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self.signals.append(MarbleSignal(self._time_s(), "on_complete"))
         self._subscriber.on_complete()
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import ClassVar, Final, Generic, Self, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import add_demand, bad_request
 from flow_core.flow import Flow
@@ -164,8 +166,9 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         self._subscriber: Subscriber[T] | None = None
         self._terminated = False
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`. The last subscriber gets the signals, and starts anew."""
+        """The last subscriber gets the signals, and starts anew."""
         self.subscribed += 1
         self._subscriber = subscriber
         self._terminated = False
@@ -300,7 +303,7 @@ def _known(subscriber: Subscriber[T] | None) -> Subscriber[T]:
 
 
 @final
-class _Link(Generic[T]):
+class _Link(Subscription, Generic[T]):
     """The subscription of one subscriber."""
 
     __slots__ = ("_number", "_publisher", "cancelled")
@@ -310,13 +313,14 @@ class _Link(Generic[T]):
         self._number = number
         self.cancelled = False
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`; that of an earlier subscriber counts no more."""
+        """That of an earlier subscriber counts no more."""
         if self._publisher.subscribed == self._number:
             self._publisher._requested(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self.cancelled = True
         if self._publisher.subscribed == self._number:
             self._publisher._cancelled()
@@ -349,8 +353,8 @@ class PublisherProbe(_Record, Publisher[T], Generic[T]):
         """This publisher with the operators of a `Flow`."""
         return Flow(self)
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self.subscribed += 1
         self._publisher.subscribe(_Probed(self, core_subscriber(subscriber)))
 
@@ -369,24 +373,24 @@ class _Probed(CoreSubscriber[T], Generic[T]):
         self._done = False
         self._downstream: CoreSubscriber[T] | None = downstream
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         downstream = self._downstream
         if downstream is None:
             subscription.cancel()
         else:
             downstream.on_subscribe(_ProbedSubscription(self, subscription))
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         downstream = self._downstream
         if downstream is None:
             hooks.drop_item(item)
         else:
             downstream.on_next(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         downstream, self._downstream = self._downstream, None
         self._done = True
         if downstream is None:
@@ -394,15 +398,15 @@ class _Probed(CoreSubscriber[T], Generic[T]):
         else:
             downstream.on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         downstream, self._downstream = self._downstream, None
         self._done = True
         if downstream is not None:
             downstream.on_complete()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         downstream = self._downstream
         return downstream is not None and downstream.on_next_raised(error)
 
@@ -418,19 +422,19 @@ class _Probed(CoreSubscriber[T], Generic[T]):
 
 
 @final
-class _ProbedSubscription:
+class _ProbedSubscription(Subscription):
     __slots__ = ("_probed", "_subscription")
 
     def __init__(self, probed: _Probed[T], subscription: Subscription) -> None:
         self._probed = probed
         self._subscription = subscription
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         self._probed.requested(n)
         self._subscription.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self._probed.cancelled()
         self._subscription.cancel()

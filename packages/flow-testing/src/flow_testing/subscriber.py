@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Condition, Thread, current_thread, get_ident
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, final
 
-from typing_extensions import TypeIs
+from typing_extensions import TypeIs, override
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand
@@ -138,8 +138,8 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
 
     # -- signals
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise NoneItemError("on_subscribe(None): a subscription is needed (§2.13)")
         self._begin("on_subscribe", None)
@@ -167,8 +167,8 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         finally:
             self._end()
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             self._violated("§2.13: on_next(None)")
             raise NoneItemError("on_next(None): None is not an item (§2.13)")
@@ -183,8 +183,8 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         finally:
             self._end()
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             self._violated("§2.13: on_error(None)")
             raise NoneItemError("on_error(None): an error is needed (§2.13)")
@@ -194,8 +194,8 @@ class TestSubscriber(CoreSubscriber[T], Generic[T]):
         finally:
             self._end()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._begin("on_complete", None)
         try:
             self._upstream_ended(None)
@@ -507,8 +507,8 @@ class _Poller(SerialDrain):
         super().__init__()
         self._poll = poll
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         self._poll()
 
 
@@ -558,16 +558,17 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
         self.offered = 0
         """How many items came by `try_on_next`."""
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`; a rejected item is asked for again (F19)."""
+        """A rejected item is asked for again (F19)."""
         if item is None or self._counts(item):
             super().on_next(item)
         else:
             self.rejected.append(item)
             self.subscription.request(1)
 
+    @override
     def try_on_next(self, item: T, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`."""
         self.offered += 1
         if item is None or self._counts(item):
             super().on_next(item)

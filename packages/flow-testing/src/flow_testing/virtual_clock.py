@@ -12,6 +12,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, check_delay, check_period, clocks_in_force
 from flow_core.errors import FlowError
 from flow_core.executors import Task
@@ -49,12 +51,13 @@ class _Timer(Disposable):
         return after if after == math.inf else self.start + round(after * _NANOS)
 
     @property
+    @override
     def disposed(self) -> bool:
-        """See `Disposable.disposed`; also True when it has run for the last time, or begun to."""
+        """Also True when it has run for the last time, or begun to."""
         return self.task is None
 
+    @override
     def dispose(self) -> None:
-        """See `Disposable.dispose`."""
         self.task = None
 
     def __enter__(self) -> _Timer:
@@ -76,13 +79,15 @@ class HastyClock(Clock):
     def __init__(self) -> None:
         self._passed_s = 0.0
 
+    @override
     def now(self) -> float:
-        """See `Clock.now`. 2 seconds more each time."""
+        """2 seconds more each time."""
         self._passed_s += 2
         return self._passed_s
 
+    @override
     def schedule(self, delay_s: float, task: Callable[[], object], /) -> Disposable:
-        """See `Clock.schedule`. The task runs at once."""
+        """The task runs at once."""
         self._passed_s += delay_s
         task()
         return VirtualClock().schedule(0, _nothing)
@@ -133,16 +138,17 @@ class VirtualClock(Clock):
         self._numbers = count()
         self._advancing = False
 
+    @override
     def now(self) -> float:
-        """See `Clock.now`."""
         return self._now / _NANOS
 
+    @override
     def schedule(self, delay_s: float, task: Task, /) -> Disposable:
-        """See `Clock.schedule`. Nothing runs before the time is advanced, by 0 at least."""
+        """Nothing runs before the time is advanced, by 0 at least."""
         return self._push(_Timer(self._now, check_delay(delay_s), 0.0, task))
 
+    @override
     def schedule_periodically(self, delay_s: float, period_s: float, task: Task, /) -> Disposable:
-        """See `Clock.schedule_periodically`."""
         return self._push(_Timer(self._now, check_delay(delay_s), check_period(period_s), task))
 
     def __call__(self, task: Task, /) -> None:

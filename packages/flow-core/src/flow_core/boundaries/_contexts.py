@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import none_given
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
     EMPTY,
@@ -98,8 +100,8 @@ class _ContextSource(Publisher[T]):
         self._upstream = upstream
         self._written = written
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         below = copy_context()
         above = None if self._written is None else _written(below, self._written)
         link = _Link(core_subscriber(subscriber), below, above)
@@ -120,8 +122,8 @@ class _IterableContextSource(_ContextSource[T], IterableSource[T]):
 
     none_free: ClassVar[bool] = True
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         if self._written is None:
             return iter(self._upstream)
         return _iterated(self._upstream, _written(copy_context(), self._written))
@@ -144,7 +146,7 @@ def _iterated(upstream: Flow[T], context: Context) -> Iterator[T]:
 
 
 @final
-class _Link(ConditionalSubscriber[T], Generic[T]):
+class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
     """Brings each signal into the context of the side that it goes to.
 
     It is no queue: a poll would bring nobody into another context. Each call has a copy of the
@@ -166,14 +168,15 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
         self._above = above
         self._upstream: Subscription | None = None
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         downstream, above = self._downstream, self._above
         home = None if downstream is None else downstream.home()
         return home if home is None or above is None else home.within(above)
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -183,8 +186,8 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
         self._upstream = subscription
         self._below.copy().run(downstream.on_subscribe, self)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         downstream = self._downstream
@@ -193,8 +196,9 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
         else:
             self._below.copy().run(downstream.on_next, item)
 
+    @override
     def try_on_next(self, item: T, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`; asks the downstream, if it can be asked."""
+        """Asks the downstream, if it can be asked."""
         downstream = self._downstream
         if not isinstance(downstream, ConditionalSubscriber) or self._upstream is None:
             self.on_next(item)
@@ -203,8 +207,8 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
             raise none_given("on_next")
         return self._below.copy().run(downstream.try_on_next, item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         downstream = None if self._upstream is None else self._release()
@@ -213,26 +217,26 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
         else:
             self._below.copy().run(downstream.on_error, error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         downstream = None if self._upstream is None else self._release()
         if downstream is not None:
             self._below.copy().run(downstream.on_complete)
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         downstream = self._release()
         if downstream is None:
             return False
         return self._below.copy().run(downstream.on_next_raised, error)
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         if self._upstream is not None:
             self._call(self._upstream.request, n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self._release()
         if self._upstream is not None:
             self._call(self._upstream.cancel)
@@ -248,8 +252,8 @@ class _Link(ConditionalSubscriber[T], Generic[T]):
         downstream, self._downstream = self._downstream, None
         return downstream
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator="context_capture" if self._above is None else "context_write",
             terminated=self._downstream is None,

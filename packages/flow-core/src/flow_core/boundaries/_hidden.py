@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import none_given, throw_if_fatal
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher, Subscriber, Subscription
 from flow_core.stages._template import describe
@@ -26,7 +28,7 @@ T = TypeVar("T")
 
 
 @final
-class HiddenSource(Generic[T]):
+class HiddenSource(Publisher[T], Generic[T]):
     """A publisher that shows neither its source nor its subscription."""
 
     __slots__ = ("_on_request", "_upstream")
@@ -37,8 +39,8 @@ class HiddenSource(Generic[T]):
         self._upstream = upstream
         self._on_request = on_request
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self._upstream.subscribe(_hidden(core_subscriber(subscriber), self._on_request))
 
     def __repr__(self) -> str:
@@ -46,7 +48,7 @@ class HiddenSource(Generic[T]):
 
 
 @final
-class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
+class _Hidden(CoreSubscriber[Any], Subscription, Scannable):  # Any: whatever the items are
     """Not conditional towards the upstream, and no queue towards the downstream."""
 
     __slots__ = ("_downstream", "_on_request", "_upstream")
@@ -58,18 +60,19 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         self._downstream: CoreSubscriber[Any] | None = downstream
         self._upstream: Subscription | None = None
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         downstream = self._downstream
         return None if downstream is None else downstream.home()
 
+    @override
     def receiver(self) -> Callable[[Any], object]:
-        """See `CoreSubscriber.receiver`: no frame is between the loop and what is below."""
+        """No frame is between the loop and what is below."""
         downstream = self._downstream
         return self.on_next if downstream is None else downstream.receiver()
 
+    @override
     def on_next(self, item: Any, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         downstream = self._downstream
@@ -78,8 +81,8 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         else:
             downstream.on_next(item)
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -89,8 +92,8 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         self._upstream = subscription
         downstream.on_subscribe(self)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         downstream = self._release()
@@ -99,19 +102,19 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         else:
             hooks.drop_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         downstream = self._release()
         if downstream is not None:
             downstream.on_complete()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         downstream = self._release()
         return downstream is not None and downstream.on_next_raised(error)
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         if self._on_request is not None and self._downstream is not None:
             try:
                 self._on_request(n)
@@ -121,8 +124,8 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         if self._upstream is not None:
             self._upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self._release()
         if self._upstream is not None:
             hooks.cancel(self._upstream)
@@ -132,8 +135,8 @@ class _Hidden(CoreSubscriber[Any]):  # Any: whatever the items are
         downstream, self._downstream = self._downstream, None
         return downstream
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         action = self._on_request
         return Statistics(
             operator="hide()" if action is None else f"do_on_request({describe(action)})",

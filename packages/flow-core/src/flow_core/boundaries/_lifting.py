@@ -7,6 +7,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import (
     DEFAULT_PREFETCH,
@@ -19,7 +21,7 @@ from flow_core.demand import (
 from flow_core.errors import MissingBackpressureError, none_given, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
     ConditionalSubscriber,
@@ -89,8 +91,8 @@ class _LiftedSource(Publisher[R], Generic[T, R]):
         self._upstream = upstream
         self._wrap = wrap
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         try:
             made = core_subscriber(self._wrap(downstream))
@@ -144,8 +146,8 @@ class _SerialSource(Publisher[T]):
         self.prefetch = prefetch
         """Items that are requested ahead, for `flow explain`."""
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self._upstream.subscribe(_SerialSubscriber(core_subscriber(subscriber), self.prefetch))
 
     def __repr__(self) -> str:
@@ -153,7 +155,7 @@ class _SerialSource(Publisher[T]):
 
 
 @final
-class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
+class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     """The queue before the one thread that delivers.
 
     Args:
@@ -194,15 +196,16 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         self._bad: ValueError | None = None
         self._requested = self._emitted = self._consumed = 0
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         downstream = self._downstream
         return None if downstream is None else downstream.home()
 
     # -- signals from the upstream, from any threads
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -227,8 +230,8 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         if not self._closed:
             subscription.request(self._prefetch)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         full = False
@@ -251,8 +254,9 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
                 hooks.cancel(self._upstream)
         self.signal()
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Comes after the items that wait."""
+        """Comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
         if self._end(error):
@@ -260,13 +264,13 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         else:
             hooks.drop_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if self._end(None):
             self.signal()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         ended = self._end(error)
         if ended:
             self.signal()
@@ -283,8 +287,8 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
 
     # -- signals from the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         upstream = self._upstream
         if self._downstream is None or upstream is None:
@@ -300,8 +304,8 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
                 self._requested = add_demand(self._requested, n)
         self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         if self._downstream is None:
             return
         self._downstream = None
@@ -316,8 +320,8 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
 
     # -- draining, with the permit
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         queue = self._queue
         while True:
             downstream, bad = self._downstream, self._bad
@@ -377,8 +381,8 @@ class _SerialSubscriber(SerialDrain, CoreSubscriber[T], Generic[T]):
         if lost is not None:
             hooks.drop_error(lost)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         requested = self._requested
         return Statistics(
             operator="serialize()",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.operator import Operator
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.stages._template import Stage
@@ -34,17 +36,18 @@ class _LocalSource(AbsorbingSource[T]):
         self._flow = flow
         self._source = source
 
+    @override
     def absorb(self, stages: _Stages) -> tuple[Publisher[Any], _Stages]:
-        """See `AbsorbingSource.absorb`: what is above goes where it does without this."""
+        """What is above goes where it does without this."""
         publisher, left = self._source.absorb(stages_of(self._flow))
         return publisher, (*left, *stages)
 
+    @override
     def places(self, stages: _Stages) -> tuple[Place, ...]:
-        """See `AbsorbingSource.places`."""
         return ()
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self._flow.subscribe(subscriber)
 
     def __repr__(self) -> str:

@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import labelled, task_name
 from flow_core.conversion import Convertible, as_flow
@@ -15,10 +17,16 @@ from flow_core.errors import FlowError, LoopEndedError, NoneItemError, is_fatal,
 from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import Home, home_loop, task_context
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.late import later
 from flow_core.once import AsyncOnce
-from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscriber, Subscription
+from flow_core.protocols import (
+    ConditionalSubscriber,
+    CoreSubscriber,
+    Publisher,
+    Subscriber,
+    Subscription,
+)
 from flow_core.sources._loops import LoopWatch, closed_loop, in_loop
 from flow_core.stages._template import describe
 from flow_core.subscribers._awaiting import iterate_async
@@ -36,7 +44,7 @@ A = TypeVar("A")
 
 
 @final
-class AsyncIterableSource(Generic[T]):
+class AsyncIterableSource(Publisher[T], Generic[T]):
     """The items of an async iterable, in an asyncio loop."""
 
     __slots__ = ("_iterable", "_label", "_loop")
@@ -48,8 +56,8 @@ class AsyncIterableSource(Generic[T]):
         self._loop = loop
         self._label = label
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         home = downstream.home()
         loop = self._loop or home_loop(home)
@@ -60,7 +68,7 @@ class AsyncIterableSource(Generic[T]):
 
 
 @final
-class AsyncIterableSubscription(Subscription, Generic[T]):
+class AsyncIterableSubscription(Subscription, Scannable, Generic[T]):
     """One task that asks for an item when there is demand, delivers it, and waits for demand.
 
     All signals come from the task, so that they are serial (§1.3) without a permit; only when the
@@ -144,8 +152,9 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
 
     # -- signals from the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`. The first one starts the task."""
+        """The first one starts the task."""
         bad = bad_request(n)
         if self._downstream is None or (bad is None and self._requested == UNBOUNDED):
             return
@@ -157,8 +166,9 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
                 self._requested = add_demand(self._requested, n)
         self._wake()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. The iterable is closed in its own loop, soon (X09)."""
+        """The iterable is closed in its own loop, soon (X09)."""
         with self._lock:
             if self._downstream is None:
                 return
@@ -358,8 +368,8 @@ class AsyncIterableSubscription(Subscription, Generic[T]):
                 throw_if_fatal(error)
                 hooks.drop_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         requested = self._requested
         return Statistics(
             operator=self._label,

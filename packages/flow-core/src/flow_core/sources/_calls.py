@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Final, Generic, Literal, Never, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import throw_if_fatal
 from flow_core.flow import Flow
@@ -36,8 +38,8 @@ class CallSource(CallableSource[T]):
     def __init__(self, function: Callable[[], T | None]) -> None:
         self._function = function
 
+    @override
     def call(self) -> T | None:
-        """See `CallableSource.call`."""
         return self._function()
 
     def __repr__(self) -> str:
@@ -57,8 +59,8 @@ class FactorySource(DeferredSource[T]):
         """The flow for one subscriber."""
         return as_flow(self._factory(), repr(self))
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         subscribe_resolved(self, subscriber)
 
     def __repr__(self) -> str:
@@ -78,7 +80,7 @@ def subscribe_resolved(source: DeferredSource[T], subscriber: Subscriber[T]) -> 
 
 
 @final
-class ErrorSource(Generic[T]):
+class ErrorSource(Publisher[T], Generic[T]):
     """Fails at once, without demand, or when something is requested.
 
     Args:
@@ -94,8 +96,8 @@ class ErrorSource(Generic[T]):
         self._error = error
         self._on_request = on_request
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         try:
             error = self._make()
@@ -120,13 +122,13 @@ class ErrorSource(Generic[T]):
 
 
 @final
-class NeverSource(Generic[T]):
+class NeverSource(Publisher[T], Generic[T]):
     """Says nothing after on_subscribe."""
 
     __slots__ = ()
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         IdleSubscription(core_subscriber(subscriber)).start()
 
     def __repr__(self) -> str:
@@ -134,7 +136,7 @@ class NeverSource(Generic[T]):
 
 
 @final
-class ForeignSource(Generic[T]):
+class ForeignSource(Publisher[T], Generic[T]):
     """A publisher that need not know the rules: what it sends is looked at before all stages."""
 
     __slots__ = ("_publisher",)
@@ -145,8 +147,8 @@ class ForeignSource(Generic[T]):
     def __init__(self, publisher: Publisher[T]) -> None:
         self._publisher = publisher
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self._publisher.subscribe(core_subscriber(subscriber))
 
     def __repr__(self) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import is_fatal
 from flow_core.flow import Flow
-from flow_core.protocols import Subscriber
+from flow_core.protocols import Publisher, Subscriber
 from flow_core.sources._emitter import OVERFLOWS, Emitter, EmitterSubscription, Overflow
 from flow_core.stages._template import describe, refuse_coroutine_function
 from flow_core.subscribers._strict import core_subscriber
@@ -19,7 +21,7 @@ T = TypeVar("T")
 
 
 @final
-class CreateSource(Generic[T]):
+class CreateSource(Publisher[T], Generic[T]):
     """What a function pushes into an emitter, for each subscriber anew."""
 
     __slots__ = ("_capacity", "_function", "_overflow")
@@ -36,8 +38,8 @@ class CreateSource(Generic[T]):
         """Whether what is not requested in time makes room for what comes after it."""
         return self._overflow == "latest"
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         emitter = EmitterSubscription(
             core_subscriber(subscriber), self._overflow, self._capacity, repr(self)
         )

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final, Generic, Literal, TypeAlias, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import (
@@ -18,7 +20,7 @@ from flow_core.errors import (
     late_fusion,
     throw_if_fatal,
 )
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -102,7 +104,7 @@ class Emitter(Generic[T_contra]):
 
 
 @final
-class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic[T]):
+class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannable, Generic[T]):
     """Both ends of `create`: the emitter's, and the subscriber's.
 
     Work is published and then drained (`SerialDrain`): items under `_lock`, which also guards
@@ -196,8 +198,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
 
     # -- the emitter's end
 
+    @override
     def next(self, item: T, /) -> None:
-        """See `Emitter.next`."""
         if item is None:
             raise NoneItemError(f"{self._label}: next(None), but None is not an item")
         queue, permit = self._queue, self._permit
@@ -289,8 +291,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
             'capacity=, or choose overflow="drop" or "latest"'
         )
 
+    @override
     def error(self, error: BaseException, /) -> None:
-        """See `Emitter.error`."""
         if not isinstance(error, BaseException):
             raise TypeError(f"{self._label}: error() takes an exception, not {error!r}")
         if is_fatal(error):
@@ -301,8 +303,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         if not self._end(error):
             hooks.drop_error(error)
 
+    @override
     def complete(self) -> None:
-        """See `Emitter.complete`."""
         self._end(None)
 
     def _end(self, error: BaseException | None) -> bool:
@@ -318,8 +320,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         return True
 
     @property
+    @override
     def requested(self) -> int:
-        """See `Emitter.requested`."""
         if self._closed:
             return 0
         requested = self._requested
@@ -328,12 +330,12 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         return max(0, requested - self._used - (len(self._queue) if self._heeds else 0))
 
     @property
+    @override
     def cancelled(self) -> bool:
-        """See `Emitter.cancelled`."""
         return self._closed
 
+    @override
     def on_cancel(self, action: Callable[[], object] | Disposable, /) -> None:
-        """See `Emitter.on_cancel`."""
         function = _function(action, "on_cancel")
         with self._lock:
             if self._done:
@@ -344,8 +346,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
                 return
         _run(function)
 
+    @override
     def on_dispose(self, action: Callable[[], object] | Disposable, /) -> None:
-        """See `Emitter.on_dispose`."""
         function = _function(action, "on_dispose")
         with self._lock:
             actions = self._actions
@@ -354,8 +356,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
                 return
         _run(function)
 
+    @override
     def on_request(self, action: Callable[[int], object], /) -> None:
-        """See `Emitter.on_request`."""
         if not callable(action):
             raise TypeError(f"{self._label}: on_request() takes a function, not {action!r}")
         with self._lock:
@@ -399,8 +401,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
 
     # -- the subscriber's end
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         if self._downstream is None or (bad is None and self._requested == UNBOUNDED):
             return
@@ -420,8 +422,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
                 hooks.drop_error(lost)
             self._cancelled()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         with self._lock:
             if self._downstream is None:
                 return
@@ -433,8 +435,9 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
             hooks.drop_error(lost)
         self._cancelled()
 
+    @override
     def signal(self) -> None:
-        """See `SerialDrain.signal`. Outside of a drain, tell what was requested, too.
+        """Outside of a drain, tell what was requested, too.
 
         Whoever gives the permit back last does so: who finds it taken has published before.
         """
@@ -443,8 +446,8 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         if teller is not None and self._asked and 0 in self._permit:
             teller.signal()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         queue = self._queue
         while True:
             downstream, bad = self._downstream, self._bad
@@ -530,8 +533,9 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
 
     # -- fusion
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC, when asked, if there is a buffer."""
+        """ASYNC, when asked, if there is a buffer."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -540,8 +544,9 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
         self._fused = True
         return Fusion.ASYNC
 
+    @override
     def poll(self) -> T | Empty:
-        """See `QueueSubscription.poll`; EMPTY means nothing right now."""
+        """EMPTY means nothing right now."""
         if self._used >= self._requested:
             return EMPTY
         try:
@@ -553,16 +558,16 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Generic
             self.signal()  # the terminal follows the last item, whichever thread has taken it
         return item
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`."""
         return not self._queue or self._used >= self._requested
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`."""
         hooks.drop_waiting(self._queue)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         requested, waiting = self._requested, len(self._queue)
         if requested != UNBOUNDED:
             # Used up when an item is accepted, or when it is delivered.
@@ -592,8 +597,8 @@ class _Teller(SerialDrain):
         self._tell = tell
         self._action = action
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         self._tell(self._action)
 
 

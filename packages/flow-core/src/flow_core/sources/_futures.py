@@ -11,13 +11,15 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import FlowError, is_fatal
 from flow_core.flow import Flow
 from flow_core.held import watched
 from flow_core.homes import home_loop
 from flow_core.late import later
-from flow_core.protocols import CoreSubscriber, Subscriber
+from flow_core.protocols import CoreSubscriber, Publisher, Subscriber
 from flow_core.sources._emitter import EmitterSubscription
 from flow_core.sources._idle import fail
 from flow_core.sources._loops import LoopWatch, closed_loop, in_loop
@@ -101,7 +103,7 @@ def _waiting_for(future: _AnyFuture) -> _Waiting:
 
 
 @final
-class FutureSource(Generic[T]):
+class FutureSource(Publisher[T], Generic[T]):
     """The result of a future, for each subscriber.
 
     Args:
@@ -140,8 +142,8 @@ class FutureSource(Generic[T]):
             if inspect.iscoroutine(future):
                 self._name = future.__name__
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         try:
             future, loop = self._started(downstream)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import ClassVar, Generic, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import NoneItemError, ProtocolViolationError, throw_if_fatal
 from flow_core.flow import Flow
@@ -38,8 +40,8 @@ class GenerateSource(IterableSource[T], Generic[S, T]):
         self._step = step
         self._on_end = on_end
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         step, state = self._step, self._state()
         try:
             # Here: CPython 3.11 takes the jump to a loop that begins a `try` to be outside of it.
@@ -86,8 +88,8 @@ class RepeatedSource(IterableSource[T]):
         self._item = item
         self._count = count
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         return repeat(self._item) if self._count is None else repeat(self._item, self._count)
 
     def __repr__(self) -> str:
@@ -106,8 +108,8 @@ class RepeatedCallSource(IterableSource[T]):
         self._function = function
         self._count = count
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         function, count = self._function, self._count
         # A generator, not an iterator of builtins: a StopIteration of the function is no end.
         for _ in repeat(None) if count is None else repeat(None, count):

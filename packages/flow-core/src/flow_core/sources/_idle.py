@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from typing_extensions import override
+
 from flow_core.demand import bad_request
-from flow_core.introspection import Statistics
-from flow_core.protocols import CoreSubscriber
+from flow_core.introspection import Scannable, Statistics
+from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.serial import SerialDrain
 
 __all__ = ["IdleSubscription", "fail"]
 
 
 @final
-class IdleSubscription(SerialDrain):
+class IdleSubscription(SerialDrain, Subscription, Scannable):
     """A subscription that has no items to give. It still checks what is requested (§3.9).
 
     Args:
@@ -50,8 +52,8 @@ class IdleSubscription(SerialDrain):
                 raise
             self.run_entered()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         if not self._requested:
             if bad is not None:
@@ -62,12 +64,12 @@ class IdleSubscription(SerialDrain):
             self._error = bad
             self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self._downstream = self._error = None
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         error = self._error
         if error is not None and self._requested:
             downstream, self._downstream = self._downstream, None
@@ -75,8 +77,9 @@ class IdleSubscription(SerialDrain):
             if downstream is not None:
                 downstream.on_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`. What is requested is looked at, and not counted."""
+        """What is requested is looked at, and not counted."""
         error = self._error
         return Statistics(
             operator="never" if error is None else "error",

@@ -6,6 +6,8 @@ import builtins
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Never, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.errors import ProtocolViolationError
 from flow_core.once import Once
 from flow_core.protocols import IterableSource, ScalarSource
@@ -31,8 +33,8 @@ class RangeSource(IterableSource[int]):
         """What it counts through; a cluster makes its own range of it."""
         return self._ints
 
+    @override
     def iterate(self) -> Iterator[int]:
-        """See `IterableSource.iterate`."""
         return iter(self._ints)
 
     def __repr__(self) -> str:
@@ -54,8 +56,8 @@ class ItemsSource(IterableSource[T]):
         items = self._items
         return items.iterator if isinstance(items, Once) else items
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         return iter(self._items)
 
     def __repr__(self) -> str:
@@ -71,12 +73,13 @@ class ConstantSource(ScalarSource[T]):
     def __init__(self, item: T | None) -> None:
         self._item = item
 
+    @override
     def call(self) -> T | None:
-        """See `CallableSource.call`; constant, and never raises."""
+        """Constant, and never raises."""
         return self._item
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         return iter(() if self._item is None else (self._item,))
 
     def __repr__(self) -> str:
@@ -98,8 +101,8 @@ class FailedSource(IterableSource[Never]):
     def __init__(self, error: BaseException) -> None:
         self._error: BaseException | None = error
 
+    @override
     def iterate(self) -> Iterator[Never]:
-        """See `IterableSource.iterate`."""
         error, self._error = self._error, None
         try:
             raise ProtocolViolationError("iterated twice") if error is None else error

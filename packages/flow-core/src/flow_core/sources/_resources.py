@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core.conversion import Convertible, as_flow
 from flow_core.errors import add_note, is_fatal, throw_if_fatal
 from flow_core.flow import Flow
@@ -64,8 +66,8 @@ class UsingSource(DeferredSource[T]):
             flow = flow.do_on_error(lease.remember)
         return flow.finally_action(lease.close)
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         subscribe_resolved(self, subscriber)
 
     def __repr__(self) -> str:

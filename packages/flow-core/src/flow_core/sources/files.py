@@ -19,6 +19,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, ClassVar, Final, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core.demand import check_prefetch
 from flow_core.errors import FlowError
 from flow_core.flow import Flow
@@ -70,8 +72,9 @@ class FileSource(IterableSource[T]):
         self._path = path
         self._read = read
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`; the file is opened when the first item is asked for."""
+        """The file is opened when the first item is asked for."""
         return self._read(self._path)
 
     def __repr__(self) -> str:

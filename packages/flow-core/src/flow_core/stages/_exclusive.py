@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator
 from types import FrameType, GeneratorType, TracebackType
 from typing import Final, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core.serial import BUSY, HAS_GIL, Exclusive
 
 __all__ = ["ALL_EXCLUSIVE", "ExclusiveGenerator", "exclusive"]
@@ -48,10 +50,11 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
     def __next__(self) -> Y:
         return self._alone(next, self._generator)
 
+    @override
     def send(self, value: S, /) -> Y:
-        """See `Generator.send`."""
         return self._alone(self._generator.send, value)
 
+    @override
     def throw(
         self,
         typ: type[BaseException] | BaseException,
@@ -59,11 +62,10 @@ class ExclusiveGenerator(Exclusive, Generator[Y, S, None]):
         tb: TracebackType | None = None,
         /,
     ) -> Y:
-        """See `Generator.throw`."""
         return self._alone(lambda generator: generator.throw(typ), self._generator)
 
+    @override
     def close(self) -> None:
-        """See `Generator.close`."""
         self._alone(lambda generator: generator.close(), self._generator)
 
     @property

@@ -7,10 +7,12 @@ from threading import Lock
 from types import GeneratorType
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, bad_request
 from flow_core.errors import is_fatal, late_fusion, leave, throw_if_fatal
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     CoreSubscriber,
@@ -35,7 +37,7 @@ GRANT: Final = 1 << 29
 
 
 @final
-class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
+class IteratorSubscription(SerialDrain, QueueSubscription[R], Scannable, Generic[R]):
     """Pushes what a program makes of an iterator, as far as the subscriber's demand goes.
 
     Demand: exact; the source is asked for an item only when the item can be delivered.
@@ -109,8 +111,8 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             raise
         self.run_entered()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = None if type(n) is int and n > 0 else bad_request(n)
         if self._gate.cancelled or (bad is None and self._requested == UNBOUNDED):
             return
@@ -135,14 +137,15 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         if self._permit or not HAS_GIL:
             self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. The thread that drains closes the source, if one does."""
+        """The thread that drains closes the source, if one does."""
         self._bad = None
         self._gate.cancelled = True
         self.signal()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         downstream = self._downstream
         if downstream is None or (self._fused is not None and not self._gate.cancelled):
             return
@@ -238,8 +241,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             hooks.drop_error(error)
         self._source = _NOTHING
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: SYNC, when asked."""
+        """SYNC, when asked."""
         # The permit is given back for the first time when on_subscribe has returned.
         if self._permit or self._polls or self._requested or self._bad is not None:
             raise late_fusion()
@@ -251,8 +255,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         self._polls = True
         return Fusion.SYNC
 
+    @override
     def poll(self) -> R | Empty:
-        """See `QueueSubscription.poll`; EMPTY means completed."""
+        """EMPTY means completed."""
         ahead = self._ahead
         if ahead is not EMPTY:
             self._ahead = EMPTY
@@ -281,8 +286,9 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         self._source = _NOTHING
         self._gate.close()
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`. Looks one item ahead when that calls no user code."""
+        """Looks one item ahead when that calls no user code."""
         if self._ahead is not EMPTY:
             return False
         if self._stays:
@@ -290,8 +296,8 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
         self._ahead = self.poll()
         return self._ahead is EMPTY
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`."""
         if self._fused is not None:
             self._gate.cancelled = True
             self._close_fused()
@@ -317,8 +323,8 @@ class IteratorSubscription(SerialDrain, QueueSubscription[R], Generic[R]):
             return False
         return True
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         loop, source = self._loop, self._source
         requested: int | None = self._requested
         if self._fused is not None or (

@@ -8,6 +8,8 @@ from threading import Lock
 from types import GeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, add_demand, bad_request, replenish_limit
 from flow_core.errors import (
@@ -20,7 +22,7 @@ from flow_core.errors import (
     throw_if_fatal,
 )
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -67,7 +69,7 @@ def subscribe_stages(
 
 @final
 class StageSubscriber(
-    SerialDrain, ConditionalSubscriber[Any], QueueSubscription[R], Generic[R]
+    SerialDrain, ConditionalSubscriber[Any], QueueSubscription[R], Scannable, Generic[R]
 ):  # Any: see subscribe_stages
     """Applies a run of stages to each item that an upstream pushes.
 
@@ -173,15 +175,16 @@ class StageSubscriber(
             conditional, on_next = False, downstream.receiver()
         return self._program.feed(on_next, self._gate, self._left, conditional=conditional)
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         downstream = self._downstream
         return None if downstream is None else downstream.home()
 
     # -- signals from the upstream
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -253,8 +256,8 @@ class StageSubscriber(
         if self._paused and (self._gate.ending or self._program.shape.absorbs):
             self._ended_early()
 
+    @override
     def on_next(self, item: Any, /) -> None:
-        """See `Subscriber.on_next`."""
         receive = self._receive
         if receive is None or item is None:
             if not self.try_on_next(item):
@@ -266,14 +269,15 @@ class StageSubscriber(
         elif left is not None and left != PAUSED:
             self._left = left
 
+    @override
     def receiver(self) -> Callable[[Any], object]:
-        """See `CoreSubscriber.receiver`: what is dropped need not be asked for again."""
+        """What is dropped need not be asked for again."""
         if self._asked != UNBOUNDED:
             return self.on_next
         return self._receive or self.try_on_next
 
+    @override
     def try_on_next(self, item: Any, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`."""
         receive, loop = self._receive, self._loop
         if item is None:
             raise none_given("on_next")
@@ -353,8 +357,9 @@ class StageSubscriber(
         elif not self._gate.cancelled:
             self._left = loop.send(GRANT)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Items in the inbox come first; stages emit no rest."""
+        """Items in the inbox come first; stages emit no rest."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._over or self._upstream is None:
@@ -366,16 +371,17 @@ class StageSubscriber(
         self._done = True
         self.signal()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. The stages may emit a rest first, as demand allows."""
+        """The stages may emit a rest first, as demand allows."""
         if not (self._done or self._over or self._upstream is None):
             self._done = True
             self.signal()
 
     # -- signals from the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         if self._gate.cancelled or self._downstream is None:
             return
@@ -426,8 +432,8 @@ class StageSubscriber(
             self._asked = UNBOUNDED
         upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self._bad = None
         upstream = self._upstream
         if not self._gate.cancelled:
@@ -439,8 +445,8 @@ class StageSubscriber(
 
     # -- the drain: terminals, and items of the stages that keep account of demand
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         loop, gate = self._loop, self._gate
         if self._over:
             hooks.drop_waiting(self._inbox)
@@ -729,8 +735,9 @@ class StageSubscriber(
         upstream = self._upstream
         return upstream if _is_queue(upstream) else None
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: what the upstream grants, with these exceptions.
+        """What the upstream grants, with these exceptions.
 
         NONE across threads if a stage calls a function of the user (F39); no ASYNC if a stage does
         anything else than to make one item or none of an item.
@@ -820,8 +827,8 @@ class StageSubscriber(
         self._release()
         hooks.cancel(upstream)
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`."""
         if (self._fused if self._out is None else self._loop) is None:
             return True  # polled to its end, cancelled, or failed
         upstream, program = self._queue, self._program
@@ -836,14 +843,14 @@ class StageSubscriber(
             self._polled_out()
             raise
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`."""
         self._fused = None
         if self._queue is not None:
             self._queue.clear()
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         known = self._requested
         requested: int | None = None  # polled; or a loop has a part of it
         fusion = Fusion.NONE

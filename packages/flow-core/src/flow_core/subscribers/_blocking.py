@@ -9,6 +9,8 @@ from threading import get_ident, main_thread
 from time import monotonic
 from typing import Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import on_clock_thread
 from flow_core.errors import BlockingInEventLoopError, FlowError
 from flow_core.homes import running_loop
@@ -180,22 +182,22 @@ class HastySubscriber(QueuedSubscriber[T], Generic[T]):
         self._others = False
         """Another thread has signalled."""
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         self._look()
         super().on_next(item)
 
+    @override
     def receiver(self) -> Callable[[T], object]:
-        """See `CoreSubscriber.receiver`."""
         return self.on_next
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self._look()
         super().on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._look()
         super().on_complete()
 
@@ -212,5 +214,6 @@ class HastySubscriber(QueuedSubscriber[T], Generic[T]):
     def _wake(self) -> None:
         """Nobody waits."""
 
+    @override
     def _drop(self, error: BaseException) -> None:
-        """See `BlockingSubscriber`."""
+        pass

@@ -11,11 +11,13 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import FlowError, OnErrorNotImplementedError, none_given, throw_if_fatal
 from flow_core.homes import Home, current_home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import EMPTY, CoreSubscriber, Subscription
 from flow_core.protocols import Empty as NoItem
 from flow_core.stored import release_frames
@@ -68,7 +70,7 @@ def _ignore(_: object) -> None:
 
 
 @final
-class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
+class CallbackSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     """Calls functions for the signals; itself the `Disposable` that stops the flow.
 
     Args:
@@ -125,12 +127,13 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         self._bell: SimpleQueue[None] | None = None
         """It rings at the end for who waits, who has it ring again for the next one."""
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        """That of the thread in which this was made."""
         return self._home
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None or self._ended:
@@ -143,12 +146,13 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
         else:
             subscription.request(self._prefetch)
 
+    @override
     def receiver(self) -> Callable[[T], object]:
-        """See `CoreSubscriber.receiver`: unbounded, no frame is between the user and the loop."""
+        """Unbounded, no frame is between the user and the loop."""
         return self._on_next if self._prefetch == UNBOUNDED else self.on_next
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._ended:
@@ -164,8 +168,9 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             if subscription is not None:
                 subscription.request(self._limit)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Once it has ended or was disposed, the error is dropped."""
+        """Once it has ended or was disposed, the error is dropped."""
         if error is None:
             raise none_given("on_error")
         if self._ended:
@@ -194,8 +199,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             self._trace = release_frames(error)
             self._end()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if self._ended:
             return
         self._subscription = None
@@ -211,8 +216,9 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             if self._bell is not None:
                 self._bell.put(None)
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: the user's function failed, so the flow has."""
+        """The user's function failed, so the flow has."""
         self.on_error(error)
         return True
 
@@ -281,8 +287,8 @@ class CallbackSubscriber(CoreSubscriber[T], Generic[T]):
             bell.put(None)
         return True
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         prefetch, subscription = self._prefetch, self._subscription
         if subscription is None:
             requested = 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 from concurrent.futures import Future, InvalidStateError
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import NoItemError, TooManyItemsError, none_given
 from flow_core.homes import Home, current_home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 
 __all__ = ["single_future"]
@@ -24,7 +26,7 @@ def single_future(source: Publisher[T]) -> Future[T]:
 
 
 @final
-class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
+class _FutureSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     __slots__ = ("_future", "_home", "_item", "_subscription")
 
     def __init__(self, future: Future[T]) -> None:
@@ -34,8 +36,9 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
         self._home = current_home()
         future.add_done_callback(self._resolved)
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        """That of the thread in which this was made."""
         return self._home
 
     def _resolved(self, future: Future[T]) -> None:
@@ -81,8 +84,8 @@ class _FutureSubscriber(CoreSubscriber[T], Generic[T]):
             except InvalidStateError:
                 hooks.drop_item(self._item)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         got = self._item is not None
         return Statistics(
             operator="to_future",

@@ -6,10 +6,12 @@ from collections import deque
 from threading import get_ident
 from typing import Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import none_given, throw_if_fatal
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.sources._loops import LoopWatch, closed_loop
 
@@ -29,7 +31,7 @@ class _End:
 
 
 @final
-class HomingSubscriber(CoreSubscriber[T], Subscription, Generic[T]):
+class HomingSubscriber(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     """Calls its downstream in the thread of the home's loop, whatever thread signals.
 
     What the loop's own thread signals passes at once, unless other signals wait. They wait in a
@@ -67,20 +69,20 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Generic[T]):
         """Whoever pops it may tell the end, or cancel."""
         self._watch: LoopWatch | None = None
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self._home
 
     # -- from the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         upstream = self._upstream
         if upstream is not None:
             upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         if self._close():
             self._drop()
 
@@ -112,8 +114,9 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Generic[T]):
 
     # -- from the upstream
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`; in whatever thread it comes: only requests follow."""
+        """In whatever thread it comes: only requests follow."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or not self._open:
@@ -123,8 +126,8 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Generic[T]):
         self._watch = LoopWatch(self._home.loop, self._lost)
         self._downstream.on_subscribe(self)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if get_ident() == self._thread and not self._signals:
@@ -132,18 +135,18 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Generic[T]):
         else:
             self._later(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         self._ends(_End(error))
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._ends(_End(None))
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         self._upstream = None  # it has cancelled itself
         return self._close() and self._downstream.on_next_raised(error)
 
@@ -212,8 +215,8 @@ class HomingSubscriber(CoreSubscriber[T], Subscription, Generic[T]):
         else:
             self._downstream.on_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator="brings signals into the loop",
             buffered=len(self._signals),

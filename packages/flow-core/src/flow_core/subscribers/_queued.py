@@ -9,11 +9,13 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import MissingBackpressureError, none_given
 from flow_core.homes import Home, current_home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import CoreSubscriber, Subscription
 
 __all__ = ["QueuedSubscriber"]
@@ -24,7 +26,7 @@ T = TypeVar("T")
 _take: Final[Callable[[deque[Any]], Any]] = deque[Any].popleft
 
 
-class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
+class QueuedSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     """Takes items from any thread and wakes one consumer, whose way of waiting subclasses know.
 
     No wake-up is lost: the consumer says that it waits and looks at the queue again before it does,
@@ -86,12 +88,13 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
             self._asked = asked + 1
             subscription.request(1)
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        """That of the thread in which this was made."""
         return self._home
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if self._subscription is not None or self._cancelled:
             subscription.cancel()
             return
@@ -101,8 +104,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         else:
             subscription.request(self._prefetch)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._cancelled or self._done:
@@ -123,8 +126,9 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         if self._waits:
             self._told()
 
+    @override
     def receiver(self) -> Callable[[T], object]:
-        """See `CoreSubscriber.receiver`: `on_next`, for who sends nothing after an end."""
+        """`on_next`, for who sends nothing after an end."""
         queue, prefetch = self.queue, self._prefetch
         append = queue.append
 
@@ -151,8 +155,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         if self._cancelled:
             self._waits = True
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self._cancelled or self._done:
@@ -165,8 +169,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         elif self._waits:
             self._wake()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._done = True
         if self._waits:
             self._wake()
@@ -223,8 +227,8 @@ class QueuedSubscriber(CoreSubscriber[T], Generic[T]):
         """Nobody waits for this error any more."""
         hooks.drop_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         waiting, prefetch = len(self.queue), self._prefetch
         if self._subscription is None or self._done:
             requested = 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import NoneItemError, add_note, is_fatal, none_given
 from flow_core.homes import Home, current_home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
 
 __all__ = ["StrictSubscriber", "core_subscriber"]
@@ -37,7 +39,7 @@ def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
 
 
 @final
-class StrictSubscriber(CoreSubscriber[T], Generic[T]):
+class StrictSubscriber(CoreSubscriber[T], Scannable, Generic[T]):
     """Keeps the rules towards a foreign subscriber, and keeps its mistakes from the flow.
 
     One subscription only; nothing after a terminal; an exception out of one of
@@ -52,12 +54,13 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
         self._done = False
         self._home = current_home()
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`: that of the thread in which this was made."""
+        """That of the thread in which this was made."""
         return self._home
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None:
@@ -71,8 +74,8 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
             subscription.cancel()
             self._drop(error)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._done:
@@ -86,8 +89,8 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
                 hooks.cancel(self._subscription)
             self._drop(error)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self._done:
@@ -99,8 +102,8 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
         except BaseException as raised:
             self._drop(raised)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if self._done:
             return
         self._done = True
@@ -109,8 +112,8 @@ class StrictSubscriber(CoreSubscriber[T], Generic[T]):
         except BaseException as raised:
             self._drop(raised)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator=type(self._subscriber).__name__,
             terminated=self._done,

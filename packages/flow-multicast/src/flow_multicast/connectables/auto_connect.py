@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow
 from flow_core.errors import throw_if_fatal
 from flow_core.introspection import Statistics
@@ -77,8 +79,8 @@ class AutoConnected(Publisher[T]):
         """What the connectable runs; for `flow explain`."""
         return self._connectable.upstreams
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         if self._last() is not None:
             self._connectable.join(downstream, self._last)
@@ -147,12 +149,13 @@ class _Waiting(Relay[T]):
     __slots__ = ()
 
     @property
+    @override
     def label(self) -> str:
-        """See `Relay.label`."""
         return "auto_connect"
 
+    @override
     def over(self, *, cancelled: bool) -> None:
-        """See `Relay.over`. Who has left counts as well."""
+        """Who has left counts as well."""
 
 
 @final

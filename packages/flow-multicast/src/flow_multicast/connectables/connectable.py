@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow
 from flow_core.clocks import Clock, Seconds
 from flow_core.connectable import Connectable
@@ -56,8 +58,8 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """
 
     @final
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self.join(subscriber)
 
     @final
@@ -76,8 +78,9 @@ class ConnectableBase(Connectable[T], Generic[T]):
         """What is run; for `flow explain`."""
         return ()
 
+    @override
     def reset(self) -> None:
-        """See `Connectable.reset`; there is nothing to forget."""
+        """There is nothing to forget."""
 
     def current(self, connection: Disposable) -> Disposable:
         """What those wait for now who have waited for `connection`, if that never began."""

@@ -10,11 +10,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import FlowError, none_given
 from flow_core.homes import Home, current_home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -122,8 +124,9 @@ class Connection(Disposable, Generic[T, R]):
         return owner.state_of(self)
 
     @property
+    @override
     def disposed(self) -> bool:
-        """See `Disposable.disposed`; also True when the source has ended."""
+        """Also True when the source has ended."""
         return self.state is State.OVER
 
     def dispose(self) -> None:
@@ -146,7 +149,7 @@ class Connection(Disposable, Generic[T, R]):
         self.dispose()
 
 
-class Seat(CoreSubscriber[R], Generic[R]):
+class Seat(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
     """A subscriber that came before its processor, and has a subscription all the same (C24).
 
     What it requests adds up until the processor comes; a cancel takes it off the list.
@@ -194,8 +197,8 @@ class Seat(CoreSubscriber[R], Generic[R]):
         """Whether it has cancelled, or requested what cannot be."""
         return isinstance(self._link.get(0), _Ended)
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         downstream = self._downstream
         return None if downstream is None else downstream.home()
 
@@ -241,8 +244,8 @@ class Seat(CoreSubscriber[R], Generic[R]):
         else:
             downstream.on_complete()
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         upstream, connection = self._link.get(0), self.connection
         return Statistics(
             operator="waits for connect()" if upstream is None else "served",
@@ -259,8 +262,8 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     # -- towards the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         upstream = self._link.get(0)
         if upstream is not None:
             upstream.request(n)  # which answers a bad one, too
@@ -301,8 +304,8 @@ class Seat(CoreSubscriber[R], Generic[R]):
         if n:
             upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         mark = _Ended()
         upstream = self._link.setdefault(0, mark)
         self._ended()
@@ -312,8 +315,9 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
     # -- from the processor
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The downstream has had its own."""
+        """The downstream has had its own."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._link.setdefault(0, subscription) is not subscription:
@@ -321,35 +325,36 @@ class Seat(CoreSubscriber[R], Generic[R]):
         else:
             self._forward(subscription)
 
+    @override
     def on_next(self, item: R, /) -> None:
-        """See `Subscriber.on_next`."""
         downstream = self._downstream
         if downstream is None:
             hooks.drop_item(item)
         else:
             downstream.on_next(item)
 
+    @override
     def receiver(self) -> Callable[[R], object]:
-        """See `CoreSubscriber.receiver`: no frame of this one is between the two it links."""
+        """No frame of this one is between the two it links."""
         downstream = self._downstream
         return self.on_next if downstream is None else downstream.receiver()
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         downstream = self._ended()
         if downstream is None:
             hooks.drop_error(error)
         else:
             downstream.on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         downstream = self._ended()
         if downstream is not None:
             downstream.on_complete()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         downstream = self._ended()
         return downstream is not None and downstream.on_next_raised(error)
 
@@ -361,16 +366,18 @@ class Seat(CoreSubscriber[R], Generic[R]):
 
 
 @final
-class _Ended:
+class _Ended(Subscription):
     """A subscription that is over."""
 
     __slots__ = ()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`: nothing happens (§3.6)."""
+        """Nothing happens (§3.6)."""
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`: nothing happens (§3.7)."""
+        """Nothing happens (§3.7)."""
 
 
 @final
@@ -379,8 +386,8 @@ class ConditionalSeat(Seat[R], ConditionalSubscriber[R]):
 
     __slots__ = ()
 
+    @override
     def try_on_next(self, item: R, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`."""
         downstream = self._downstream
         if isinstance(downstream, ConditionalSubscriber):
             return downstream.try_on_next(item)
@@ -389,7 +396,7 @@ class ConditionalSeat(Seat[R], ConditionalSubscriber[R]):
 
 
 @final
-class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
+class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T, R]):
     """Between the source and the processor of one connection: knows when it is over.
 
     The connection is given up before the processor hears of the end (C16, C31): whoever subscribes
@@ -442,8 +449,8 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         """Whether the source has ended, or is not wanted any more."""
         return bool(self._ends)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator=self._owner.name,
             buffered=len(self._inbox),
@@ -461,14 +468,15 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         home = current_home() if first is None else first.home()
         self._home = None if home is None else Home(home.loop, home.context)
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self._home
 
     # -- from the source
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The source's subscription is never forwarded (F35)."""
+        """The source's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         try:
@@ -484,8 +492,8 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
         else:
             processor.on_subscribe(self)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._ends:
@@ -505,19 +513,19 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             return processor.receiver()
         return self.on_next
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if not self._finish(error):
             hooks.drop_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._finish(COMPLETED)
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         self.on_error(error)
         return True
 
@@ -539,14 +547,15 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
 
     # -- from the processor
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         upstream = self.upstream
         if upstream is not None:
             upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`: the processor wants no more, so that this run is over."""
+        """The processor wants no more, so that this run is over."""
         self._stopped = True
         self._ends.setdefault(0, [None])
         upstream, self.upstream = self.upstream, None
@@ -573,8 +582,8 @@ class Feeder(SerialDrain, CoreSubscriber[T], Generic[T, R]):
             hooks.cancel(upstream)
         self.signal()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         inbox = self._inbox
         while inbox:
             self._feed(inbox.popleft())

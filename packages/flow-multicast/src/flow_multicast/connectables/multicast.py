@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core.errors import is_fatal
 from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
@@ -106,13 +108,13 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         """What is run; for `flow explain`."""
         return (self._source,)
 
+    @override
     def join(
         self,
         subscriber: Subscriber[R],
         /,
         last: Callable[[], Disposable | None] = _no_run,
     ) -> Connection[T, R]:
-        """See `Connectable.join`."""
         downstream = core_subscriber(subscriber)
         connection, state, processor, _ = self._stage.get()
         # Items may wait in a run whose source has ended; without those, there is a next run.
@@ -164,9 +166,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         """Who waits has had enough."""
         self._stage.get().connection.seats.pop(seat, None)
 
+    @override
     def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:
-        """See `Connectable.connect`."""
-
         def begin(stage: _Stage[T, R]) -> _Stage[T, R]:
             if stage.state is State.OVER:  # kept for those who come late
                 stage = self._after(stage)
@@ -276,8 +277,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             del stage
             self._move(connection, State.OVER)
 
+    @override
     def kept(self) -> Disposable | None:
-        """See `Connectable.kept`."""
         stage = self._stage.get()
         return stage.connection if stage.state is State.OVER else None
 
@@ -286,8 +287,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         stage = self._stage.get()
         return stage.state if stage.connection is connection else State.OVER
 
+    @override
     def detach(self, connection: Disposable) -> Callable[[], object]:
-        """See `Connectable.detach`."""
         if not isinstance(connection, Connection):
             return connection.dispose
         ours = cast("Connection[T, R]", connection)  # handed out by this object
@@ -318,8 +319,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         told = error if tell and self._fixed is None else None
         return lambda: feeder.disconnect(told)
 
+    @override
     def current(self, connection: Disposable) -> Disposable:
-        """See `Connectable.current`."""
         if not isinstance(connection, Connection):
             return connection
         ours = cast("Connection[T, R]", connection)  # handed out by this object
@@ -328,16 +329,16 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         waits = stage.state is not State.GATHERING or bool(ours.seats)
         return stage.connection if same and waits else ours
 
+    @override
     def run(self, connection: Disposable) -> object:
-        """See `Connectable.run`."""
         return connection.epoch if isinstance(connection, Connection) else connection
 
+    @override
     def reset(self) -> None:
-        """See `Connectable.reset`."""
         self._move(self._stage.get().connection, State.OVER)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Connectable.statistics`."""
         return self.statistics_of(self._stage.get().connection)
 
     def statistics_of(self, connection: Connection[T, R]) -> Statistics:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.clocks import AsyncioClock, Clock, Seconds, check_delay, home_clock
 from flow_core.demand import check_prefetch
@@ -163,8 +165,8 @@ class RefCounted(Publisher[T]):
         """What the connectable runs; for `flow explain`."""
         return self._connectable.upstreams
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         counted = (
             _ConditionalCounted(downstream, self)
@@ -380,13 +382,13 @@ class _Counted(Relay[T]):
         """What serves it, at 0, from when it is counted; None from when it leaves."""
 
     @property
+    @override
     def label(self) -> str:
-        """See `Relay.label`."""
         return self._label
 
     @property
+    @override
     def served_by(self) -> Disposable | None:
-        """See `Relay.served_by`."""
         place = self._place.get(0)
         return None if place is None else place[0]
 
@@ -395,8 +397,9 @@ class _Counted(Relay[T]):
         place: list[Disposable | None] = [connection]
         return self._place.setdefault(0, place) is place
 
+    @override
     def over(self, *, cancelled: bool) -> None:
-        """See `Relay.over`. After an end, even a subscriber from within it starts a new run."""
+        """After an end, even a subscriber from within it starts a new run."""
         counter, self._counter = self._counter, None
         left: list[Disposable | None] = [None]
         connection = self._place.setdefault(0, left)[0]

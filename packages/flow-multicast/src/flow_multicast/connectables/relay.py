@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Generic, TypeVar
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import none_given
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import ConditionalSubscriber, CoreSubscriber, Subscription
 
 __all__ = ["ConditionalRelay", "Relay"]
@@ -16,7 +18,7 @@ __all__ = ["ConditionalRelay", "Relay"]
 T = TypeVar("T")
 
 
-class Relay(CoreSubscriber[T], Generic[T]):
+class Relay(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     """Passes signals and requests on between an upstream and one downstream.
 
     Args:
@@ -31,8 +33,8 @@ class Relay(CoreSubscriber[T], Generic[T]):
         """Whoever takes it out is the first to end this."""
         self._upstream: Subscription | None = None
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         downstream = self._downstream
         return None if downstream is None else downstream.home()
 
@@ -62,16 +64,17 @@ class Relay(CoreSubscriber[T], Generic[T]):
             hooks.cancel(upstream)
         self.on_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator=self.label,
             terminated=not self._live,
             upstream=self.served_by or self._upstream,
         )
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or not self._live:
@@ -85,16 +88,16 @@ class Relay(CoreSubscriber[T], Generic[T]):
             self._upstream = None
             subscription.cancel()
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         downstream = self._downstream
         if downstream is None:
             hooks.drop_item(item)
         else:
             downstream.on_next(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         downstream = self._release(cancelled=False)
@@ -103,25 +106,26 @@ class Relay(CoreSubscriber[T], Generic[T]):
         else:
             downstream.on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         downstream = self._release(cancelled=False)
         if downstream is not None:
             downstream.on_complete()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: the upstream has cancelled itself."""
+        """The upstream has cancelled itself."""
         downstream = self._release(cancelled=True)
         return downstream is not None and downstream.on_next_raised(error)
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         upstream = self._upstream
         if upstream is not None:
             upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         upstream = self._upstream
         if upstream is not None:
             hooks.cancel(upstream)
@@ -144,8 +148,8 @@ class ConditionalRelay(Relay[T], ConditionalSubscriber[T]):
 
     __slots__ = ()
 
+    @override
     def try_on_next(self, item: T, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`."""
         downstream = self._downstream
         if isinstance(downstream, ConditionalSubscriber):
             return downstream.try_on_next(item)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.assembly import operator_of
 from flow_core.connectable import Connectable
 from flow_core.errors import is_fatal, none_given, throw_if_fatal
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
@@ -55,8 +57,8 @@ class Selected(Publisher[R], Generic[T, R]):
         self._selector = selector
         self._label = label
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         processor = self._factory()
         try:
@@ -95,7 +97,7 @@ class Selected(Publisher[R], Generic[T, R]):
 
 
 @final
-class _Feed(CoreSubscriber[T], Generic[T]):
+class _Feed(CoreSubscriber[T], Subscription, Scannable, Generic[T]):
     """Between the source and the processor: what the selected flow's end or cancel stops."""
 
     __slots__ = ("__weakref__", "_home", "_label", "_live", "_processor", "_upstream")
@@ -113,12 +115,14 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         """Whether nothing more is wanted of the source, or it has ended."""
         return not self._live
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`: that of who subscribed to the selected flow."""
+        """That of who subscribed to the selected flow."""
         return self._home
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The source's subscription is never forwarded (F35)."""
+        """The source's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or self.over:
@@ -132,8 +136,8 @@ class _Feed(CoreSubscriber[T], Generic[T]):
             self._upstream = None
             subscription.cancel()
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         processor = self._processor
@@ -142,8 +146,8 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         else:
             processor.on_next(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         processor = self._close()
@@ -153,15 +157,15 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         else:
             processor.on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         processor = self._close()
         self._upstream = None  # as above
         if processor is not None:
             processor.on_complete()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         self.on_error(error)
         return True
 
@@ -174,21 +178,23 @@ class _Feed(CoreSubscriber[T], Generic[T]):
         processor, self._processor = self._processor, None
         return processor
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`: of the processor."""
+        """Of the processor."""
         upstream = self._upstream
         if upstream is not None:
             upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`: the processor wants no more."""
+        """The processor wants no more."""
         self._close()
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
             hooks.cancel(upstream)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator=operator_of(self._label),
             terminated=self.over,
@@ -215,12 +221,12 @@ class _Outer(Relay[R]):
         self._feed: _Feed[Any] | None = feed  # Any: the source's items, which do not pass here
 
     @property
+    @override
     def label(self) -> str:
-        """See `Relay.label`."""
         return "selected"
 
+    @override
     def over(self, *, cancelled: bool) -> None:
-        """See `Relay.over`."""
         feed, self._feed = self._feed, None
         if feed is not None:
             feed.stop()

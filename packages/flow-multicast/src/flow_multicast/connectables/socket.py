@@ -6,10 +6,12 @@ import weakref
 from collections import deque
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, bad_request
 from flow_core.errors import throw_if_fatal
-from flow_core.introspection import Statistics, snapshot
+from flow_core.introspection import Scannable, Statistics, snapshot
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Processor, Subscription
 from flow_core.serial import SerialDrain
 
@@ -20,7 +22,7 @@ R = TypeVar("R")
 
 
 @final
-class Socket(SerialDrain, Generic[T, R]):
+class Socket(SerialDrain, Subscription, Scannable, Generic[T, R]):
     """The one upstream that a processor has: a processor takes no second one (§2.5).
 
     What the processor has requested of a connection and not got from it, the next connection owes.
@@ -86,8 +88,8 @@ class Socket(SerialDrain, Generic[T, R]):
 
     # -- from the processor
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         if bad_request(n) is None:
             self._asked.append(n)
             self.signal()
@@ -96,15 +98,15 @@ class Socket(SerialDrain, Generic[T, R]):
         if upstream is not None:
             upstream.request(n)  # which answers
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self._refused = True
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
             hooks.cancel(upstream)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator="connections",
             requested=min(self._outstanding + sum(self._asked), UNBOUNDED),
@@ -116,8 +118,8 @@ class Socket(SerialDrain, Generic[T, R]):
 
     # -- the drain
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         inbox, asked = self._inbox, self._asked
         while inbox or asked:
             if asked:
@@ -200,7 +202,7 @@ class _End:
 
 
 @final
-class _Wire(Subscription):
+class _Wire(Subscription, Scannable):
     """What the processor has of its socket. If it had more, both would be a cycle."""
 
     __slots__ = ("_socket",)
@@ -208,20 +210,20 @@ class _Wire(Subscription):
     def __init__(self, socket: Socket[Any, Any]) -> None:  # Any: no items pass here
         self._socket = weakref.ref(socket)  # which lives in its connectable, and in what runs
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         socket = self._socket()
         if socket is not None:
             socket.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         socket = self._socket()
         if socket is not None:
             hooks.cancel(socket)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         socket = self._socket()
         if socket is None:
             return Statistics(operator="connections", cancelled=True)
@@ -245,20 +247,20 @@ class Plug(CoreSubscriber[T], Generic[T, R]):
         self.pulled = False
         """The socket's affair."""
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         self._socket.plug_in(self, subscription)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         self._socket.put(self, item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self._socket.end(self, error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._socket.end(self, None)
 
     def pull(self) -> None:

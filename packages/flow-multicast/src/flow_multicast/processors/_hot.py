@@ -11,10 +11,12 @@ from operator import length_hint
 from types import FrameType, TracebackType
 from typing import ClassVar, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, bad_request
 from flow_core.errors import MissingBackpressureError, is_fatal, none_given
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -46,7 +48,7 @@ def ignore(item: object) -> None:
     """What an item is given to when its subscriber has left."""
 
 
-class Line(SerialDrain, Generic[T]):
+class Line(SerialDrain, Subscription, Scannable, Generic[T]):
     """One subscriber of a `HotProcessor`. Made with the permit taken.
 
     It is in one of two states, and belongs to whoever has the permit that goes with it:
@@ -118,8 +120,8 @@ class Line(SerialDrain, Generic[T]):
 
     # -- from the subscriber
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
         if self.downstream is None or self.bad is not None:
             return
@@ -134,8 +136,8 @@ class Line(SerialDrain, Generic[T]):
                 self.owner.note(self)
             self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         if self.release() is not None:
             self.owner.forget(self)
 
@@ -186,8 +188,8 @@ class Line(SerialDrain, Generic[T]):
         request that has begun before, changes nothing there.
         """
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         over = self.downstream is None
         return Statistics(
             operator="served",
@@ -288,8 +290,8 @@ class Line(SerialDrain, Generic[T]):
             hooks.drop_error(raised)
 
     @final
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         if self.live or self.downstream is None:
             return
         self.add_up()
@@ -472,8 +474,8 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return bool(self._ends)
 
     @final
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         line = self.line(subscriber, downstream)
         # The permit is held, so that nothing is signalled before on_subscribe has returned (§1.9).
@@ -591,8 +593,9 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         return True
 
     @final
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other."""
+        """Takes one upstream, and cancels every other."""
         if subscription is None:
             raise none_given("on_subscribe")
         mine = object()
@@ -605,8 +608,9 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         subscription.cancel()
 
     @final
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. One call at a time."""
+        """One call at a time."""
         if item is None:
             raise none_given("on_next")
         permit = self._permit
@@ -639,21 +643,22 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             self.ask()
 
     @final
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if not self._end(error):
             hooks.drop_error(error)
 
     @final
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._end(None)
 
     @final
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: the upstream is over; the subscribers hear why."""
+        """The upstream is over; the subscribers hear why."""
         self.on_error(error)
         return True
 
@@ -700,8 +705,8 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     # -- with the permit
 
     @final
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         waiting, changes = self._waiting, self._changes
         done = bool(self._ends)  # read before the items: what came before the end is sent
         while waiting:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.protocols import CoreSubscriber, Subscriber
 from flow_multicast.processors._hot import HotProcessor, Line
 
@@ -42,22 +44,22 @@ class AsyncProcessor(HotProcessor[T]):
         """The last item so far."""
         return self._last
 
+    @override
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
-        """See `HotProcessor.line`."""
         return _LastLine(self, subscriber, downstream)
 
+    @override
     def keep(self, item: T) -> None:
-        """See `HotProcessor.keep`."""
         self._last = item
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `HotProcessor.buffered`."""
         return int(self._last is not None)
 
     @property
+    @override
     def capacity(self) -> int:
-        """See `HotProcessor.capacity`."""
         return 1
 
     def __repr__(self) -> str:
@@ -79,20 +81,21 @@ class _LastLine(Line[T]):
         super().__init__(owner, subscriber, downstream)
         self._last_of = owner
 
+    @override
     def disown(self) -> None:
-        """See `Line.disown`."""
         self.owner = self._last_of = _NOBODY
 
     @property
+    @override
     def waiting(self) -> int:
-        """See `Line.waiting`."""
         return self._last_of.buffered
 
+    @override
     def joins(self, late: bool) -> None:
-        """See `Line.joins`: early or late is all the same."""
+        """Early or late is all the same."""
 
+    @override
     def deliver(self) -> None:
-        """See `Line.deliver`."""
         owner = self._last_of
         if not owner.ended:
             return

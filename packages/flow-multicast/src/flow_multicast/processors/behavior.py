@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.errors import NoneItemError
 from flow_core.protocols import CoreSubscriber, Subscriber
 from flow_multicast.processors._hot import HotProcessor, Line
@@ -68,22 +70,22 @@ class BehaviorProcessor(HotProcessor[T]):
         """The newest value; None if there was none yet."""
         return None if self._latest is None else self._latest[1]
 
+    @override
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
-        """See `HotProcessor.line`."""
         return _BehaviorLine(self, subscriber, downstream)
 
+    @override
     def keep(self, item: T) -> None:
-        """See `HotProcessor.keep`."""
         self._latest = (self.position, item)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `HotProcessor.buffered`."""
         return int(self._latest is not None)
 
     @property
+    @override
     def capacity(self) -> int:
-        """See `HotProcessor.capacity`."""
         return 1
 
     def __repr__(self) -> str:
@@ -107,23 +109,24 @@ class _BehaviorLine(Line[T]):
         self._late = False
         """It has come after the end."""
 
+    @override
     def disown(self) -> None:
-        """See `Line.disown`."""
         self.owner = self._values = _NOBODY
 
     @property
+    @override
     def waiting(self) -> int:
-        """See `Line.waiting`."""
         latest = None if self.live else self._values.latest
         return int(latest is not None and latest[0] >= self.position)
 
+    @override
     def joins(self, late: bool) -> None:
-        """See `Line.joins`: the newest value comes first."""
+        """The newest value comes first."""
         self.position = self.start = max(self.owner.position - 1, 0)
         self._late = late
 
+    @override
     def deliver(self) -> None:
-        """See `Line.deliver`."""
         owner = self._values
         while self.wanted:
             ended = owner.ended  # read before the value: what came before the end is there by then

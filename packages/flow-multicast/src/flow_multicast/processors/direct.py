@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber
@@ -39,19 +41,21 @@ class DirectProcessor(HotProcessor[T]):
 
     keeps: ClassVar[bool] = False
 
+    @override
     def room(self) -> int:
-        """See `HotProcessor.room`: what each subscriber has asked for."""
+        """What each subscriber has asked for."""
         wanted = self.common - self.position
         if wanted > 0:  # as far as is known, without a look at all of them
             return min(wanted, UNBOUNDED)
         return max(min((line.demand for line in self.lines()), default=UNBOUNDED), 0)
 
+    @override
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
-        """See `HotProcessor.line`."""
         return _DirectLine(self, subscriber, downstream)
 
+    @override
     def counts(self, line: Line[T], *, on_its_own: bool) -> None:
-        """See `HotProcessor.counts`: on its own is who has not asked for an item."""
+        """On its own is who has not asked for an item."""
         if on_its_own and isinstance(line, _DirectLine):
             line.behind = True
 
@@ -75,24 +79,26 @@ class _DirectLine(Line[T]):
         self.behind = False
         """It has missed an item."""
 
+    @override
     def disown(self) -> None:
-        """See `Line.disown`."""
         self.owner = _NOBODY
 
+    @override
     def joins(self, late: bool) -> None:
-        """See `Line.joins`."""
         owner = self.owner
         self.position = self.start = owner.position
         if not late and self.wanted:
             owner.make_live(self)
 
+    @override
     def enters(self, position: int) -> bool:
-        """See `Line.enters`: nothing that comes is before what it is to get."""
+        """Nothing that comes is before what it is to get."""
         self.position = self.start = position
         return True
 
+    @override
     def deliver(self) -> None:
-        """See `Line.deliver`; it is not live any more."""
+        """It is not live any more."""
         owner = self.owner
         # In this order: an item that it has missed was there before the end.
         if owner.ended and not self.behind:

@@ -8,6 +8,8 @@ from operator import length_hint
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.demand import (
     DEFAULT_PREFETCH,
@@ -24,7 +26,7 @@ from flow_core.errors import (
     leave,
     throw_if_fatal,
 )
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -47,7 +49,7 @@ T = TypeVar("T")
 
 
 @final
-class _Standalone:
+class _Standalone(Subscription):
     """The upstream of a processor that is fed by hand."""
 
     __slots__ = ("capacity",)
@@ -55,15 +57,17 @@ class _Standalone:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`; whoever feeds goes by `MulticastProcessor.offer`."""
+        """Whoever feeds goes by `MulticastProcessor.offer`."""
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
+        pass
 
 
 @final
-class _MulticastSubscription(Generic[T]):
+class _MulticastSubscription(Subscription, Scannable, Generic[T]):
     """One subscriber's place among the others.
 
     Positions count the items that the processor has sent since it began. In lock-step all
@@ -123,8 +127,8 @@ class _MulticastSubscription(Generic[T]):
             if self.downstream is None or self.bad is not None:
                 self.mute()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
         if self.downstream is None or self.bad is not None:
             return
@@ -142,8 +146,9 @@ class _MulticastSubscription(Generic[T]):
             self.bad = bad
             self.leave()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. The others get at once what only this one held back (M10)."""
+        """The others get at once what only this one held back (M10)."""
         if self.downstream is None:
             return
         self.release()
@@ -180,8 +185,8 @@ class _MulticastSubscription(Generic[T]):
         """
         self._processor = _NOBODY
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         over = self.downstream is None
         left = UNBOUNDED
         requested = self.requested + sum(self.asked)
@@ -502,8 +507,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     # -- signals from the upstream
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other."""
+        """Takes one upstream, and cancels every other."""
         if subscription is None:
             raise _none("on_subscribe")
         mine = object()
@@ -538,8 +544,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         if room:
             subscription.request(room)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. One call at a time; `offer` may be called by many."""
+        """One call at a time; `offer` may be called by many."""
         if item is None:
             raise _none("on_next")
         queue, permit = self._queue, self._permit
@@ -584,13 +591,15 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
             self._overflow(item)
         self.signal()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: the upstream is over; the subscribers hear why."""
+        """The upstream is over; the subscribers hear why."""
         self.on_error(error)
         return True
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. The items that wait are sent before it."""
+        """The items that wait are sent before it."""
         if error is None:
             raise _none("on_error")
         if self._end(error):
@@ -602,8 +611,9 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         else:
             hooks.drop_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. The items that wait are sent before it."""
+        """The items that wait are sent before it."""
         if self._end(None):
             self.signal()
 
@@ -631,8 +641,8 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     # -- the drain
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         try:
             self._drain()
         except BaseException as escaped:

@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections import deque
 from typing import Any, Final, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds, check_period, home_clock
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import MissingBackpressureError
@@ -130,8 +132,8 @@ class ReplayProcessor(HotProcessor[T]):
             return None
         return cast("list[T]", found)  # what is None is forgotten
 
+    @override
     def keep(self, item: T) -> None:
-        """See `HotProcessor.keep`."""
         size = self.size
         if self._ttl_s is None:
             base, entries = self._log
@@ -192,27 +194,28 @@ class ReplayProcessor(HotProcessor[T]):
         return first if self.size is None else max(first, self.position - self.size)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `HotProcessor.buffered`."""
         return self.position - self._first
 
     @property
+    @override
     def capacity(self) -> int:
-        """See `HotProcessor.capacity`."""
         return UNBOUNDED if self.size is None else self.size
 
     # -- demand of the upstream
 
+    @override
     def begin(self, upstream: Subscription) -> None:
-        """See `HotProcessor.begin`."""
         if self.size is None:
             upstream.request(UNBOUNDED)
             return
         self.refill = 0
         self.signal()
 
+    @override
     def left(self) -> None:
-        """See `HotProcessor.left`: it may have been the slowest."""
+        """It may have been the slowest."""
         if self.position >= self.refill:
             self.signal()
 
@@ -230,8 +233,8 @@ class ReplayProcessor(HotProcessor[T]):
         old = bisect_right(times, self._clock.now() - (self._ttl_s or 0.0))
         return max(self.oldest, end - (len(times) - old))
 
+    @override
     def counts(self, line: Line[T], *, on_its_own: bool) -> None:
-        """See `HotProcessor.counts`."""
         if self.size is None or not isinstance(line, _ReplayLine):
             return
         if on_its_own:
@@ -257,12 +260,12 @@ class ReplayProcessor(HotProcessor[T]):
         if self.position >= self.refill:
             self.signal()
 
+    @override
     def ask(self) -> None:
-        """See `HotProcessor.ask`."""
         self.signal()
 
+    @override
     def tidy(self) -> None:
-        """See `HotProcessor.tidy`."""
         if self._due:
             self._due = False
             self._expire(self._clock.now())
@@ -283,8 +286,9 @@ class ReplayProcessor(HotProcessor[T]):
         if granted > before:
             self._grants.append(granted - before)
 
+    @override
     def signal(self) -> None:
-        """See `SerialDrain.signal`; requests what it has found that there is room for."""
+        """Requests what it has found that there is room for."""
         super().signal()
         grants = self._grants
         while grants:
@@ -298,16 +302,17 @@ class ReplayProcessor(HotProcessor[T]):
 
     # -- subscribers
 
+    @override
     def room(self) -> int:
-        """See `HotProcessor.room`: what can come before an item is forgotten that is wanted."""
+        """What can come before an item is forgotten that is wanted."""
         size = self.size
         if size is None:
             return UNBOUNDED
         end = self.position
         return size - end + min([line.position for line in list(self._slow)], default=end)
 
+    @override
     def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
-        """See `HotProcessor.line`."""
         if self._ttl_s is not None:  # what is too old is not for newcomers
             self._due = True
             self.signal()
@@ -335,21 +340,21 @@ class _ReplayLine(Line[T]):
         super().__init__(owner, subscriber, downstream)
         self._log_of = owner
 
+    @override
     def disown(self) -> None:
-        """See `Line.disown`."""
         self.owner = self._log_of = _NOBODY
 
     @property
+    @override
     def waiting(self) -> int:
-        """See `Line.waiting`."""
         return 0 if self.live else max(self.owner.position - self.position, 0)
 
+    @override
     def joins(self, late: bool) -> None:
-        """See `Line.joins`."""
         self._log_of.welcome(self)
 
+    @override
     def deliver(self) -> None:
-        """See `Line.deliver`."""
         owner = self._log_of
         while self.wanted:
             ended = owner.ended  # read before the items: what came before the end is there by then

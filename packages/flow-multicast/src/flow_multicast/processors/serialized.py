@@ -6,6 +6,8 @@ from collections import deque
 from dataclasses import replace
 from typing import Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import MissingBackpressureError, none_given
@@ -99,8 +101,8 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         """The processor with the operators of a `Flow`."""
         return self._processor.flow
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self._processor.subscribe(subscriber)
 
     @property
@@ -115,8 +117,8 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
 
     # -- from any threads
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         mine = object()
@@ -126,8 +128,9 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
                 self._upstream = None
         self._processor.on_subscribe(subscription)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. Any thread."""
+        """Any thread."""
         if item is None:
             raise none_given("on_next")
         if not self._add(item, self.capacity):
@@ -159,8 +162,9 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
     def _offer(self, item: T) -> bool:
         return not self._ends and self._processor.offer(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Any thread."""
+        """Any thread."""
         if error is None:
             raise none_given("on_error")
         if self._end(error):
@@ -168,13 +172,14 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         else:
             hooks.drop_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. Any thread."""
+        """Any thread."""
         if self._end(None):
             self.signal()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         self.on_error(error)
         return True
 
@@ -202,8 +207,8 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         self._upstream = None
         return True
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         queue, processor = self._queue, self._processor
         while True:
             # Read before the queue: what came before the end is there by then.

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.demand import (
     DEFAULT_PREFETCH,
@@ -214,8 +216,8 @@ class UnicastProcessor(
                 self._downstream = None
         self.signal()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
         # Who polls has its demand in its own hands.
         polled = self._mode is not Fusion.NONE and (bad is None or self._mode is Fusion.SYNC)
@@ -231,8 +233,9 @@ class UnicastProcessor(
             self._asked.append(n)
         self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. The items that wait go to the dropped-items hook."""
+        """The items that wait go to the dropped-items hook."""
         self._cancelled = self._halt = True
         self._downstream = None
         self._finish(None, failed=True)
@@ -306,8 +309,9 @@ class UnicastProcessor(
 
     # -- signals from the upstream
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. Takes one upstream, and cancels every other."""
+        """Takes one upstream, and cancels every other."""
         if subscription is None:
             raise none_given("UnicastProcessor.on_subscribe")
         claim = [subscription]
@@ -319,8 +323,9 @@ class UnicastProcessor(
             self._upstream = None  # whoever has ended it may have looked before
         subscription.cancel()
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. One call at a time; `offer` may be called by many."""
+        """One call at a time; `offer` may be called by many."""
         if item is None:
             raise none_given("UnicastProcessor.on_next")
         queue = self._queue
@@ -333,13 +338,15 @@ class UnicastProcessor(
         else:
             self._overflow(item)
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: the upstream is over; the subscriber hears why."""
+        """The upstream is over; the subscriber hears why."""
         self.on_error(error)
         return True
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. The items that wait come before it, if it is to be delayed."""
+        """The items that wait come before it, if it is to be delayed."""
         if error is None:
             raise none_given("UnicastProcessor.on_error")
         if self._finish(error):
@@ -347,8 +354,9 @@ class UnicastProcessor(
         else:
             hooks.drop_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. The items that wait come before it."""
+        """The items that wait come before it."""
         if self._finish(None):
             self.signal()
 
@@ -397,8 +405,8 @@ class UnicastProcessor(
 
     # -- the drain
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         if self._asked:
             self._add_up()
         downstream = self._downstream
@@ -560,8 +568,9 @@ class UnicastProcessor(
 
     # -- towards a subscriber that polls
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: SYNC if it has ended already, otherwise ASYNC."""
+        """SYNC if it has ended already, otherwise ASYNC."""
         if not self._negotiable or self._requested or self._asked or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -574,8 +583,9 @@ class UnicastProcessor(
             self._mode = mode & Fusion.ASYNC
         return self._mode
 
+    @override
     def poll(self) -> T | Empty:
-        """See `QueueSubscription.poll`. Requests more of the upstream when enough was polled."""
+        """Requests more of the upstream when enough was polled."""
         try:
             item = self._queue.popleft()
         except IndexError:
@@ -595,14 +605,16 @@ class UnicastProcessor(
             raise error  # out of the handler, or it would get the IndexError as its context
         return EMPTY
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`. An error that is still to be raised counts, too."""
+        """An error that is still to be raised counts, too."""
         return not self._queue and (
             self._mode is not Fusion.SYNC or self._ends[0][0] is None or self._cancelled
         )
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`. The items go to the dropped-items hook."""
+        """The items go to the dropped-items hook."""
         hooks.drop_waiting(self._queue)
         if self._mode is Fusion.SYNC:
             self._error()

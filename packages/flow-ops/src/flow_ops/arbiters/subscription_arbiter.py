@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import ProtocolViolationError
@@ -96,8 +98,9 @@ class SubscriptionArbiter(Subscription):
         """Whether demand never runs out, so that `produced` need not be called any more."""
         return self._outstanding == UNBOUNDED
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`. Goes to the current subscription, or waits for one."""
+        """Goes to the current subscription, or waits for one."""
         bad = bad_request(n)
         if bad is not None:
             if self._cancelled:
@@ -160,8 +163,8 @@ class SubscriptionArbiter(Subscription):
         elif outstanding:
             subscription.request(outstanding)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         with self._lock:
             self._cancelled = True
             current, self._current = self._current, None

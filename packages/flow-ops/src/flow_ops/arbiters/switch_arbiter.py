@@ -5,6 +5,8 @@ from __future__ import annotations
 from threading import get_ident
 from typing import Final, TypeVar
 
+from typing_extensions import override
+
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import is_fatal
 from flow_core.homes import task_context
@@ -62,8 +64,9 @@ class SwitchArbiter(Coordinator[T]):
 
     # -- for subclasses to say
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`. Says the first source, by `switch_to`; by default, none."""
+        """Says the first source, by `switch_to`; by default, none."""
         self.signal()
 
     received = Coordinator[T].emit
@@ -84,8 +87,9 @@ class SwitchArbiter(Coordinator[T]):
         """Have `source` go on; the one before is cancelled. With the permit or without."""
         self.post(self._switch, source)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`. Tells the current source of what it does not know yet.
+        """Tells the current source of what it does not know yet.
 
         Not simply of `n`: a source that follows just now may have been told already.
         """
@@ -103,8 +107,8 @@ class SwitchArbiter(Coordinator[T]):
         if n:
             current.request(n)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         with self._lock:
             self._current = self._following = None
 

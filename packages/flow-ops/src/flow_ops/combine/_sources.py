@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
@@ -93,8 +95,8 @@ class LatestInput(Input[T]):
         self.value: T | Empty = EMPTY
         """The last item so far."""
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self.done or self.gone or self.owner.over:

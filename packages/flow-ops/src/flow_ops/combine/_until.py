@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_ops.coordination import Listener, Passing
@@ -30,14 +32,14 @@ class Until(Passing[T]):
         self._other = other
         self._until: Listener[object] | None = Listener(self, self._on_other, self._on_other_end, 1)
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         if self._until is not None:
             self.connect(self._other, self._until)
         self.follow(self._source)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._until = None
 

@@ -6,6 +6,8 @@ import builtins
 from functools import partial
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
@@ -73,7 +75,7 @@ def amb_with(other: Publisher[U]) -> Operator[T, Flow[T | U]]:
 
 @final
 class Amb(Coordinator[T]):
-    """See `amb`."""
+    """Runs `amb`."""
 
     __slots__ = ("_flows", "_inputs_left", "_won")
 
@@ -92,20 +94,20 @@ class Amb(Coordinator[T]):
         )
         """What demand is passed to: all, or the first one alone."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         for source, one in builtins.zip(self._flows, self._inputs_left, strict=False):
             if self.over or self._won:
                 return
             self.connect(source, one)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         for one in self._inputs_left:  # read once: the first one is among them, whoever it is
             one.request(n)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._inputs_left = ()
 
     def _on_item(self, place: int, item: T) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch, replenish_limit
 from flow_core.errors import late_fusion
@@ -238,7 +240,7 @@ class _Latest:
 
 @final
 class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, ...]]):
-    """See `combine_latest`.
+    """Runs `combine_latest`.
 
     A combination is an item's place in the queue and the row of all that were the latest then. The
     end comes when none waits.
@@ -278,21 +280,21 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         self._shared = False
         """Whether the downstream polls."""
 
+    @override
     def introduced(self) -> None:
-        """See `Coordinator.introduced`."""
         self._negotiable = False
         super().introduced()
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         for source, latest in builtins.zip(self._flows, self._latest, strict=False):
             listener = latest.listener
             if self.over or listener is None:
                 return
             self.connect(source, listener)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         waiting = self._waiting
         while waiting and not self._shared and self.demand and not self.over:
             latest, row = waiting.popleft()
@@ -302,8 +304,8 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         if not (self._left or waiting or self.over):
             self._end()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self.clear()
         every, self._latest = self._latest, ()
         for latest in every:
@@ -313,8 +315,8 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
             hooks.drop_error(error)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return len(self._waiting)
 
     def _on_item(self, latest: _Latest, item: Any) -> bool:
@@ -368,8 +370,9 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
 
     # -- towards a downstream that polls
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC, across threads, too."""
+        """ASYNC, across threads, too."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -377,8 +380,9 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
         self._shared = bool(granted)
         return granted
 
+    @override
     def poll(self) -> tuple[Any, ...] | Empty:
-        """See `QueueSubscription.poll`. Requests more of a source when enough was polled."""
+        """Requests more of a source when enough was polled."""
         waiting = self._waiting
         if not waiting or self.over:
             return EMPTY  # who polls asks once too often whenever it is woken
@@ -392,12 +396,13 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
             self.signal()  # the end waits for this: who ends last looks at `_waiting` after `_left`
         return row
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`."""
         return self.over or not self._waiting
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`. An item that waits may be part of several combinations."""
+        """An item that waits may be part of several combinations."""
         waiting = self._waiting
         while True:
             try:
@@ -406,7 +411,7 @@ class CombineLatest(Coordinator[tuple[Any, ...]], QueueSubscription[tuple[Any, .
                 return
             hooks.drop_item(row)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         told = super().statistics()
         return replace(told, requested=None, fusion=Fusion.ASYNC) if self._shared else told

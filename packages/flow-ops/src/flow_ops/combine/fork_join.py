@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 from typing import Any, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
 from flow_core.sources import empty
@@ -121,7 +123,7 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:  # Any: the flows are of m
 
 @final
 class ForkJoin(Coordinator[tuple[Any, ...]]):
-    """See `fork_join`."""
+    """Runs `fork_join`."""
 
     __slots__ = ("_flows", "_last", "_left")
 
@@ -137,21 +139,21 @@ class ForkJoin(Coordinator[tuple[Any, ...]]):
         """How many have not completed."""
         self._last = tuple(LatestInput[Any](self, self._on_end) for _ in flows)
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         for source, one in builtins.zip(self._flows, self._last, strict=False):
             if self.over:
                 return
             self.connect(source, one)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         if not self._left and self.demand:
             self.emit(tuple(one.value for one in self._last))
             self.complete()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._last = ()
 
     def _on_end(self, one: LatestInput[Any], error: BaseException | None) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast, final, overload
 
+from typing_extensions import override
+
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
@@ -269,8 +271,8 @@ class SourcesSource(IterableSource[Publisher[T]]):
         self.count: int = sum(1 if part is None else part.count for part in parts)
         """How many there are, those that others stand for counted."""
 
+    @override
     def iterate(self) -> Iterator[Publisher[T]]:
-        """See `IterableSource.iterate`."""
         flat = self._flat
         if flat is None:
             # Not before it is needed: each step of a long chain would copy all before it.

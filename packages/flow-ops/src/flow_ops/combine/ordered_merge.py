@@ -7,6 +7,8 @@ from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from typing import Any, Final, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import RejectedExecutionError
@@ -192,20 +194,20 @@ class _Merging(Coordinator[T]):
         self._hurries = False
         """A source has an error, which overtakes what waits."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         for source, one in builtins.zip(self._flows, self._sources, strict=False):
             if self.over:
                 return
             self.connect(source, one)
 
+    @override
     def ending(self, one: Input[Any]) -> None:
-        """See `Coordinator.ending`."""
         if isinstance(one, BufferedInput) and one.error is not None and not self._delay_error:
             self._hurries = True
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         sources, heads, key = self._sources, self._heads, self._key
         while not self.over:
             wanted = self.demand > 0
@@ -233,8 +235,8 @@ class _Merging(Coordinator[T]):
                 head.key = item if key is None else key(item)
                 heapreplace(heads, head)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         heads, self._heads = self._heads, []
         for head in heads:
             if head.item is not EMPTY:
@@ -247,8 +249,8 @@ class _Merging(Coordinator[T]):
             hooks.drop_error(error)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return len(self._heads) + sum(one.waiting for one in self._sources)
 
     def _fill(self, wanted: bool) -> bool:
@@ -285,14 +287,14 @@ class _Merging(Coordinator[T]):
 
 @final
 class OrderedMerge(_Merging[T]):
-    """See `ordered_merge`: works where its sources do."""
+    """Runs `ordered_merge`: works where its sources do."""
 
     __slots__ = ()
 
 
 @final
 class ExecutedOrderedMerge(_Merging[T]):
-    """See `ordered_merge`: works on an executor, and is itself the executor's task.
+    """Runs `ordered_merge`: works on an executor, and is itself the executor's task.
 
     Whoever takes the permit submits this object, and the task gives the permit back when nothing
     is left to do: so there is at most one task at a time, started or not (O14).
@@ -333,15 +335,17 @@ class ExecutedOrderedMerge(_Merging[T]):
         self._handle: ScheduledTask | None = None
         """The task of run `_run`, as long as it has not begun. `_lock` guards both."""
 
+    @override
     def introduced(self) -> None:
-        """See `Coordinator.introduced`. Nothing is to be done yet, except if it is over already."""
+        """Nothing is to be done yet, except if it is over already."""
         self._missed = False
         self.leave()
         if self.over:
             self.signal()
 
+    @override
     def signal(self) -> None:
-        """See `SerialDrain.signal`: by a new task, unless one is pending or running."""
+        """By a new task, unless one is pending or running."""
         if self._downstream is not None:
             if self.try_enter():
                 self._submit()

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from operator import eq
 from typing import Any, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.flow import Flow, check_order
@@ -85,7 +87,7 @@ def _comparison(key: Callable[[Any], object] | None) -> Callable[[Any, Any], obj
 
 @final
 class SequenceEqual(Coordinator[bool]):
-    """See `sequence_equal`."""
+    """Runs `sequence_equal`."""
 
     __slots__ = ("_first", "_flows", "_hurries", "_pair", "_same", "_second")
 
@@ -109,20 +111,20 @@ class SequenceEqual(Coordinator[bool]):
         self._hurries = False
         """A flow has failed."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         first, second = self._first, self._second
         if first is not None and second is not None:
             self.connect(self._flows[0], first)
             self.connect(self._flows[1], second)
 
+    @override
     def ending(self, one: Input[Any]) -> None:
-        """See `Coordinator.ending`."""
         if isinstance(one, BufferedInput) and one.error is not None:
             self._hurries = True
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         first, second, pair = self._first, self._second, self._pair
         while not self.over and first is not None and second is not None:
             if self._hurries:
@@ -155,8 +157,8 @@ class SequenceEqual(Coordinator[bool]):
                 if not self._same(left, right):
                     self._answer(False)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         first, second = self._first, self._second
         self._first = self._second = None
         pair, self._pair = self._pair, [EMPTY, EMPTY]

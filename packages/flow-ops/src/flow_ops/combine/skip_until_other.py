@@ -48,7 +48,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
 
 @final
 class SkipUntil(Until[T]):
-    """See `skip_until_other`."""
+    """Runs `skip_until_other`."""
 
     __slots__ = ("_is_open",)
 

@@ -49,7 +49,7 @@ def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
 
 @final
 class TakeUntil(Until[T]):
-    """See `take_until_other`."""
+    """Runs `take_until_other`."""
 
     __slots__ = ()
 

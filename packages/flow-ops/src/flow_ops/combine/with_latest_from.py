@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 from typing import Any, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import EMPTY, CoreSubscriber, Publisher
@@ -120,7 +122,7 @@ def with_latest_from(
 
 @final
 class WithLatestFrom(Coordinator[tuple[Any, ...]]):
-    """See `with_latest_from`."""
+    """Runs `with_latest_from`."""
 
     __slots__ = ("_flows", "_main", "_others", "_ready", "_source")
 
@@ -139,8 +141,8 @@ class WithLatestFrom(Coordinator[tuple[Any, ...]]):
         self._ready = False
         """Each of the others has given an item."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         for source, one in builtins.zip(self._flows, self._others, strict=False):
             if self.over:
                 return
@@ -149,14 +151,14 @@ class WithLatestFrom(Coordinator[tuple[Any, ...]]):
         if main is not None:
             self.connect(self._source, main)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         main = self._main
         if main is not None:
             main.request(n)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._main = None
         self._others = ()
 

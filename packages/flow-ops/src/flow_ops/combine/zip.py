@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
@@ -266,8 +268,8 @@ class IterableZip(IterableSource[tuple[Any, ...]]):
         self._label = label
         self.calls_user_code = any(map(_calls_user_code, flows))
 
+    @override
     def iterate(self) -> Iterator[tuple[Any, ...]]:
-        """See `IterableSource.iterate`."""
         iterators: list[Iterator[Any]] = []
         try:
             for flow in self.upstreams:
@@ -321,7 +323,7 @@ def _close_all(iterators: list[Iterator[Any]]) -> None:
 
 @final
 class Zip(Coordinator[tuple[Any, ...]]):
-    """See `zip`.
+    """Runs `zip`.
 
     Whatever comes costs no more than the sources that become ready by it, however many there are.
     """
@@ -372,19 +374,19 @@ class Zip(Coordinator[tuple[Any, ...]]):
         self._ending: list[int] = []
         """The places of those that have ended, but for items that wait."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         for source, one in builtins.zip(self._flows, self._sources, strict=False):
             if self.over:
                 return
             self.connect(source, one)
 
+    @override
     def ending(self, one: Input[Any]) -> None:
-        """See `Coordinator.ending`."""
         self._ends.append(one)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         ends, row = self._ends, self._row
         while ends:
             place = self._places[ends.popleft()]
@@ -399,8 +401,8 @@ class Zip(Coordinator[tuple[Any, ...]]):
         if sent and not self.over and any(map(self._is_last, self._ending)):
             self._end()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         sources, self._sources = self._sources, ()
         row, self._row = self._row, []
         self._places = {}
@@ -414,8 +416,8 @@ class Zip(Coordinator[tuple[Any, ...]]):
             one.close()
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return sum(one.waiting for one in self._sources) + sum(
             item is not EMPTY for item in self._row
         )
@@ -509,22 +511,24 @@ class ZippedInput(BufferedInput[Any]):
         self.zipping: Final = owner
         self.place: Final = place
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         super().on_subscribe(subscription)
         with self.zipping._lock:
             self.pushed = not (self.gone or self.done or self.fused) and self.upstream is not None
 
+    @override
     def cut(self) -> None:
-        """See `Input.cut`."""
         self.pushed = False
 
     def _ended(self) -> None:
         self.pushed = False
         super()._ended()
 
+    @override
     def on_next(self, item: Any, /) -> None:
-        """See `Subscriber.on_next`. Goes into the row at once if that waits for it."""
+        """Goes into the row at once if that waits for it."""
         owner, waiting = self.zipping, self._waiting
         if self.pushed and owner.wanted is not self and item is not None:
             if len(waiting) < self.prefetch:

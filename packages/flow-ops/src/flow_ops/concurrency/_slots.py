@@ -7,6 +7,8 @@ from abc import abstractmethod
 from collections import deque
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from typing_extensions import override
+
 from flow_core.errors import FlowError, LoopEndedError, cancelled_inside, is_fatal
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber
@@ -83,15 +85,15 @@ class Slots(Coordinator[R], Generic[T, R, W]):
     def left(self, running: dict[W, object]) -> None:
         """Nobody wants these any more. With the permit."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         source, self.source = self.source, None
         items = self.items
         if source is not None and items is not None:
             self.connect(source, items)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         items = self.items
         self.source = None
         if items is not None:
@@ -103,8 +105,8 @@ class Slots(Coordinator[R], Generic[T, R, W]):
             self.left(running)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         items = self.items  # read once: the end takes it away
         waiting = max(len(self.running) - self.working, 0)
         return waiting + (0 if items is None else items.waiting)

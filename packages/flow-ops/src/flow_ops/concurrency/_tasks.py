@@ -11,6 +11,8 @@ from random import Random
 from time import monotonic
 from typing import Any, Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import task_name
 from flow_core.clocks import AsyncioClock, Clock, home_clock, system_clock
@@ -100,8 +102,8 @@ class Tasks(Slots[T, R, Task]):
         self._left: set[Task] = set()
         """Those that nobody wants any more, and that were cancelled."""
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         loop = self._loop
         if loop is not running_loop():
             if not self._coming:
@@ -130,13 +132,13 @@ class Tasks(Slots[T, R, Task]):
             if not (self.running or self.over):
                 self.end_with(items)
 
+    @override
     def error_of(self, work: Task) -> BaseException | None:
-        """See `Slots.error_of`."""
         done = work.done() and not work.cancelled()
         return work.exception() if done else None
 
+    @override
     def left(self, running: dict[Task, object]) -> None:
-        """See `Slots.left`."""
         if not in_loop(self._loop, lambda: self._leave(running)):
             for task in running:
                 if task.done():

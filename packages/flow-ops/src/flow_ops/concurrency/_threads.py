@@ -9,6 +9,8 @@ from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import operator_of, task_name
 from flow_core.errors import LoopEndedError, RejectedExecutionError, is_fatal
@@ -96,8 +98,8 @@ class Threads(Slots[T, R, Job[T]]):
         self._over: deque[Job[T]] = deque()
         """Those that have ended, and were not counted yet."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         if self._runner is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -106,8 +108,9 @@ class Threads(Slots[T, R, Job[T]]):
             self._runner = as_runner(self._pool)
         super().open()
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`. Results go on in the subscriber's context, whoever has come."""
+        """Results go on in the subscriber's context, whoever has come."""
         self._context.copy().run(self._step)
 
     def _step(self) -> None:
@@ -130,8 +133,8 @@ class Threads(Slots[T, R, Job[T]]):
         if not (self.running or self.over):
             self.end_with(items)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         while self._over:
             self._over.popleft().drop()
@@ -139,8 +142,8 @@ class Threads(Slots[T, R, Job[T]]):
         if pool is not None:
             pool.shutdown(wait=False)
 
+    @override
     def left(self, running: dict[Job[T], object]) -> None:
-        """See `Slots.left`."""
         for job, state in running.items():
             if state is not None:
                 job.drop()

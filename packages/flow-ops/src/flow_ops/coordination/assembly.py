@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.assembly import labelled
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -43,8 +45,8 @@ class Coordinated(Publisher[R]):
         self.prefetch = prefetch
         self.upstreams = upstreams
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         self._make(core_subscriber(subscriber), self._label).start()
 
     def __repr__(self) -> str:

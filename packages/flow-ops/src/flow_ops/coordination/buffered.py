@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, TypeVar, cast
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import none_given, throw_if_fatal
@@ -51,8 +53,9 @@ class BufferedInput(PolledInput[T]):
         self._consumed = 0
         """Written with the permit."""
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded."""
+        """The upstream's subscription is never forwarded."""
         if subscription is None:
             raise none_given("on_subscribe")
         upstream = subscription  # as it was declared, when it is a queue, too
@@ -73,8 +76,9 @@ class BufferedInput(PolledInput[T]):
             self.owner.ending(self)
             self.owner.signal()
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. The item waits; fused, it is only a wake-up."""
+        """The item waits; fused, it is only a wake-up."""
         owner = self.owner
         if self._asynchronous:
             owner.signal()
@@ -139,8 +143,8 @@ class BufferedInput(PolledInput[T]):
             self._failed(error)
             return True
 
+    @override
     def close(self) -> None:
-        """See `PolledInput.close`."""
         queue, self._queue = self._queue, None
         if queue is not None:
             try:
@@ -150,8 +154,8 @@ class BufferedInput(PolledInput[T]):
                 hooks.drop_error(error)
         super().close()
 
+    @override
     def drop_waiting(self) -> None:
-        """See `PolledInput.drop_waiting`."""
         hooks.drop_waiting(self._waiting)
 
     @property

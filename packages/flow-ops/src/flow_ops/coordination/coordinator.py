@@ -16,13 +16,15 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import operator_of
 from flow_core.clocks import AsyncioClock, Clock, home_clock
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import LoopEndedError, NoneItemError, is_fatal, leave, none_given
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     ConditionalSubscriber,
     CoreSubscriber,
@@ -44,7 +46,7 @@ _Drop = Callable[[Any], object] | None
 _Task = tuple[Callable[[Any], object], Any, _Drop]
 
 
-class Coordinator(SerialDrain, Generic[R]):
+class Coordinator(SerialDrain, Subscription, Scannable, Generic[R]):
     """The subscription of one downstream to an operator with several inputs.
 
     A subclass connects its inputs in `open`, and works in `step` and in the handlers that it gives
@@ -369,8 +371,8 @@ class Coordinator(SerialDrain, Generic[R]):
     # -- signals from the downstream
 
     @final
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         if self.over:
             return
@@ -385,15 +387,17 @@ class Coordinator(SerialDrain, Generic[R]):
         self.requested(n)
 
     @final
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. A running handler ends first; nothing is emitted after it."""
+        """A running handler ends first; nothing is emitted after it."""
         self._bad = None
         self._downstream = None
         self._halt()
         self.signal()
 
+    @override
     def signal(self) -> None:
-        """See `SerialDrain.signal`, which this repeats to save a call for each item."""
+        """Repeats what the base does, to save a call for each item."""
         self._missed = True
         permit = self._permit
         while self._missed:
@@ -411,8 +415,8 @@ class Coordinator(SerialDrain, Generic[R]):
         if self._later:
             self._act_outside()
 
+    @override
     def run_entered(self) -> None:
-        """See `SerialDrain.run_entered`."""
         super().run_entered()
         if self._later:
             self._act_outside()
@@ -420,8 +424,8 @@ class Coordinator(SerialDrain, Generic[R]):
     # -- with the permit
 
     @final
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         tasks = self._tasks
         try:
             while tasks and not self.over:
@@ -566,8 +570,8 @@ class Coordinator(SerialDrain, Generic[R]):
         if upstream is not None:
             upstream.request(n)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         with self._lock:
             running = tuple(one.upstream for one in self._inputs if one.upstream is not None)
         return Statistics(
@@ -607,8 +611,8 @@ class Input(CoreSubscriber[T], Generic[T]):
         self.gone = False
         """Disconnected: what still comes is dropped."""
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self.owner.home
 
     def request(self, n: int) -> None:
@@ -618,8 +622,9 @@ class Input(CoreSubscriber[T], Generic[T]):
     def cut(self) -> None:
         """It is disconnected, or the flow is over. Under the owner's lock."""
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded."""
+        """The upstream's subscription is never forwarded."""
         if subscription is None:
             raise none_given("on_subscribe")
         pending = self.owner.admit(self, subscription)
@@ -628,8 +633,8 @@ class Input(CoreSubscriber[T], Generic[T]):
         elif pending:
             subscription.request(pending)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self.done or self.owner.over:
@@ -638,8 +643,8 @@ class Input(CoreSubscriber[T], Generic[T]):
         self.done = True
         self.owner.post(self._end, error, hooks.drop_error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if not self.done:
             self.done = True
             self.owner.post(self._end, None)
@@ -658,8 +663,8 @@ class Input(CoreSubscriber[T], Generic[T]):
         """The source has completed, or failed with `error`. With the permit."""
         self.owner.release(self)
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         if self.done:
             return False
         self.on_error(error)
@@ -693,17 +698,18 @@ class Listener(Input[T], ConditionalSubscriber[T]):
         self._direct = on_item
         """`on_item` as long as items are welcome: so no item has to look whether they are."""
 
+    @override
     def cut(self) -> None:
-        """See `Input.cut`."""
         self._direct = hooks.drop_item
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if not self.try_on_next(item):
             self.request(1)
 
+    @override
     def try_on_next(self, item: T, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`. Handled at once if nobody else is at work."""
+        """Handled at once if nobody else is at work."""
         if item is None:
             raise none_given("on_next")
         owner = self.owner
@@ -736,13 +742,13 @@ class Listener(Input[T], ConditionalSubscriber[T]):
             owner.post(self._take, item, hooks.drop_item)
         return True
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self._direct = hooks.drop_item
         super().on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._direct = hooks.drop_item
         super().on_complete()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from typing_extensions import override
+
 from flow_core.protocols import CoreSubscriber, Publisher
 from flow_ops.coordination.coordinator import Coordinator, Listener
 
@@ -32,12 +34,12 @@ class Passing(Coordinator[T]):
         if main is not None:
             self.connect(source, main)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         main = self._main
         if main is not None:
             main.request(n)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._main = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import none_given
 from flow_ops.coordination.coordinator import Coordinator, Input
@@ -35,8 +37,9 @@ class PolledInput(Input[T]):
     def drop_waiting(self) -> None:
         """Drop the items that wait. On any thread, when the flow is over or this disconnected."""
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Comes after the items that wait."""
+        """Comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
         owner = self.owner
@@ -49,8 +52,8 @@ class PolledInput(Input[T]):
         else:
             self._ended()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if not self.done:
             self._ended()
 

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import is_fatal, none_given
@@ -52,12 +54,12 @@ class Backpressured(Coordinator[T]):
             BaseException: what a function of the user has raised. It fails the flow at once.
         """
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.connect(self._source, UnboundedInput(self))
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         waiting = self.waiting
         while waiting and self._emitted < self._requested and not self.over:
             try:
@@ -79,8 +81,8 @@ class Backpressured(Coordinator[T]):
         error, self._error = self._error, None
         self.end(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self.discard()
         error, self._error = self._error, None
         if error is not None:
@@ -97,8 +99,8 @@ class Backpressured(Coordinator[T]):
             tell(item)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return len(self.waiting)
 
 
@@ -120,13 +122,13 @@ class UnboundedInput(Input[T]):
         self._is_cut = False
         """Nothing more is welcome."""
 
+    @override
     def cut(self) -> None:
-        """See `Input.cut`."""
         self._straight = False
         self._is_cut = True
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         owner = self._backpressured
@@ -161,8 +163,8 @@ class UnboundedInput(Input[T]):
             owner._failed(error)
         return True
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self.done or self.gone:
@@ -172,8 +174,8 @@ class UnboundedInput(Input[T]):
         self.done = True
         self.owner.post(self._end, error, hooks.drop_error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if not (self.done or self.gone):
             self.cut()
             self.done = True
@@ -189,5 +191,6 @@ class NothingWaits(Backpressured[T]):
 
     __slots__ = ()
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
+        pass

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, final, get_args
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.clocks import Clock, Seconds, check_delay
 from flow_core.demand import UNBOUNDED, check_prefetch
@@ -157,14 +159,14 @@ class _Bounded(Backpressured[T]):
             'request more, raise capacity, or choose overflow="drop_oldest" or "drop_latest"'
         )
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return replace(super().statistics(), capacity=self._room.capacity)
 
 
 @final
 class Buffer(_Bounded[T], QueueSubscription[T]):
-    """See `on_backpressure_buffer`.
+    """Runs `on_backpressure_buffer`.
 
     When the downstream polls, no item goes straight, and `_emitted` counts those that were polled.
     """
@@ -182,12 +184,12 @@ class Buffer(_Bounded[T], QueueSubscription[T]):
         self._left = False
         """The terminal was signalled, and what waits is for the downstream to poll (F33)."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.connect(self._source, UnboundedInput(self, straight=not self._shared))
 
+    @override
     def surplus(self, item: T) -> BaseException | None:
-        """See `Backpressured.surplus`."""
         waiting = self.waiting
         room = self._room.capacity
         if self._shared and self._requested != UNBOUNDED:
@@ -206,8 +208,8 @@ class Buffer(_Bounded[T], QueueSubscription[T]):
         self.signal()
         return None
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         if not self._shared:
             super().step()
             return
@@ -222,13 +224,14 @@ class Buffer(_Bounded[T], QueueSubscription[T]):
             self._left = True
             self.finish()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         if not self._left:
             super().closed()
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC, when asked, if nothing is dropped here."""
+        """ASYNC, when asked, if nothing is dropped here."""
         introduced = self._receive is not hooks.drop_item
         if self._asked or introduced or self._requested or self._bad is not None:
             raise late_fusion()
@@ -238,8 +241,9 @@ class Buffer(_Bounded[T], QueueSubscription[T]):
         self._shared = True
         return Fusion.ASYNC
 
+    @override
     def poll(self) -> T | Empty:
-        """See `QueueSubscription.poll`; EMPTY means nothing right now."""
+        """EMPTY means nothing right now."""
         try:
             item: T = self.waiting.popleft()
         except IndexError:
@@ -247,23 +251,23 @@ class Buffer(_Bounded[T], QueueSubscription[T]):
         self._emitted += 1
         return item
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`."""
         return not self.waiting
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`."""
         self.discard()
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         fusion = Fusion.ASYNC if self._shared else Fusion.NONE
         return replace(super().statistics(), fusion=fusion)
 
 
 @final
 class TimedBuffer(_Bounded[T]):
-    """See `on_backpressure_buffer`. There is one timer: for the item that has waited longest."""
+    """Runs `on_backpressure_buffer`. There is one timer: for the item that has waited longest."""
 
     __slots__ = ("_clock", "_timeout_s", "_timer")
 
@@ -283,8 +287,9 @@ class TimedBuffer(_Bounded[T]):
         self._timer: Disposable | None = None
         """With the permit only."""
 
+    @override
     def surplus(self, item: T) -> BaseException | None:
-        """See `Backpressured.surplus`. Items wait with the time when they are too old."""
+        """Items wait with the time when they are too old."""
         waiting: deque[tuple[float, T]] = self.waiting
         if len(waiting) >= self._room.capacity:
             if self._room.overflow != "drop_oldest":
@@ -299,8 +304,8 @@ class TimedBuffer(_Bounded[T]):
         self.signal()
         return None
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         waiting: deque[tuple[float, T]] = self.waiting
         while waiting and not self.over:
             now = self._clock.now()
@@ -332,8 +337,8 @@ class TimedBuffer(_Bounded[T]):
                 return
             self._timer = self.after(self._clock, left, self._on_time, None)
 
+    @override
     def discard(self) -> None:
-        """See `Backpressured.discard`."""
         waiting: deque[tuple[float, T]] = self.waiting
         while True:
             try:
@@ -342,8 +347,8 @@ class TimedBuffer(_Bounded[T]):
                 return
             hooks.drop_item(item)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         timer, self._timer = self._timer, None
         if timer is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber
@@ -50,7 +52,7 @@ def on_backpressure_drop(
 
 @final
 class Dropping(NothingWaits[T]):
-    """See `on_backpressure_drop`."""
+    """Runs `on_backpressure_drop`."""
 
     __slots__ = ("_on_drop",)
 
@@ -64,6 +66,6 @@ class Dropping(NothingWaits[T]):
         super().__init__(source, downstream, label)
         self._on_drop = on_drop
 
+    @override
     def surplus(self, item: T) -> None:
-        """See `Backpressured.surplus`."""
         self.lose(item, self._on_drop)

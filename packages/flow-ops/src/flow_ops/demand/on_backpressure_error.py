@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
@@ -32,12 +34,12 @@ def on_backpressure_error() -> Operator[T, Flow[T]]:
 
 @final
 class Failing(NothingWaits[T]):
-    """See `on_backpressure_error`."""
+    """Runs `on_backpressure_error`."""
 
     __slots__ = ()
 
+    @override
     def surplus(self, item: T) -> BaseException | None:
-        """See `Backpressured.surplus`."""
         hooks.drop_item(item)
         if self.over:
             return None

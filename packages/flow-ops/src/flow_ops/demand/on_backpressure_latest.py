@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_ops.coordination import coordinated
@@ -32,12 +34,12 @@ def on_backpressure_latest() -> Operator[T, Flow[T]]:
 
 @final
 class Latest(Backpressured[T]):
-    """See `on_backpressure_latest`."""
+    """Runs `on_backpressure_latest`."""
 
     __slots__ = ()
 
+    @override
     def surplus(self, item: T) -> None:
-        """See `Backpressured.surplus`."""
         self.discard()
         self.waiting.append(item)
         self.signal()

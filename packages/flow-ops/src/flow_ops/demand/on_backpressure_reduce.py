@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import NoneItemError
 from flow_core.flow import Flow
@@ -53,7 +55,7 @@ def on_backpressure_reduce(reducer: Callable[[T, T], T]) -> Operator[T, Flow[T]]
 
 @final
 class Reduced(Backpressured[T]):
-    """See `on_backpressure_reduce`."""
+    """Runs `on_backpressure_reduce`."""
 
     __slots__ = ("_reducer",)
 
@@ -67,8 +69,8 @@ class Reduced(Backpressured[T]):
         super().__init__(source, downstream, label)
         self._reducer = reducer
 
+    @override
     def surplus(self, item: T) -> None:
-        """See `Backpressured.surplus`."""
         if self.over:
             hooks.drop_item(item)
             return

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.demand import check_prefetch
 from flow_core.errors import none_given
 from flow_core.flow import Flow
@@ -59,7 +61,7 @@ def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
 
 @final
 class Rebatched(Coordinator[T]):
-    """See `rebatch_requests`."""
+    """Runs `rebatch_requests`."""
 
     __slots__ = ("_input", "_source")
 
@@ -70,13 +72,13 @@ class Rebatched(Coordinator[T]):
         self._source = source
         self._input: Straight[T] | None = Straight(self, prefetch)
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         if self._input is not None:
             self.connect(self._source, self._input)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         waiting = self._input
         if waiting is None:
             return
@@ -90,15 +92,15 @@ class Rebatched(Coordinator[T]):
             error, waiting.error = waiting.error, None
             self.end(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         waiting, self._input = self._input, None
         if waiting is not None:
             waiting.close()
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         items = self._input  # read once: the end takes it away
         return 0 if items is None else items.waiting
 
@@ -109,8 +111,8 @@ class Straight(BufferedInput[T]):
 
     __slots__ = ()
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         owner = self.owner

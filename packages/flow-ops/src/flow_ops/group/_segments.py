@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.clocks import Clock
 from flow_core.conversion import as_flow
@@ -276,8 +278,8 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
 
     # -- as a coordinator
 
+    @override
     def handle(self, item: T) -> bool:
-        """See `Splitting.handle`."""
         self.before()
         opened = self.opened
         if not opened:
@@ -288,12 +290,13 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         self.added()
         return True
 
+    @override
     def open_parts(self) -> Iterable[Unicast[Any]]:
-        """See `Splitting.open_parts`."""
         return [segment for segment in self.opened if isinstance(segment, Unicast)]
 
+    @override
     def unread(self) -> bool:
-        """See `Splitting.unread`. An item of several windows waits in each of them."""
+        """An item of several windows waits in each of them."""
         if not self._overlapping:
             return super().unread()
         with self._guard:
@@ -305,12 +308,12 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
             if first < (received if end < 0 else end)
         )
 
+    @override
     def running(self) -> bool:
-        """See `Splitting.running`."""
         return self.kind.outlives and bool(self.opened)
 
+    @override
     def ended(self, error: BaseException | None) -> bool:
-        """See `Splitting.ended`."""
         opened = tuple(self.opened)
         self._max_waiting = None  # the last ones may always wait: nothing follows
         for segment in opened:
@@ -321,8 +324,8 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
                 segment.fail(error)
         return self.kind.outlives and bool(opened)
 
+    @override
     def part_taken(self, part: R) -> None:
-        """See `Splitting.part_taken`."""
         if self.kind.outlives:
             return
         if self._overlapping:
@@ -331,18 +334,18 @@ class Segmenting(Splitting[T, R], Generic[T, R]):
         else:
             self.credit(self.kind.weigh(part))
 
+    @override
     def part_dropped(self, part: R) -> None:
-        """See `Splitting.part_dropped`."""
         self.kind.drop(part)
 
+    @override
     def forsake(self, error: BaseException) -> None:
-        """See `Coordinator.forsake`."""
         for segment in self.opened:
             segment.forsake(error)
         super().forsake(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         opened, self.opened = self.opened, {}
         for segment in opened:
@@ -369,35 +372,37 @@ class Window(Unicast[T], Segment[T], Generic[T]):
         self._hub = hub
         self.size = 0
 
+    @override
     def begin(self) -> None:
-        """See `Segment.begin`."""
         self._hub.unsubscribed[self] = None
         self._hub.give(Flow(Part(self)), self)
 
+    @override
     def add(self, item: T) -> None:
-        """See `Segment.add`."""
         self.size += 1
         self.offer(item)
 
+    @override
     def close(self, *, last: bool) -> None:
-        """See `Segment.close`. Without items, nothing has to be dropped if nobody subscribes."""
+        """Without items, nothing has to be dropped if nobody subscribes."""
         self.finish(None)
         if not self.waiting:
             self._hub.part_unread(self)
 
+    @override
     def fail(self, error: BaseException) -> None:
-        """See `Segment.fail`."""
         self.finish(error)
 
+    @override
     def discard(self) -> None:
-        """See `Segment.discard`."""
+        pass
 
+    @override
     def taken(self, item: T) -> None:
-        """See `Unicast.taken`."""
         self._hub.item_taken(self)
 
+    @override
     def left(self) -> None:
-        """See `Unicast.left`."""
         self._hub.post(self._hub.left, self)
 
 
@@ -418,28 +423,30 @@ class Buffer(Segment[T], Generic[T]):
         self._items: list[T] = []
         self.size = 0
 
+    @override
     def begin(self) -> None:
-        """See `Segment.begin`."""
+        pass
 
+    @override
     def add(self, item: T) -> None:
-        """See `Segment.add`."""
         self.size += 1
         self._items.append(item)
 
+    @override
     def close(self, *, last: bool) -> None:
-        """See `Segment.close`. Without items, the last one is left out."""
+        """Without items, the last one is left out."""
         items, self._items = self._items, []
         if items or (self._empty and not last):
             self._hub.give(items, self)
         elif not last:
             self._hub.let_go(self)
 
+    @override
     def fail(self, error: BaseException) -> None:
-        """See `Segment.fail`."""
         self.discard()
 
+    @override
     def discard(self) -> None:
-        """See `Segment.discard`."""
         items, self._items = self._items, []
         _drop_items(items)
 
@@ -481,7 +488,7 @@ def buffers(*, empty: bool = True) -> Kind[T, list[T]]:
 
 @final
 class ByCount(Segmenting[T, R], Generic[T, R]):
-    """See `window_with_count`."""
+    """Runs `window_with_count`."""
 
     __slots__ = ("_count", "_next", "_skip")
 
@@ -506,15 +513,15 @@ class ByCount(Segmenting[T, R], Generic[T, R]):
         self._next = 0
         """Items to go until the next segment begins."""
 
+    @override
     def before(self) -> None:
-        """See `Segmenting.before`."""
         if not self._next:
             self._next = self._skip
             self.open_segment()
         self._next -= 1
 
+    @override
     def added(self) -> None:
-        """See `Segmenting.added`."""
         oldest = next(iter(self.opened), None)
         if oldest is not None and oldest.size == self._count:
             self.close_segment(oldest)
@@ -525,7 +532,7 @@ _ALMOST: Final = 1 - 1e-9
 
 @final
 class ByTime(Segmenting[T, R], Generic[T, R]):
-    """See `window_with_time`."""
+    """Runs `window_with_time`."""
 
     __slots__ = ("_clock", "_due", "_opened", "_period_s", "_shift_s", "_timers")
 
@@ -559,8 +566,8 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
         self._opened = 0
         self._timers: list[Disposable] = []
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self._begin, None)
         super().open()
 
@@ -596,8 +603,8 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
         if self._due:
             self.close_segment(self._due.popleft())
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         timers, self._timers = self._timers, []
         for timer in timers:
@@ -607,7 +614,7 @@ class ByTime(Segmenting[T, R], Generic[T, R]):
 
 @final
 class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
-    """See `window_with_time_or_count`."""
+    """Runs `window_with_time_or_count`."""
 
     __slots__ = ("_clock", "_count", "_current", "_full", "_period_s", "_timer")
 
@@ -635,21 +642,21 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
         """A segment ends because it is full: items make it wait, and their number is bounded."""
         self._timer: Disposable | None = None
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self._begin, None)
         super().open()
 
+    @override
     def added(self) -> None:
-        """See `Segmenting.added`."""
         current = self._current
         if current is not None and current.size == self._count:
             self._full = True
             self._turn(current)
             self._full = False
 
+    @override
     def max_waiting(self) -> int | None:
-        """See `Segmenting.max_waiting`."""
         return None if self._full else super().max_waiting()
 
     def _begin(self, _: object) -> None:
@@ -667,8 +674,8 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
         if not self.over:
             self._begin(None)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -678,7 +685,7 @@ class ByTimeOrCount(Segmenting[T, R], Generic[T, R]):
 
 @final
 class ByFirst(Segmenting[T, R], Generic[T, R]):
-    """See `batch` and `session_window`: a segment begins with an item.
+    """Runs `batch` and `session_window`: a segment begins with an item.
 
     Args:
         source: what is split.
@@ -736,8 +743,8 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
         """When it ends at the latest."""
         self._timer: Disposable | None = None
 
+    @override
     def before(self) -> None:
-        """See `Segmenting.before`."""
         self._seen_s = now_s = self._clock.now()
         if self._current is None:
             self._current = current = self.open_segment()
@@ -745,16 +752,16 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
                 self._until_s = now_s + self._limit_s
                 self._wait(min(self._gap_s, self._limit_s), current)
 
+    @override
     def added(self) -> None:
-        """See `Segmenting.added`."""
         current = self._current
         if current is not None and current.size == self._count:
             self._full = True
             self._end(current)
             self._full = False
 
+    @override
     def max_waiting(self) -> int | None:
-        """See `Segmenting.max_waiting`."""
         return None if self._full else super().max_waiting()
 
     def _wait(self, delay_s: float, current: Segment[T]) -> None:
@@ -778,8 +785,8 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
             timer.dispose()
         self.close_segment(current)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -789,7 +796,7 @@ class ByFirst(Segmenting[T, R], Generic[T, R]):
 
 @final
 class ByBoundary(Segmenting[T, R], Generic[T, R]):
-    """See `window_boundary`."""
+    """Runs `window_boundary`."""
 
     __slots__ = ("_boundary", "_current")
 
@@ -810,8 +817,8 @@ class ByBoundary(Segmenting[T, R], Generic[T, R]):
         self._boundary: Publisher[object] | None = boundary
         self._current: Segment[T] | None = None
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self._begin, None)
         boundary, self._boundary = self._boundary, None
         if boundary is not None:
@@ -827,8 +834,8 @@ class ByBoundary(Segmenting[T, R], Generic[T, R]):
             self._current = self.open_segment()
         return False  # another one is wanted
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._current = None
         self._boundary = None
@@ -836,7 +843,7 @@ class ByBoundary(Segmenting[T, R], Generic[T, R]):
 
 @final
 class ByToggle(Segmenting[T, R], Generic[T, R, W]):
-    """See `window_toggle`."""
+    """Runs `window_toggle`."""
 
     __slots__ = ("_closing", "_ends", "_openings", "_opens")
 
@@ -867,8 +874,8 @@ class ByToggle(Segmenting[T, R], Generic[T, R, W]):
         """There may be more segments."""
         self._ends: dict[Segment[T], Listener[object]] = {}
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         openings, self._openings = self._openings, None
         if openings is not None:
             self.connect(openings, Listener(self, self._open, self._no_more, 1))
@@ -902,16 +909,16 @@ class ByToggle(Segmenting[T, R], Generic[T, R, W]):
         elif not self.opened:
             self.complete()
 
+    @override
     def forgotten(self, segment: Segment[T]) -> None:
-        """See `Segmenting.forgotten`."""
         listener = self._ends.pop(segment, None)
         if listener is not None:
             self.disconnect(listener)
         if not (self._opens or self.opened or self.over):
             self.complete()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._ends.clear()
         self._openings = None
@@ -919,7 +926,7 @@ class ByToggle(Segmenting[T, R], Generic[T, R, W]):
 
 @final
 class When(Segmenting[T, R], Generic[T, R]):
-    """See `window_when`."""
+    """Runs `window_when`."""
 
     __slots__ = ("_closing", "_current", "_listener")
 
@@ -941,8 +948,8 @@ class When(Segmenting[T, R], Generic[T, R]):
         self._current: Segment[T] | None = None
         self._listener: Listener[object] | None = None
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self._begin, None)
         super().open()
 
@@ -968,8 +975,8 @@ class When(Segmenting[T, R], Generic[T, R]):
         if not self.over:
             self._begin(None)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._current = None
         self._listener = None

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import is_fatal
@@ -50,40 +52,40 @@ class Main(Unicast[R], CoreSubscriber[R], Generic[R]):
         """Say what gives the parts; once, before anything is signalled."""
         self.hub = self._splitting = hub
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self._home
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         downstream, self._first = self._first, None
         if downstream is not None:
             self.serve(downstream)
 
+    @override
     def on_next(self, item: R, /) -> None:
-        """See `Subscriber.on_next`."""
         self.offer(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self.finish(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self.finish(None)
 
+    @override
     def taken(self, item: R) -> None:
-        """See `Unicast.taken`."""
         if self._splitting is not None:
             self._splitting.part_taken(item)
 
+    @override
     def drop(self, item: R) -> None:
-        """See `Unicast.drop`."""
         if self._splitting is not None:
             self._splitting.part_dropped(item)
 
+    @override
     def left(self) -> None:
-        """See `Unicast.left`."""
         if self._splitting is not None:
             self._splitting.post(self._splitting.main_left, None)
 
@@ -294,18 +296,19 @@ class Splitting(Coordinator[R], Generic[T, R]):
 
     # -- as a coordinator
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         source, upstream = self._source, self._upstream
         if source is not None and upstream is not None:
             self._source = None
             self.connect(source, upstream)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`. Demand is the business of `Main`."""
+        """Demand is the business of `Main`."""
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._upstream = None
         self._source = None
         self._main = None
@@ -315,8 +318,8 @@ class Splitting(Coordinator[R], Generic[T, R]):
             standstill.end()
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return self._received - (self._asked - self.prefetch) - self._free - len(self._freed)
 
     def _finish(self, error: BaseException | None) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final, Generic, Protocol, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import operator_of
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import ProtocolViolationError, is_fatal, late_fusion, leave, throw_if_fatal
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -57,7 +59,7 @@ class Hub(Protocol):
         """See `Scannable.statistics`."""
 
 
-class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
+class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Scannable, Generic[T]):
     """Keeps items for its one subscriber, who may come late. It is its subscription, too.
 
     `offer` and `finish` are called by the owner, one at a time. How many items wait is the owner's
@@ -205,8 +207,9 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
 
     # -- towards the subscriber
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`. Only the first one is served (F32)."""
+        """Only the first one is served (F32)."""
         downstream = core_subscriber(subscriber)
         with self._lock:
             served, self._subscribed = self._subscribed, True
@@ -243,8 +246,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
             self._forget()
         self.signal()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         if self.gone or self._bad is not None:
             return
@@ -259,8 +262,9 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
                 return  # who polls has its demand in its own hands
         self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. What waits is dropped."""
+        """What waits is dropped."""
         self.gone = self._halt = True
         self._forget()
         self.left()
@@ -272,8 +276,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
 
     # -- with the permit
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         downstream = self._downstream
         if self.gone:
             self._error = None
@@ -368,8 +372,9 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
 
     # -- towards a subscriber that polls
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC."""
+        """ASYNC."""
         if not self._negotiable or self._requested or self._bad is not None:
             raise late_fusion()
         self._negotiable = False
@@ -377,8 +382,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
         self._fused = bool(granted)
         return granted
 
+    @override
     def poll(self) -> T | Empty:
-        """See `QueueSubscription.poll`."""
         if self.gone:
             return EMPTY
         try:
@@ -388,12 +393,13 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
         self.taken(item)
         return item
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`."""
         return self.gone or not self._queue
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`. The items are dropped."""
+        """The items are dropped."""
         queue = self._queue
         while True:
             try:
@@ -403,8 +409,8 @@ class Unicast(SerialDrain, QueueSubscription[T], Publisher[T], Generic[T]):
             self.drop(item)
             self.taken(item)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         unbounded = self._requested == UNBOUNDED
         requested = UNBOUNDED if unbounded else self._requested - self._emitted
         return Statistics(
@@ -432,8 +438,8 @@ class Part(Publisher[T], Generic[T]):
     def __init__(self, queue: Unicast[T]) -> None:
         self.queue: Final = queue
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self.queue.subscribe(subscriber)
 
     def __del__(self) -> None:

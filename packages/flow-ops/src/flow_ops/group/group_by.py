@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, overload
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.errors import MissingBackpressureError, NoneItemError
@@ -173,17 +175,17 @@ class Group(Unicast[V]):
         self._hub = hub
         self.key = key
 
+    @override
     def taken(self, item: V) -> None:
-        """See `Unicast.taken`."""
         self._hub.credit(1)
 
+    @override
     def left(self) -> None:
-        """See `Unicast.left`."""
         self._hub.post(self._hub.group_left, self)
 
 
 class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
-    """See `group_by`."""
+    """Runs `group_by`."""
 
     __slots__ = ("_key", "_max_groups", "_overtakes", "_value", "groups")
 
@@ -208,16 +210,16 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
         self._overtakes = not delay_error
         self.groups: dict[K, Group[V]] = {}
 
+    @override
     def open_parts(self) -> Iterable[Unicast[Any]]:  # Any: see `Splitting`
-        """See `Splitting.open_parts`."""
         return self.groups.values()
 
     def begin(self, key: K) -> Group[V]:
         """Begin a group. With the permit."""
         return Group(self, key, self._overtakes)
 
+    @override
     def handle(self, item: T) -> bool:
-        """See `Splitting.handle`."""
         key = self._key(item)
         function = self._value
         # Without a function, the items are the values.
@@ -259,31 +261,31 @@ class GroupBy(Splitting[T, GroupedFlow[K, V]], Generic[T, K, V]):
             del self.groups[key]
         self.check_over()
 
+    @override
     def running(self) -> bool:
-        """See `Splitting.running`."""
         return bool(self.groups)
 
+    @override
     def ended(self, error: BaseException | None) -> bool:
-        """See `Splitting.ended`."""
         groups = self.groups
         for group in groups.values():  # which changes with the permit only
             group.finish(error)
         self.groups = {}
         return bool(groups)
 
+    @override
     def part_dropped(self, part: GroupedFlow[K, V]) -> None:
-        """See `Splitting.part_dropped`."""
         source = source_of(part)
         if isinstance(source, Part):
             source.queue.close_unread()
 
+    @override
     def forsake(self, error: BaseException) -> None:
-        """See `Coordinator.forsake`."""
         for group in self.groups.values():
             group.forsake(error)
         super().forsake(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self.groups.clear()

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core.conversion import Convertible, as_flow
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
@@ -138,8 +140,8 @@ class WatchedGroup(Group[V]):
         """Give `emitter` the items, too."""
         self._watching.append(emitter)
 
+    @override
     def offer(self, item: V) -> None:
-        """See `Unicast.offer`."""
         super().offer(item)
         for emitter in self._watching:
             emitter.next(item)
@@ -151,7 +153,7 @@ class WatchedGroup(Group[V]):
 
 @final
 class GroupByUntil(GroupBy[T, K, V], Generic[T, K, V]):
-    """See `group_by_until`."""
+    """Runs `group_by_until`."""
 
     __slots__ = ("_ends", "_until")
 
@@ -183,8 +185,8 @@ class GroupByUntil(GroupBy[T, K, V], Generic[T, K, V]):
         self._until = until
         self._ends: dict[Group[V], Listener[object]] = {}
 
+    @override
     def begin(self, key: K) -> Group[V]:
-        """See `GroupBy.begin`."""
         group: WatchedGroup[V] = WatchedGroup(self, key, self._overtakes)
         watched: Flow[V] = create(group.watch, overflow="drop")
         until = as_flow(self._until(GroupedFlow(key, source_of(watched))), "until")
@@ -194,19 +196,19 @@ class GroupByUntil(GroupBy[T, K, V], Generic[T, K, V]):
         self.connect(until, listener)
         return group
 
+    @override
     def group_left(self, group: Group[V]) -> None:
-        """See `GroupBy.group_left`."""
         self._forget(group)
         super().group_left(group)
 
+    @override
     def ended(self, error: BaseException | None) -> bool:
-        """See `Splitting.ended`."""
         for group in list(self._ends):
             self._forget(group)
         return super().ended(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._ends.clear()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from threading import Lock
 from typing import Generic, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import ProtocolViolationError, is_fatal, none_given, throw_if_fatal
 from flow_core.homes import Home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -45,8 +47,9 @@ class RailSource(Publisher[T]):
         self._dispatcher = dispatcher
         self._subscribed = False
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`. Only the first one is served (F32)."""
+        """Only the first one is served (F32)."""
         downstream = core_subscriber(subscriber)
         # No lock: an operator of the rail subscribes again when it has heard of the end.
         served, self._subscribed = self._subscribed, True
@@ -123,8 +126,8 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         self._over = False
         """No rail is left, or all have got the end."""
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self._home
 
     def join(self, downstream: CoreSubscriber[T]) -> None:
@@ -157,8 +160,9 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
 
     # -- signals from the upstream
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         upstream = subscription  # as it was declared, when it is a queue, too
@@ -185,8 +189,9 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
         if not (self._done or self._over):
             upstream.request(self._prefetch)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. The item waits for a rail; fused, it is only a wake-up."""
+        """The item waits for a rail; fused, it is only a wake-up."""
         if self._asynchronous:
             self.signal()
             return
@@ -203,14 +208,14 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
             self.on_error(overflow(self.label, self._prefetch))
 
     @property
+    @override
     def _is_deaf(self) -> bool:
-        """See `EndsInDrain._is_deaf`."""
         return self._over
 
     # -- with the permit
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         if self._over:
             self._close()
             return
@@ -353,7 +358,7 @@ class Dispatcher(EndsInDrain[T], Generic[T]):
 
 
 @final
-class Rail(Subscription, Generic[T]):
+class Rail(Subscription, Scannable, Generic[T]):
     """The subscription of what receives one rail.
 
     Args:
@@ -386,8 +391,8 @@ class Rail(Subscription, Generic[T]):
 
     # -- signals from the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         bad = bad_request(n)
         if self._downstream is None or self.ended:
             return
@@ -399,8 +404,9 @@ class Rail(Subscription, Generic[T]):
             self.ended = True
             self._dispatcher.left()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. The other rails go on."""
+        """The other rails go on."""
         if self._downstream is not None:
             self._downstream = None
             self.ended = True
@@ -453,8 +459,8 @@ class Rail(Subscription, Generic[T]):
         else:
             downstream.on_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         dispatcher, requested = self._dispatcher, self.requested
         return Statistics(
             operator="rail",

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor as Pool
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.executors import Executor, pickles_tasks
@@ -119,8 +121,8 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
         self._rails = rails
 
     @property
+    @override
     def rails(self) -> int:
-        """See `ParallelFlow.rails`."""
         return self._rails
 
     def _like(self, rail: Flow[R]) -> ParallelRails[R]:
@@ -132,8 +134,8 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
         method: Callable[..., Flow[Any]] = getattr(self._rail, name)
         return self._like(method(*args, **options))
 
+    @override
     def pipe_rails(self, operator: Operator[T_co, Flow[R]]) -> ParallelFlow[R]:
-        """See `ParallelFlow.pipe_rails`."""
         made: object = self._rail.pipe(operator)
         if not isinstance(made, Flow):
             raise TypeError(
@@ -142,17 +144,17 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
             )
         return self._like(made)
 
+    @override
     def run_on(self, executor: Executor, *, prefetch: int = DEFAULT_PREFETCH) -> ParallelFlow[T_co]:
-        """See `ParallelFlow.run_on`."""
         if isinstance(executor, Pool) and pickles_tasks(executor):
             # One batch that runs, and one that waits for the same worker.
             return self._each("on_processes", executor, concurrency=2, prefetch=prefetch)
         return self._each("observe_on", executor, prefetch=prefetch)
 
+    @override
     def map(
         self, mapper: Callable[[T_co], R], *, on_error: FailurePolicy = FailureHandling.ERROR
     ) -> ParallelFlow[R]:
-        """See `ParallelFlow.map`."""
         return self._like(map_rail(self._rail, mapper, on_error))
 
     def _filter(
@@ -160,10 +162,10 @@ class ParallelRails(ParallelFlow[T_co], Generic[T_co]):
     ) -> ParallelFlow[T_co]:
         return self._like(filter_rail(self._rail, predicate, on_error))
 
+    @override
     def sequential(
         self, *, prefetch: int = DEFAULT_PREFETCH, delay_error: bool = False
     ) -> Flow[T_co]:
-        """See `ParallelFlow.sequential`."""
         limits = Limits(self._rails, prefetch, delay_error)
         label, count, ahead, rail = self._label, self._rails, self._prefetch, self._rail
         mapper: Mapper[Flow[T_co], T_co] = Mapper(itself, label)

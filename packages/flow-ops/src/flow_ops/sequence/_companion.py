@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from typing_extensions import override
+
 from flow_core.conversion import as_flow
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Publisher
@@ -49,8 +51,8 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         self._paused = False
         """A run has ended, and the companion has not said yet that there is another one."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self.outside, self._begin)
 
     def ask(self, signal: S) -> None:
@@ -58,8 +60,8 @@ class Companioned(SwitchArbiter[T], Generic[T, S]):
         self._paused = True
         self.outside(self._tell, signal)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._companion = None
         with self._lock:

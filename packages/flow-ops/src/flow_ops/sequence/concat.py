@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar, cast, final, overload
 
+from typing_extensions import override
+
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
@@ -140,8 +142,8 @@ class FlowsSource(IterableSource[Flow[T]]):
         self._delay_error = delay_error
         self._flat: tuple[Flow[T], ...] | None = None
 
+    @override
     def iterate(self) -> Iterator[Flow[T]]:
-        """See `IterableSource.iterate`."""
         flat = self._flat
         if flat is None:
             # Not before it is needed: each step of a long chain would copy all before it.

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast, final, overload
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.conversion import as_flow
 from flow_core.flow import Flow
@@ -90,7 +92,7 @@ def _always(flow: Flow[T], _: BaseException) -> Flow[T]:
 
 @final
 class OnErrorResume(SwitchArbiter[T]):
-    """See `on_error_resume`."""
+    """Runs `on_error_resume`."""
 
     __slots__ = ("_function", "_source", "_when")
 
@@ -108,12 +110,12 @@ class OnErrorResume(SwitchArbiter[T]):
         """None as soon as it was called: the errors of the other flow pass."""
         self._when = when
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.switch_to(self._source)
 
+    @override
     def ended(self, error: BaseException | None) -> None:
-        """See `SwitchArbiter.ended`."""
         if error is None or self._function is None:
             self.end(error)
         else:

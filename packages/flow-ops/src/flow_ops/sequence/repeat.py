@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import ClassVar, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.assembly import labelled
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -136,8 +138,8 @@ class _Again(IterableSource[Flow[T]]):
         self._flow = flow
         self._times = times
 
+    @override
     def iterate(self) -> Iterator[Flow[T]]:
-        """See `IterableSource.iterate`."""
         if self._times is None:
             return itertools.repeat(self._flow)
         return itertools.repeat(self._flow, self._times)
@@ -148,7 +150,7 @@ class _Again(IterableSource[Flow[T]]):
 
 @final
 class RepeatUntil(SwitchArbiter[T]):
-    """See `repeat_until`."""
+    """Runs `repeat_until`."""
 
     __slots__ = ("_source", "_stop")
 
@@ -163,12 +165,12 @@ class RepeatUntil(SwitchArbiter[T]):
         self._source = source
         self._stop = stop
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.switch_to(self._source)
 
+    @override
     def ended(self, error: BaseException | None) -> None:
-        """See `SwitchArbiter.ended`."""
         if error is None:
             self.outside(self._decide)
         else:
@@ -183,7 +185,7 @@ class RepeatUntil(SwitchArbiter[T]):
 
 @final
 class RepeatWhen(Companioned[T, int]):
-    """See `repeat_when`."""
+    """Runs `repeat_when`."""
 
     __slots__ = ("_counted",)
 
@@ -197,13 +199,13 @@ class RepeatWhen(Companioned[T, int]):
         super().__init__(source, handler, downstream, label)
         self._counted = 0
 
+    @override
     def received(self, item: T) -> bool:
-        """See `SwitchArbiter.received`."""
         self._counted += 1
         return self.emit(item)
 
+    @override
     def ended(self, error: BaseException | None) -> None:
-        """See `SwitchArbiter.ended`."""
         if error is None:
             counted, self._counted = self._counted, 0
             self.ask(counted)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.backoff import Backoff, RetryExhaustedError, waiting
 from flow_core.clocks import Seconds, in_seconds
@@ -142,7 +144,7 @@ def retry_when(
 
 @final
 class Retry(SwitchArbiter[T]):
-    """See `retry`."""
+    """Runs `retry`."""
 
     __slots__ = ("_left", "_source", "_when")
 
@@ -159,12 +161,12 @@ class Retry(SwitchArbiter[T]):
         self._left = times
         self._when = when
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.switch_to(self._source)
 
+    @override
     def ended(self, error: BaseException | None) -> None:
-        """See `SwitchArbiter.ended`."""
         if error is None:
             self.complete()
         elif self._left == 0 or self.hopeless(error):
@@ -186,12 +188,12 @@ class Retry(SwitchArbiter[T]):
 
 @final
 class RetryWhen(Companioned[T, BaseException]):
-    """See `retry_when`, with a function."""
+    """Runs `retry_when` with a function."""
 
     __slots__ = ()
 
+    @override
     def ended(self, error: BaseException | None) -> None:
-        """See `SwitchArbiter.ended`."""
         if error is None:
             self.complete()
         elif self.hopeless(error):
@@ -202,7 +204,7 @@ class RetryWhen(Companioned[T, BaseException]):
 
 @final
 class BackoffRetry(SwitchArbiter[T]):
-    """See `retry_when`, with a `Backoff`; and `retry`.
+    """Runs `retry_when` with a `Backoff`, and `retry`.
 
     Args:
         source: the upstream.
@@ -232,25 +234,25 @@ class BackoffRetry(SwitchArbiter[T]):
         self._retries = 0
         self._timer: Disposable | None = None
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.switch_to(self._source)
 
+    @override
     def received(self, item: T) -> bool:
-        """See `SwitchArbiter.received`."""
         if self._backoff.transient:
             self._retries = 0
         return self.emit(item)
 
+    @override
     def ended(self, error: BaseException | None) -> None:
-        """See `SwitchArbiter.ended`."""
         if error is None:
             self.complete()
         else:
             self.outside(self._decide, error, hooks.drop_error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         timer, self._timer = self._timer, None
         if timer is not None:

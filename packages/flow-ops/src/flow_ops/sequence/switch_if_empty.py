@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.operator import Operator
 from flow_core.protocols import CoreSubscriber, Publisher
@@ -57,7 +59,7 @@ def switch_if_empty(other: Publisher[Any]) -> Operator[Any, Flow[Any]]:
 
 @final
 class SwitchIfEmpty(SwitchArbiter[T]):
-    """See `switch_if_empty`."""
+    """Runs `switch_if_empty`."""
 
     __slots__ = ("_other", "_source")
 
@@ -69,17 +71,17 @@ class SwitchIfEmpty(SwitchArbiter[T]):
         self._other: Publisher[T] | None = other
         """None as soon as an item has come, or it was its turn."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.switch_to(self._source)
 
+    @override
     def received(self, item: T) -> bool:
-        """See `SwitchArbiter.received`."""
         self._other = None
         return self.emit(item)
 
+    @override
     def ended(self, error: BaseException | None) -> None:
-        """See `SwitchArbiter.ended`."""
         other, self._other = self._other, None
         if error is None and other is not None:
             self._switch(other)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.errors import RejectedExecutionError
 from flow_core.executors import Executor, Runner, as_runner
 from flow_core.flow import Flow
@@ -53,7 +55,7 @@ def cancel_on(executor: Executor) -> Operator[T, Flow[T]]:
 
 @final
 class CancelOn(Passing[T]):
-    """See `cancel_on`."""
+    """Runs `cancel_on`."""
 
     __slots__ = ("_runner", "_source")
 
@@ -64,12 +66,12 @@ class CancelOn(Passing[T]):
         self._source = source
         self._runner = runner
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.follow(self._source)
 
+    @override
     def admit(self, one: Input[Any], subscription: Subscription) -> int:  # Any: see Coordinator
-        """See `Coordinator.admit`."""
         elsewhere = _CancelledElsewhere(subscription, self._runner)
         pending = super().admit(one, elsewhere)
         if pending < 0:
@@ -79,7 +81,7 @@ class CancelOn(Passing[T]):
 
 
 @final
-class _CancelledElsewhere:
+class _CancelledElsewhere(Subscription):
     """A subscription that is cancelled on a runner."""
 
     __slots__ = ("_runner", "_subscription")
@@ -88,12 +90,12 @@ class _CancelledElsewhere:
         self._subscription = subscription
         self._runner = runner
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         self._subscription.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         cancel = self._subscription.cancel
         try:
             self._runner.execute(cancel, lambda _: cancel())

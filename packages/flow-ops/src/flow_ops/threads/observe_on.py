@@ -9,6 +9,8 @@ from math import inf
 from threading import Lock, get_ident
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import labelled, operator_of
 from flow_core.demand import (
@@ -23,7 +25,7 @@ from flow_core.errors import RejectedExecutionError, is_fatal, late_fusion, leav
 from flow_core.executors import Executor, Runner, ScheduledTask, as_runner
 from flow_core.flow import Flow
 from flow_core.homes import Home, task_context
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.operator import Operator
 from flow_core.protocols import (
     EMPTY,
@@ -146,8 +148,8 @@ class ObserveOnSource(Publisher[T]):
         self._delay_error = delay_error
         self._label = label
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         self._upstream.subscribe(
             ObserveOnSubscriber(
@@ -165,7 +167,9 @@ class ObserveOnSource(Publisher[T]):
 
 
 @final
-class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], Generic[T]):
+class ObserveOnSubscriber(
+    SerialDrain, CoreSubscriber[T], QueueSubscription[T], Scannable, Generic[T]
+):
     """The queue between the upstream's thread and the executor's; itself the executor's task.
 
     Work is published first and then scheduled (`SerialDrain`): whoever takes the permit submits
@@ -278,13 +282,14 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
 
     # -- signals from the upstream
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         downstream = self._downstream
         return None if downstream is None else downstream.home()
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         downstream = self._downstream
@@ -333,8 +338,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         if not self._halt:
             subscription.request(self._prefetch)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. Queues; the executor delivers. Fused ASYNC: only a wake-up."""
+        """Queues; the executor delivers. Fused ASYNC: only a wake-up."""
         if item is None:
             raise none_given("on_next")
         queue = self._queue
@@ -370,8 +376,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
             hooks.cancel(upstream)
         self.on_error(overflow(self._label, self._prefetch, who="the upstream"))
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Delivered by the executor (O10)."""
+        """Delivered by the executor (O10)."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._halt:
@@ -386,15 +393,16 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         self._room = 0
         self._schedule()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. Delivered by the executor (O10)."""
+        """Delivered by the executor (O10)."""
         if not (self._done or self._halt):
             self._done = True
             self._room = 0
             self._schedule()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         if self._done or self._halt:
             return False
         self.on_error(error)
@@ -402,8 +410,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
 
     # -- signals from the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`. A wrong amount is answered by the executor (§3.9, O12)."""
+        """A wrong amount is answered by the executor (§3.9, O12)."""
         bad = None if n.__class__ is int and n > 0 else bad_request(n)
         upstream = self._upstream
         if self._downstream is None or upstream is None:
@@ -420,8 +429,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
                 self._requested = add_demand(self._requested, n)
         self._schedule()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. A running drain stops before its next item (O22)."""
+        """A running drain stops before its next item (O22)."""
         upstream = self._upstream
         self._cancelled = True
         if self._downstream is None:
@@ -519,8 +529,8 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
 
     # -- draining, with the permit
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         downstream, upstream = self._downstream, self._upstream
         if downstream is None or upstream is None:
             if self._cancelled or not self._left:
@@ -690,8 +700,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
 
     # -- towards a downstream that polls
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: ASYNC, when asked; across threads, too.
+        """ASYNC, when asked; across threads, too.
 
         No function of the user is run by `poll`: an upstream that calls one has refused to be
         fused with this operator, which is a boundary itself (F39).
@@ -704,8 +715,9 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
         self._shared = True
         return Fusion.ASYNC
 
+    @override
     def poll(self) -> T | Empty:
-        """See `QueueSubscription.poll`. Requests more of the upstream when enough was polled."""
+        """Requests more of the upstream when enough was polled."""
         source = self._fused
         item: T | Empty
         if source is not None:
@@ -732,20 +744,22 @@ class ObserveOnSubscriber(SerialDrain, CoreSubscriber[T], QueueSubscription[T], 
                     raise
         return item
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`."""
         source = self._fused
         return not self._queue if source is None else source.is_empty()
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`; also after a cancel, which leaves that to who polls."""
+        """Also after a cancel, which leaves that to who polls."""
         source = self._upstream
         if self._mode and isinstance(source, QueueSubscription):
             source.clear()
         hooks.drop_waiting(self._queue)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`. `requested` follows a batch of items when it is over."""
+        """`requested` follows a batch of items when it is over."""
         requested: int | None = self._requested
         if self._shared:
             requested = None

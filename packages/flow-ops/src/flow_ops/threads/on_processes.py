@@ -13,6 +13,8 @@ from threading import Thread
 from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import labelled
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
@@ -145,8 +147,9 @@ class ProcessSource(AbsorbingSource[T]):
         self._label = label
         self.prefetch = prefetch
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`. Without stages, which is an error to be signalled."""
+        """Without stages, which is an error to be signalled."""
         alone: Flow[T] = Flow(self)
         alone.subscribe(subscriber)
 
@@ -248,15 +251,15 @@ class OnProcesses(Coordinator[R]):
         self._failure: BaseException | None = None
         """What that batch failed with, after its results."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         source, self._source = self._source, None
         items = self._input
         if source is not None and items is not None:
             self.connect(source, items)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         self._give()
         items = self._input
         if self.over or items is None:
@@ -266,8 +269,8 @@ class OnProcesses(Coordinator[R]):
             error, items.error = items.error, None
             self.end(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         under_way, results = self._under_way, self._results
         while under_way:
             under_way.popleft().cancel()
@@ -282,8 +285,8 @@ class OnProcesses(Coordinator[R]):
         self._source = None
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         items = self._input  # read once: the end takes it away
         return len(self._results) + (0 if items is None else items.waiting)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import Thread, current_thread
 from typing import Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import add_demand
 from flow_core.errors import RejectedExecutionError
@@ -72,7 +74,7 @@ def subscribe_on(executor: Executor, *, request_on: bool = True) -> Operator[T, 
 
 @final
 class SubscribeOn(Passing[T]):
-    """See `subscribe_on`.
+    """Runs `subscribe_on`.
 
     There is at most one task at a time that has not begun: the one that subscribes, or one that
     requests what was asked for since the last one has begun. Tasks are numbered, so that the handle
@@ -119,14 +121,14 @@ class SubscribeOn(Passing[T]):
         self._handle: ScheduledTask | None = None
         """The task that is pending, once the executor has it."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         with self._lock:
             self._is_pending = True
         self._submit(self._subscribe)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         main = self._main
         if main is None:
             return
@@ -143,8 +145,8 @@ class SubscribeOn(Passing[T]):
             self._is_pending = True
         self._submit(self._request)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         with self._lock:
             handle, self._handle = self._handle, None

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections import deque
 from typing import TypeVar
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.clocks import Clock
 from flow_core.flow import Flow
@@ -40,14 +42,14 @@ class Last(Coordinator[T]):
         self._waiting: deque[tuple[float, T]] = deque()
         self._completed = False
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         main = self._main
         if main is not None:
             self.connect(self._source, main)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._main = None
         waiting = self._waiting
         while waiting:
@@ -55,8 +57,8 @@ class Last(Coordinator[T]):
             hooks.drop_item(item)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return len(self._waiting)
 
     @abstractmethod

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.clocks import Clock, Seconds, current_time, in_seconds
 from flow_core.demand import UNBOUNDED
@@ -124,8 +126,8 @@ class Timed(Coordinator[R]):
         if timer is not None:
             timer.dispose()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self.stop_timer()
 
     def _start_timer(self) -> None:
@@ -169,8 +171,9 @@ class NewestInput(PolledInput[T], Generic[T, V]):
         self._make = make
         self._newest: deque[tuple[T, V]] = deque(maxlen=1)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. Takes the place of an item that was not polled."""
+        """Takes the place of an item that was not polled."""
         if item is None:
             raise none_given("on_next")
         owner = self.owner
@@ -198,8 +201,8 @@ class NewestInput(PolledInput[T], Generic[T, V]):
         except IndexError:
             return EMPTY
 
+    @override
     def drop_waiting(self) -> None:
-        """See `PolledInput.drop_waiting`."""
         polled = self.poll()
         if polled is not EMPTY:
             hooks.drop_item(polled[0])
@@ -261,8 +264,8 @@ class Newest(Timed[T], Generic[T, V]):
             self.disconnect(main)
         self.last()
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         ready = self._ready
         if ready is not EMPTY and self.demand:
             self._ready = EMPTY
@@ -283,8 +286,8 @@ class Newest(Timed[T], Generic[T, V]):
         if self._ending and self._ready is EMPTY and not self.over:
             self.complete()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         main, self._main = self._main, None
         if main is not None:
@@ -294,6 +297,6 @@ class Newest(Timed[T], Generic[T, V]):
             hooks.drop_item(ready)
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return int(self._ready is not EMPTY)

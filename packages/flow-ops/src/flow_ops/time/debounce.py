@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -81,27 +83,27 @@ class _Debounce(Newest[T, V]):
         self._source = source
         self._newest: T | Empty = EMPTY
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         main = self._main
         if main is not None:
             self.connect(self._source, main)
 
+    @override
     def last(self) -> None:
-        """See `Newest.last`."""
         newest, self._newest = self._newest, EMPTY
         if newest is not EMPTY:
             self.give(newest)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._newest = EMPTY
 
 
 @final
 class DebounceFor(_Debounce[T, None]):
-    """See `debounce`, with a time."""
+    """Runs `debounce` with a time."""
 
     __slots__ = ("_quiet_s",)
 
@@ -116,19 +118,19 @@ class DebounceFor(_Debounce[T, None]):
         super().__init__(source, downstream, label, clock, nothing)
         self._quiet_s = quiet_s
 
+    @override
     def arrived(self, item: T, made: None) -> None:
-        """See `Newest.arrived`."""
         self._newest = item
         self.wake_in(self._quiet_s)
 
+    @override
     def wake(self) -> None:
-        """See `Timed.wake`."""
         self.last()
 
 
 @final
 class DebounceBy(_Debounce[T, Publisher[object]]):
-    """See `debounce`, with a function."""
+    """Runs `debounce` with a function."""
 
     __slots__ = ("_quiet",)
 
@@ -146,20 +148,20 @@ class DebounceBy(_Debounce[T, Publisher[object]]):
         )
         self._quiet: Listener[object] | None = None
 
+    @override
     def arrived(self, item: T, made: Publisher[object]) -> None:
-        """See `Newest.arrived`."""
         self._newest = item
         self._leave()
         quiet = self._quiet = Listener(self, self._on_quiet, self._on_quiet_end, 1)
         self.connect_later(made, quiet)
 
+    @override
     def last(self) -> None:
-        """See `Newest.last`."""
         self._leave()
         super().last()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._quiet = None
 

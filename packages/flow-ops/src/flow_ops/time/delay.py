@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.clocks import Clock, Seconds
 from flow_core.errors import none_given
@@ -139,7 +141,7 @@ def delay_subscription(
 
 @final
 class Delay(Timed[T]):
-    """See `delay`."""
+    """Runs `delay`."""
 
     __slots__ = ("_delay_s", "_ending", "_main", "_source", "delay_error", "waiting")
 
@@ -163,14 +165,14 @@ class Delay(Timed[T]):
         self._ending: tuple[float, BaseException | None] | None = None
         """When the end is due, and the error."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         main = self._main
         if main is not None:
             self.connect(self._source, main)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         main = self._main
         if main is not None:
             main.request(n)
@@ -186,8 +188,8 @@ class Delay(Timed[T]):
             self.release(main)
         self._ending = ending
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         waiting = self.waiting
         now_s = -math.inf
         while waiting and not self.over:
@@ -213,8 +215,8 @@ class Delay(Timed[T]):
             self._ending = None
             self.fail(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._main = None
         waiting = self.waiting
@@ -226,8 +228,8 @@ class Delay(Timed[T]):
             hooks.drop_error(ending[1])
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return len(self.waiting)
 
 
@@ -241,8 +243,8 @@ class _Arriving(Input[T], Generic[T]):
         super().__init__(owner, 0)
         self._delaying = owner
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         owner = self._delaying
@@ -259,8 +261,8 @@ class _Arriving(Input[T], Generic[T]):
         owner.waiting.append((owner.due_s(), item))
         owner.signal()
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         owner = self._delaying
@@ -273,8 +275,8 @@ class _Arriving(Input[T], Generic[T]):
         else:
             owner.post(self._fail, error, hooks.drop_error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         owner = self._delaying
         if not self.done:
             self.done = True
@@ -305,7 +307,7 @@ class _DelaySubscription(Passing[T]):
 
 @final
 class DelaySubscriptionFor(_DelaySubscription[T]):
-    """See `delay_subscription`, with a time."""
+    """Runs `delay_subscription` with a time."""
 
     __slots__ = ("_clock", "_delay_s", "_timer")
 
@@ -322,12 +324,12 @@ class DelaySubscriptionFor(_DelaySubscription[T]):
         self._clock = self.clock_for(clock)
         self._timer: Disposable | None = None
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self._begin, None)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -339,7 +341,7 @@ class DelaySubscriptionFor(_DelaySubscription[T]):
 
 @final
 class DelaySubscriptionBy(_DelaySubscription[T]):
-    """See `delay_subscription`, with a flow."""
+    """Runs `delay_subscription` with a flow."""
 
     __slots__ = ("_other",)
 
@@ -353,8 +355,8 @@ class DelaySubscriptionBy(_DelaySubscription[T]):
         super().__init__(source, downstream, label)
         self._other = other
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.connect(self._other, _Moment(self, self.go))
 
 
@@ -368,8 +370,8 @@ class _Moment(Input[object]):
         super().__init__(owner, 1)
         self._call = call
 
+    @override
     def on_next(self, item: object, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self.done:
@@ -379,8 +381,8 @@ class _Moment(Input[object]):
         self.owner.disconnect(self)
         self._call()
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self.done:
@@ -390,8 +392,8 @@ class _Moment(Input[object]):
         self.owner.release(self)
         self.owner.post(self.owner.fail, error, hooks.drop_error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if not self.done:
             self.done = True
             self.owner.release(self)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.errors import MissingBackpressureError
 from flow_core.flow import Flow
@@ -109,7 +111,7 @@ def interval_range(
 
 @final
 class Interval(Coordinator[int]):
-    """See `interval`."""
+    """Runs `interval`."""
 
     __slots__ = ("_clock", "_handle", "_initial_s", "_next", "_overflow", "_period_s", "_ticks")
 
@@ -133,12 +135,12 @@ class Interval(Coordinator[int]):
         """Periods that have passed. Written by the clock's task, which never overlaps itself."""
         self._next = 0
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self._begin, None)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         while self._next < self._ticks and not self.over:
             if self.demand:
                 number = self._next
@@ -156,8 +158,8 @@ class Interval(Coordinator[int]):
                     )
                 )
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.dispose()

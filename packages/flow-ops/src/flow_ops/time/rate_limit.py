@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.demand import DEFAULT_PREFETCH, check_prefetch
 from flow_core.flow import Flow
@@ -76,7 +78,7 @@ def rate_limit(
 
 @final
 class RateLimit(Timed[T]):
-    """See `rate_limit`. The generic cell rate algorithm, which needs no tokens to be counted.
+    """Runs `rate_limit`. The generic cell rate algorithm, which needs no tokens to be counted.
 
     Args:
         source: the upstream.
@@ -110,15 +112,15 @@ class RateLimit(Timed[T]):
         """The next item waits for the timer and nothing else."""
         self._items: BufferedInput[T] | None = BufferedInput(self, min(burst, DEFAULT_PREFETCH))
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         source, self._source = self._source, None
         items = self._items
         if source is not None and items is not None:
             self.connect(source, items)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         items = self._items
         while not (self.over or items is None):
             if items.ended():
@@ -144,8 +146,8 @@ class RateLimit(Timed[T]):
             self._full_s = max(self._full_s, earliest_s) + self._pause_s
             self.emit(item)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._source = None
         items, self._items = self._items, None
@@ -153,7 +155,7 @@ class RateLimit(Timed[T]):
             items.close()
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         items = self._items  # read once: the end takes it away
         return 0 if items is None else items.waiting

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -95,14 +97,14 @@ class _Sample(Newest[T, None]):
         self._emit_last = emit_last
         self._newest: T | Empty = EMPTY
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         main = self._main
         if main is not None:
             self.connect(self._source, main)
 
+    @override
     def arrived(self, item: T, made: None) -> None:
-        """See `Newest.arrived`."""
         self._newest = item
 
     def take_sample(self) -> None:
@@ -111,20 +113,20 @@ class _Sample(Newest[T, None]):
         if newest is not EMPTY:
             self.give(newest)
 
+    @override
     def last(self) -> None:
-        """See `Newest.last`."""
         if self._emit_last:
             self.take_sample()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._newest = EMPTY
 
 
 @final
 class SampleEach(_Sample[T]):
-    """See `sample`, with a period."""
+    """Runs `sample` with a period."""
 
     __slots__ = ("_period_s", "_tick_s")
 
@@ -142,13 +144,13 @@ class SampleEach(_Sample[T]):
         self._period_s = period_s
         self._tick_s = 0.0
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self._begin, None)
         super().open()
 
+    @override
     def wake(self) -> None:
-        """See `Timed.wake`."""
         # Without drift, and without making up for ticks that nobody had time for.
         self._tick_s = max(self._tick_s + self._period_s, self.clock.now())
         self.wake_at(self._tick_s)
@@ -161,7 +163,7 @@ class SampleEach(_Sample[T]):
 
 @final
 class SampleBy(_Sample[T]):
-    """See `sample`, with a flow that samples."""
+    """Runs `sample` with a flow that samples."""
 
     __slots__ = ("_other", "_sampler")
 
@@ -179,15 +181,15 @@ class SampleBy(_Sample[T]):
         self._other = sampler
         self._sampler: NewestInput[object, None] | None = NewestInput(self, nothing)
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         sampler = self._sampler
         if sampler is not None:
             self.connect(self._other, sampler)
         super().open()
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         sampler = self._sampler
         ended = sampler is not None and sampler.done
         super().step()
@@ -204,15 +206,15 @@ class SampleBy(_Sample[T]):
             else:
                 self.fail(error)
 
+    @override
     def last(self) -> None:
-        """See `Newest.last`."""
         sampler = self._sampler
         if sampler is not None:
             self.disconnect(sampler)
         super().last()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         sampler, self._sampler = self._sampler, None
         if sampler is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -120,7 +122,7 @@ def skip_last_with_time(duration: Seconds, *, clock: Clock | None = None) -> Ope
 
 @final
 class SkipLast(Last[T]):
-    """See `skip_last_with_time`."""
+    """Runs `skip_last_with_time`."""
 
     __slots__ = ("_youngest_s",)
 
@@ -137,15 +139,15 @@ class SkipLast(Last[T]):
         self._youngest_s = float("-inf")
         """What came up to this time is old enough."""
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         main = self._main
         if main is not None:
             main.request(n)
         self.signal()
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         waiting = self._waiting
         if waiting and self.demand and not self._completed:
             self._youngest_s = self._clock.now() - self._duration_s + SLACK_S

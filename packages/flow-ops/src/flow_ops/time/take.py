@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.flow import Flow
@@ -124,7 +126,7 @@ def take_last_with_time(
 
 @final
 class TakeLast(Last[T]):
-    """See `take_last_with_time`."""
+    """Runs `take_last_with_time`."""
 
     __slots__ = ("_max_items",)
 
@@ -143,8 +145,8 @@ class TakeLast(Last[T]):
         )
         self._max_items = max_items
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         if not self._completed:
             return
         waiting = self._waiting

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds, check_period
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -123,7 +125,7 @@ def throttle_latest(
 
 @final
 class ThrottleLatest(Newest[T, None]):
-    """See `throttle_latest`."""
+    """Runs `throttle_latest`."""
 
     __slots__ = ("_emit_last", "_in_period", "_newest", "_period_s", "_source")
 
@@ -144,35 +146,35 @@ class ThrottleLatest(Newest[T, None]):
         self._newest: T | Empty = EMPTY
         self._in_period = False
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         main = self._main
         if main is not None:
             self.connect(self._source, main)
 
+    @override
     def arrived(self, item: T, made: None) -> None:
-        """See `Newest.arrived`."""
         if self._in_period:
             self._newest = item
         else:
             self._begin(item)
 
+    @override
     def wake(self) -> None:
-        """See `Timed.wake`."""
         newest, self._newest = self._newest, EMPTY
         if newest is EMPTY:
             self._in_period = False
         else:
             self._begin(newest)
 
+    @override
     def last(self) -> None:
-        """See `Newest.last`."""
         newest, self._newest = self._newest, EMPTY
         if self._emit_last and newest is not EMPTY:
             self.give(newest)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._newest = EMPTY
 

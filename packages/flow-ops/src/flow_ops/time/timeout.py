@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.clocks import Clock, Seconds
 from flow_core.demand import UNBOUNDED, add_demand
@@ -111,7 +113,7 @@ class Limit(Generic[T]):
 
 @final
 class Timeout(Timed[T]):
-    """See `timeout`."""
+    """Runs `timeout`."""
 
     __slots__ = ("_current", "_limit", "_main", "_passed", "_seen", "_sentinel", "_source")
 
@@ -141,8 +143,8 @@ class Timeout(Timed[T]):
         self._seen = False
         """There was an item."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         first_s = self._limit.first_s
         if first_s is not None:
             self.post(self.wake_in, first_s)
@@ -150,22 +152,22 @@ class Timeout(Timed[T]):
         if main is not None:
             self.connect(self._source, main)
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         with self._lock:
             current = self._current
             self._passed = add_demand(self._passed, n)
         if current is not None:
             current.request(n)
 
+    @override
     def wake(self) -> None:
-        """See `Timed.wake`."""
         limit = self._limit
         limit_s = limit.between_s if self._seen else limit.first_s
         self._late(f"within {seconds(limit_s or 0.0)}")
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         self._main = self._current = self._sentinel = None
 
@@ -243,8 +245,8 @@ class _Selecting(Input[T]):
         self._timeout = owner
         self._mapper = mapper
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         owner = self._timeout

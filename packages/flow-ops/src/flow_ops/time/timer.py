@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
+from typing_extensions import override
+
 from flow_core.clocks import Clock, Seconds
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber
@@ -57,7 +59,7 @@ def timer_at(time_s: float, clock: Clock | None) -> Flow[int]:
 
 @final
 class Timer(Timed[int]):
-    """See `timer`; if `absolute`, it waits until the clock shows a time."""
+    """Runs `timer`; if `absolute`, it waits until the clock shows a time."""
 
     __slots__ = ("_absolute", "_passed", "_time_s")
 
@@ -75,16 +77,16 @@ class Timer(Timed[int]):
         self._absolute = absolute
         self._passed = False
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.post(self.wake_at if self._absolute else self.wake_in, self._time_s)
 
+    @override
     def wake(self) -> None:
-        """See `Timed.wake`."""
         self._passed = True
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         if self._passed and self.demand:
             self.emit(0)
             if not self.over:

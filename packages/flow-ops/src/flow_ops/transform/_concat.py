@@ -6,13 +6,15 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import Generic, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import operator_of
 from flow_core.demand import UNBOUNDED, add_demand, bad_request
 from flow_core.errors import is_fatal, leave, none_given, throw_if_fatal
 from flow_core.flow import Flow
 from flow_core.homes import Home, task_context
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import (
     EMPTY,
     ConditionalSubscriber,
@@ -36,7 +38,7 @@ R = TypeVar("R")
 
 
 @final
-class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
+class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]):
     """Between the upstream, the inner flow whose turn it is, and the downstream.
 
     Who drains takes items, maps them, and runs the inner flows that are iterators or functions. One
@@ -146,12 +148,13 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
 
     # -- signals from the upstream
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self._home
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. The upstream's subscription is never forwarded (F35)."""
+        """The upstream's subscription is never forwarded (F35)."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or self.gate.cancelled:
@@ -175,8 +178,9 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         if not granted & Fusion.SYNC and not self.gate.cancelled:
             subscription.request(self._prefetch)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. The item waits for its turn."""
+        """The item waits for its turn."""
         if self._asynchronous:
             self.signal()
             return
@@ -194,20 +198,22 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
             self.on_error(overflow(self._mapper.label, self._prefetch, who="the upstream"))
 
     @property
+    @override
     def _is_deaf(self) -> bool:
-        """See `EndsInDrain._is_deaf`."""
         return self.gate.cancelled
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. Too late, it is no end: see `statistics`."""
+        """Too late, it is no end: see `statistics`."""
         if not (self._done or self.gate.cancelled):
             self._done = True
             self.signal()
 
     # -- signals from the downstream
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`. Any thread; goes to the inner flow whose turn it is."""
+        """Any thread; goes to the inner flow whose turn it is."""
         bad = bad_request(n)
         if self.gate.cancelled:
             return
@@ -229,8 +235,9 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         elif inner is None:
             self.signal()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. The thread that drains closes generators, if one does."""
+        """The thread that drains closes generators, if one does."""
         self._bad = None
         self._downstream = None
         if not self.gate.cancelled:
@@ -311,8 +318,8 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
 
     # -- draining, with the permit
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         try:
             self._drain()
         except BaseException as error:
@@ -616,8 +623,9 @@ class ConcatMapSubscriber(EndsInDrain[T], Generic[T, R]):
         for error in errors:
             hooks.drop_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`. `requested` follows a run of inner items when it is over."""
+        """`requested` follows a run of inner items when it is over."""
         requested, inner, outer = self._requested, self._inner, self._outer
         if requested != UNBOUNDED:
             requested -= self._emitted

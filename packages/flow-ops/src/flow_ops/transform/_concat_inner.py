@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import none_given
 from flow_core.homes import Home
@@ -56,12 +58,12 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         self.produced = 0
         """How much of the demand was used up."""
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self._owner.home()
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         demand = self._owner.admit(self, subscription)
@@ -70,13 +72,13 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         elif demand < 0:
             subscription.cancel()  # §2.5, or its turn is over
 
+    @override
     def on_next(self, item: R, /) -> None:
-        """See `Subscriber.on_next`."""
         if not self.try_on_next(item) and self.upstream is not None:
             self.upstream.request(1)
 
+    @override
     def try_on_next(self, item: R, /) -> bool:
-        """See `ConditionalSubscriber.try_on_next`."""
         if item is None:
             raise none_given("on_next")
         used = self.alone(self._accept, item)
@@ -93,8 +95,8 @@ class InnerSubscriber(EndsInDrain[R], ConditionalSubscriber[R], Generic[R]):
         self._missed = True
         return True
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         inbox = self._inbox
         while inbox:
             if not self._emit(inbox.popleft()) and self.upstream is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.errors import is_fatal, none_given
 from flow_core.protocols import CoreSubscriber
@@ -30,8 +32,9 @@ class EndsInDrain(SerialDrain, CoreSubscriber[T], Generic[T]):
         """Whether an end is of no use any more, though none has come."""
         return False
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`. Comes after what waits."""
+        """Comes after what waits."""
         if error is None:
             raise none_given("on_error")
         if self._done or self._is_deaf:
@@ -43,13 +46,13 @@ class EndsInDrain(SerialDrain, CoreSubscriber[T], Generic[T]):
         self._done = True
         self.signal()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self._done = True
         self.signal()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`."""
         if self._done or self._is_deaf:
             return False
         self.on_error(error)

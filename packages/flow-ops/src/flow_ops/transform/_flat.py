@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, ClassVar, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import is_fatal, none_given, none_item
@@ -43,8 +45,8 @@ class IterableFlatMap(Mapped[R], IterableSource[R]):
 
     none_free: ClassVar[bool] = True
 
+    @override
     def iterate(self) -> Iterator[R]:
-        """See `IterableSource.iterate`."""
         outer = self.upstream.iterate()
         items: Iterator[R] = iter(())
         values: Iterator[Any] = outer  # Any, here and below: what the mapper takes
@@ -127,8 +129,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         """Items of an inner flow that were given on, when as many are requested again."""
         self._waiting: deque[tuple[MergedInput[R] | Outer[Any, R], R]] = deque()
 
+    @override
     def add(self, flow: Publisher[R]) -> bool:
-        """See `Mapping.add`."""
         given = 0
         if len(self._inputs) < 2 and isinstance(flow, Flow):  # none but the upstream
             done = self.alone(self._in_place, flow)
@@ -219,8 +221,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
             self._raised(error)
         return True
 
+    @override
     def push(self, item: R) -> bool:
-        """See `Mapping.push`."""
         permit = self._permit
         try:
             del permit[0]
@@ -266,8 +268,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         else:
             self._waiting.append((outer, item))
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         waiting = self._waiting
         while waiting and self._emitted < self._requested and not self.over:
             source, item = waiting.popleft()
@@ -276,8 +278,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         if self.exhausted and not (waiting or self.active or self.over):
             self.finish()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         waiting = self._waiting
         while waiting:
             _, item = waiting.popleft()
@@ -285,8 +287,8 @@ class FlatMap(Mapping[T, R], Generic[T, R]):
         super().closed()
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return len(self._waiting)
 
 
@@ -330,8 +332,9 @@ class MergedInput(Input[R]):
             self._adding = False
             return self._at_once
 
+    @override
     def on_next(self, item: R, /) -> None:
-        """See `Subscriber.on_next`. Given on at once if nobody else is at work."""
+        """Given on at once if nobody else is at work."""
         if item is None:
             self._got_none()
             return
@@ -369,8 +372,8 @@ class MergedInput(Input[R]):
         self._wait(item)
         owner.signal()
 
+    @override
     def checks(self, who: str) -> bool:
-        """See `CoreSubscriber.checks`."""
         self._checked = who
         return True
 
@@ -382,8 +385,9 @@ class MergedInput(Input[R]):
             hooks.cancel(upstream)
         self.on_error(none_item(self._checked))
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`. Handled at once if nobody else is at work."""
+        """Handled at once if nobody else is at work."""
         if self.done:
             return
         self.done = True

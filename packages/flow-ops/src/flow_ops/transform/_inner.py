@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from types import GeneratorType
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import replenish_limit
 from flow_core.errors import NoneItemError, throw_if_fatal
@@ -149,8 +151,8 @@ class Pulled(IterableSource[T]):
         self._raw = raw
         self._knows_end = knows_end
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`."""
         return self.items
 
     def ended(self) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import labelled
 from flow_core.conversion import Convertible
@@ -174,8 +176,8 @@ class Mapped(Publisher[R]):
         told = self._mapping.told(self.upstream)
         return told and f"{told}, at most {self.limits.concurrency} at a time"
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         self.make(self.upstream, downstream, self._mapping, self.limits).start()
 
@@ -238,14 +240,15 @@ class Mapping(Coordinator[R], Generic[T, R]):
 
     # -- running
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         outer, source = self._outer, self._source
         if outer is not None and source is not None:
             self.connect(source, outer)
 
+    @override
     def signal(self) -> None:
-        """See `Coordinator.signal`. Slots that were freed are filled without the permit."""
+        """Slots that were freed are filled without the permit."""
         super().signal()
         slots = self.slots
         if slots.freed != slots.seen:
@@ -271,8 +274,8 @@ class Mapping(Coordinator[R], Generic[T, R]):
         else:
             self.complete()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self.slots.outer = self._outer = self._source = None
         errors, self._errors = self._errors, []
         for error in errors:
@@ -299,12 +302,13 @@ class Outer(Input[T], Generic[T, R]):
         """Of the inner flow that runs in place: closed when the flow is over."""
         owner.slots.outer = self
 
+    @override
     def cut(self) -> None:
-        """See `Input.cut`."""
         self.gate.cancelled = True
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. Makes a flow of it, and starts that."""
+        """Makes a flow of it, and starts that."""
         if item is None:
             raise none_given("on_next")
         owner, slots = self.mapping, self.slots
@@ -410,8 +414,8 @@ class Slots(SerialDrain):
         self.look_at = self._limit
         """The upstream's thread signals from the item of this number on; never above `asked`."""
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         freed, outer = self.freed, self.outer
         urgent = freed != self.seen
         self.seen = freed
@@ -441,21 +445,21 @@ class One(Generic[R]):
         self._item: R | Empty = item
 
     def poll(self) -> R | Empty:
-        """See `BufferedInput.poll`."""
+        """Return the item, once."""
         item, self._item = self._item, EMPTY
         return item
 
     def ended(self) -> bool:
-        """See `BufferedInput.ended`."""
+        """Return whether the item was polled."""
         return self._item is EMPTY
 
     def close(self) -> None:
-        """See `BufferedInput.close`."""
+        """Drop the item."""
         item = self.poll()
         if item is not EMPTY:
             hooks.drop_item(item)
 
     @property
     def waiting(self) -> int:
-        """See `BufferedInput.waiting`."""
+        """How many items wait: one, or none."""
         return 0 if self._item is EMPTY else 1

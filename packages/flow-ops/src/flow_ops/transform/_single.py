@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.protocols import CallableSource, Subscriber
 from flow_core.sources import empty
@@ -63,8 +65,8 @@ class MappedCall(DeferredSource[R]):
         self._source = source
         self._mapper = mapper
 
+    @override
     def resolve(self) -> Flow[R]:
-        """See `DeferredSource.resolve`."""
         item = self._source.call()
         if item is None:
             return empty()
@@ -75,8 +77,8 @@ class MappedCall(DeferredSource[R]):
         except BaseException as error:
             raise mapper.failed(error)  # noqa: B904 - the same error, with a note
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         itself: Flow[R] = Flow(self)
         itself.subscribe(core_subscriber(subscriber))
 
@@ -106,12 +108,12 @@ class MappedLater(DeferredSource[R]):
         self._apply = apply
         self._label = label
 
+    @override
     def resolve(self) -> Flow[R]:
-        """See `DeferredSource.resolve`."""
         return self._apply(resolved(self._upstream))
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         itself: Flow[R] = Flow(self)
         itself.subscribe(core_subscriber(subscriber))
 

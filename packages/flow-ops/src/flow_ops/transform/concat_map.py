@@ -8,6 +8,8 @@ from itertools import chain
 from sys import maxsize
 from typing import Any, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import labelled
 from flow_core.conversion import Convertible
@@ -156,8 +158,8 @@ class ConcatMap(Publisher[R]):
         told = self._mapper.told(self._upstream)
         return told and f"{told}, one after the other"
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         concat: ConcatMapSubscriber[Any, R] = ConcatMapSubscriber(
             downstream,
@@ -190,8 +192,9 @@ class IterableConcatMap(ConcatMap[R], IterableSource[R]):
 
     none_free = True
 
+    @override
     def iterate(self) -> Iterator[R]:
-        """See `IterableSource.iterate`; an asynchronous inner flow is waited for."""
+        """An asynchronous inner flow is waited for."""
         mapper, delay_error = self._mapper, self._delay_error
         function = mapper.function
         errors: list[BaseException] = []

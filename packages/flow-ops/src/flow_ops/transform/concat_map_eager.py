@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.conversion import Convertible
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.flow import Flow
@@ -104,8 +106,8 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
         """Inner flows; the first one's turn it is. Appended to by the upstream's thread."""
         self._failing = False
 
+    @override
     def add(self, flow: Publisher[R]) -> bool:
-        """See `Mapping.add`."""
         inner: BufferedInput[R] = BufferedInput(self, self.prefetch)
         self._line.append(inner)
         self.connect(flow, inner)
@@ -113,8 +115,8 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
             self.signal()  # `closed` may have run before
         return False
 
+    @override
     def push(self, item: R) -> bool:
-        """See `Mapping.push`."""
         if self.alone(self._pass, item) is True:
             return True
         self._line.append(One(item))
@@ -127,13 +129,13 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
         self.emit(item)
         return True
 
+    @override
     def ending(self, one: Input[Any]) -> None:  # Any: see `Coordinator.ending`
-        """See `Coordinator.ending`."""
         if isinstance(one, BufferedInput) and one.error is not None:
             self._failing = True
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         line = self._line
         if self._failing and not self._delay_error:
             self._fail_first()
@@ -161,16 +163,16 @@ class ConcatMapEager(Mapping[T, R], Generic[T, R]):
                 if error is not None:
                     self.keep(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         line = self._line
         while line:
             line.popleft().close()
         super().closed()
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return sum(inner.waiting for inner in snapshot(self._line))
 
     def _fail_first(self) -> None:

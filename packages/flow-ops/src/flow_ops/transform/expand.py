@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.assembly import labelled
 from flow_core.demand import check_prefetch
 from flow_core.errors import MissingBackpressureError
@@ -122,8 +124,8 @@ class _Levels(IterableSource[Flow[T]]):
         self._mapper = mapper
         self._waiting = waiting
 
+    @override
     def iterate(self) -> Iterator[Flow[T]]:
-        """See `IterableSource.iterate`."""
         yield self._flow
         waiting = self._waiting
         while waiting:
@@ -176,14 +178,14 @@ class ExpandDepth(Coordinator[T], Generic[T]):
         self._last: T | Empty = EMPTY
         """The item that was given last, and not expanded yet."""
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         source = self._source
         if source is not None:
             self._enter(source)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         stack = self._stack
         while not self.over and (stack or self._source is None):
             if self._last is not EMPTY:
@@ -211,8 +213,8 @@ class ExpandDepth(Coordinator[T], Generic[T]):
                 if error is not None:
                     self.fail(error)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._last = EMPTY  # it was given on
         self._source = None
         stack = self._stack
@@ -220,8 +222,8 @@ class ExpandDepth(Coordinator[T], Generic[T]):
             stack.pop().close()
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return sum(level.waiting for level in tuple(self._stack))
 
     def _expand(self, item: T) -> None:

@@ -8,6 +8,8 @@ from functools import partial
 from threading import get_ident
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.assembly import labelled
 from flow_core.conversion import Convertible
@@ -91,7 +93,7 @@ def _switched(flow: Flow[T], *, mapping: Mapper[T, R], delay_error: bool) -> Flo
 
 @final
 class SwitchMap(Mapping[T, R], Generic[T, R]):
-    """See `switch_map`.
+    """Runs `switch_map`.
 
     The upstream's thread disconnects an inner flow, makes the next one, and subscribes to it. Who
     has the permit makes that one the current one, when no other's item is on its way any more:
@@ -131,14 +133,15 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
 
     # -- demand
 
+    @override
     def requested(self, n: int) -> None:
-        """See `Coordinator.requested`."""
         self._ask()
         if self._only:
             self.signal()
 
+    @override
     def signal(self) -> None:
-        """See `Coordinator.signal`. Then asks a new inner flow for what is outstanding."""
+        """Then asks a new inner flow for what is outstanding."""
         super().signal()
         if self._has_to_ask:
             self._has_to_ask = False
@@ -177,8 +180,8 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
                 self._current = None
         hooks.drop_waiting(self._only)
 
+    @override
     def add(self, flow: Publisher[R]) -> bool:
-        """See `Mapping.add`."""
         inner: Listener[R] = Listener(self, self.emit, self._inner_ended)
         self._last = inner
         self.post(self._switch, inner)
@@ -187,8 +190,8 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
             self._last = None  # `closed` may have run before
         return True
 
+    @override
     def push(self, item: R) -> bool:
-        """See `Mapping.push`."""
         self._only.append(item)
         self.signal()
         return True
@@ -214,8 +217,8 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         if error is not None:
             self.keep(error)
 
+    @override
     def step(self) -> None:
-        """See `Coordinator.step`."""
         only = self._only
         if only and self._emitted < self._requested:
             try:
@@ -226,8 +229,8 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
         if self.exhausted and self._current is None and not (only or self.over):
             self.finish()
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         self._last = None
         with self._lock:
             self._current = None
@@ -237,8 +240,8 @@ class SwitchMap(Mapping[T, R], Generic[T, R]):
     # -- on any thread
 
     @property
+    @override
     def buffered(self) -> int:
-        """See `Coordinator.buffered`."""
         return len(self._only)
 
 
@@ -252,8 +255,9 @@ class SwitchedInput(Outer[T, R], Generic[T, R]):
         super().__init__(owner, mapper, concurrency)
         self._switching = owner
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`. The inner flow before ends here, whatever the mapper does."""
+        """The inner flow before ends here, whatever the mapper does."""
         if item is not None and not self.done:
             self._switching.leave()
         super().on_next(item)

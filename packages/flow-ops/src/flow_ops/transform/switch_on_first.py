@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.conversion import as_flow
 from flow_core.demand import UNBOUNDED, add_demand
@@ -13,7 +15,7 @@ from flow_core.errors import ProtocolViolationError, is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.notifications import Notification, OnComplete, OnError, OnNext
 from flow_core.operator import Operator
-from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber
+from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Publisher, Subscriber, Subscription
 from flow_core.serial import SerialDrain
 from flow_core.sources import fail
 from flow_core.stages import describe
@@ -79,7 +81,7 @@ def switch_on_first(
 
 @final
 class SwitchOnFirst(Passing[R], Generic[T, R]):
-    """See `switch_on_first`. Passes on the flow that the transformer has returned.
+    """Runs `switch_on_first`. Passes on the flow that the transformer has returned.
 
     Args:
         source: the upstream.
@@ -102,8 +104,8 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
         self._transformer = transformer
         self._head: Head[T] | None = Head(self)
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         head = self._head
         if head is not None:
             self.connect(self._source, head)
@@ -122,8 +124,8 @@ class SwitchOnFirst(Passing[R], Generic[T, R]):
             return
         self.follow(made)
 
+    @override
     def closed(self) -> None:
-        """See `Coordinator.closed`."""
         super().closed()
         head, self._head = self._head, None
         if head is not None:
@@ -145,8 +147,8 @@ class Head(Input[T]):
         self._deciding = owner
         self._rest: Rest[T] | None = None
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self.done or self.gone or self.owner.over:
@@ -159,8 +161,8 @@ class Head(Input[T]):
             self._rest = rest = Rest(self, item)
             self._deciding.begin(OnNext(item), rest)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self.done or self.gone or self.owner.over:
@@ -168,8 +170,8 @@ class Head(Input[T]):
             return
         self._end(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if not (self.done or self.gone or self.owner.over):
             self._end(None)
 
@@ -192,7 +194,7 @@ class Head(Input[T]):
 
 
 @final
-class Rest(SerialDrain, Generic[T]):
+class Rest(SerialDrain, Publisher[T], Subscription, Generic[T]):
     """The subscription to the whole flow: the first item, and then what the upstream sends.
 
     The upstream is requested for more when the first item was delivered: until then it can do
@@ -266,8 +268,9 @@ class Rest(SerialDrain, Generic[T]):
         except IndexError:
             return False
 
+    @override
     def subscribe(self, target: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`. Once, and with an input that keeps the rules."""
+        """Once, and with an input that keeps the rules."""
         downstream = core_subscriber(target)
         downstream.on_subscribe(self)
         # Not before: nothing is delivered before on_subscribe has returned (§1.9). The permit would
@@ -275,8 +278,8 @@ class Rest(SerialDrain, Generic[T]):
         self._target = downstream
         self.signal()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         with self._lock:
             if not self._has_passed:
                 self._owed = add_demand(self._owed, n)
@@ -287,8 +290,8 @@ class Rest(SerialDrain, Generic[T]):
         elif head is not None:
             head.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         head = self._head
         self.close()
         if head is not None:
@@ -299,8 +302,8 @@ class Rest(SerialDrain, Generic[T]):
         self._is_over = True
         self.signal()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`."""
         if self._is_over:
             self._target = self._head = None
             self._first = EMPTY
@@ -350,8 +353,8 @@ class Whole(Publisher[T]):
         self._rest = rest
         self._label = label
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         if self._rest.take():
             Following(self._rest, downstream, self._label).start()
@@ -378,6 +381,6 @@ class Following(Passing[T]):
         super().__init__(downstream, label)
         self._rest = rest
 
+    @override
     def open(self) -> None:
-        """See `Coordinator.open`."""
         self.follow(self._rest)

@@ -20,14 +20,14 @@ class _NullOperator:
     __slots__ = ()
 
     def apply(self, value: Any, /) -> Any:  # Any: here and below, of whatever types are asked for
-        """See `Function.apply`."""
+        """Return what it gets."""
         return value
 
     def accept(self, value: Any, /) -> None:
-        """See `Receiver.accept`."""
+        """Do nothing."""
 
     def bind(self, first: Any, second: Any, /) -> None:
-        """See `Binder.bind`."""
+        """Do nothing."""
 
 
 @final
@@ -40,11 +40,11 @@ class _StaticCondicate:
         self._value = value
 
     def apply(self, value: object, /) -> bool:
-        """See `Predicate.apply`."""
+        """Return the answer for any value."""
         return self._value
 
     def applies(self) -> bool:
-        """See `Condition.applies`."""
+        """Return the answer."""
         return self._value
 
 
@@ -58,15 +58,15 @@ class StaticProducer(Generic[T]):
         self._value = not_none(value, "a static value")
 
     def get(self) -> T:
-        """See `Supplier.get`."""
+        """Return the value."""
         return self._value
 
     def apply(self, value: object, /) -> T:
-        """See `Function.apply`."""
+        """Return the value, whatever it gets."""
         return self._value
 
     def merge(self, first: object, second: object, /) -> T:
-        """See `Merger.merge`."""
+        """Return the value, whatever it gets."""
         return self._value
 
 

@@ -18,6 +18,8 @@ from __future__ import annotations
 import enum
 from typing import Any, Generic, TypeVar, final, overload
 
+from typing_extensions import override
+
 from flow_core.executors import Executor
 from flow_core.protocols import EMPTY
 from flow_rxcompat.agera._static import NULL
@@ -433,41 +435,41 @@ class RFlow(RSyncFlow[V, P]):
 
     __slots__ = ()
 
+    @override
     def get_from(self, supplier: SupplierLike[C], /) -> RFlow[V, C]:
-        """See `RSyncFlow.get_from`."""
         self._compiler.add(GetFrom(called(supplier, "get")))
         return RFlow(self._compiler)
 
+    @override
     def merge_in(self, supplier: SupplierLike[A], merger: MergerLike[P, A, C], /) -> RFlow[V, C]:
-        """See `RSyncFlow.merge_in`."""
         self._compiler.add(MergeIn(called(supplier, "get"), called(merger, "merge")))
         return RFlow(self._compiler)
 
+    @override
     def transform(self, function: FunctionLike[P, C], /) -> RFlow[V, C]:
-        """See `RSyncFlow.transform`."""
         self._compiler.add(Transform(called(function, "apply")))
         return RFlow(self._compiler)
 
+    @override
     def attempt_get_from(
         self, supplier: SupplierLike[Result[C]], /
     ) -> RTermination[V, BaseException, RFlow[V, C]]:
-        """See `RSyncFlow.attempt_get_from`."""
         self._compiler.add(GetFrom(called(supplier, "get")), _Expect.TERMINATE_THEN_FLOW)
         return RTermination(self._compiler, RFlow)
 
+    @override
     def attempt_merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, Result[C]], /
     ) -> RTermination[V, BaseException, RFlow[V, C]]:
-        """See `RSyncFlow.attempt_merge_in`."""
         self._compiler.add(
             MergeIn(called(supplier, "get"), called(merger, "merge")), _Expect.TERMINATE_THEN_FLOW
         )
         return RTermination(self._compiler, RFlow)
 
+    @override
     def attempt_transform(
         self, function: FunctionLike[P, Result[C]], /
     ) -> RTermination[V, BaseException, RFlow[V, C]]:
-        """See `RSyncFlow.attempt_transform`."""
         self._compiler.add(Transform(called(function, "apply")), _Expect.TERMINATE_THEN_FLOW)
         return RTermination(self._compiler, RFlow)
 
@@ -479,43 +481,43 @@ class RFlow(RSyncFlow[V, P]):
         self, function: FunctionLike[P, C], predicate: PredicateLike[C], /
     ) -> RTermination[V, C, RFlow[V, P]]: ...
 
+    @override
     def check(
         self, function: Any, predicate: Any = EMPTY, /
     ) -> RTermination[V, Any, RFlow[V, P]]:  # Any: as the overloads say
-        """See `RSyncFlow.check`."""
         self._compiler.check(function, predicate)
         return RTermination(self._compiler, RFlow)
 
+    @override
     def send_to(self, receiver: ReceiverLike[P], /) -> RFlow[V, P]:
-        """See `RSyncFlow.send_to`."""
         self._compiler.add(SendTo(called(receiver, "accept")))
         return RFlow(self._compiler)
 
+    @override
     def bind_with(self, supplier: SupplierLike[A], binder: BinderLike[P, A], /) -> RFlow[V, P]:
-        """See `RSyncFlow.bind_with`."""
         self._compiler.add(BindWith(called(supplier, "get"), called(binder, "bind")))
         return RFlow(self._compiler)
 
+    @override
     def then_attempt_get_from(
         self, supplier: SupplierLike[Result[V]], /
     ) -> RTerminationOrContinue[V, BaseException, RConfig[V], RFlow[V, BaseException]]:
-        """See `RSyncFlow.then_attempt_get_from`."""
         self._compiler.add(GetFrom(called(supplier, "get")), _Expect.TERMINATE_THEN_END)
         return RTerminationOrContinue(self._compiler, RConfig, RFlow)
 
+    @override
     def then_attempt_merge_in(
         self, supplier: SupplierLike[A], merger: MergerLike[P, A, Result[V]], /
     ) -> RTerminationOrContinue[V, BaseException, RConfig[V], RFlow[V, BaseException]]:
-        """See `RSyncFlow.then_attempt_merge_in`."""
         self._compiler.add(
             MergeIn(called(supplier, "get"), called(merger, "merge")), _Expect.TERMINATE_THEN_END
         )
         return RTerminationOrContinue(self._compiler, RConfig, RFlow)
 
+    @override
     def then_attempt_transform(
         self, function: FunctionLike[P, Result[V]], /
     ) -> RTerminationOrContinue[V, BaseException, RConfig[V], RFlow[V, BaseException]]:
-        """See `RSyncFlow.then_attempt_transform`."""
         self._compiler.add(Transform(called(function, "apply")), _Expect.TERMINATE_THEN_END)
         return RTerminationOrContinue(self._compiler, RConfig, RFlow)
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any, Final, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core.executors import Executor, as_runner
 from flow_rxcompat.agera.config import RepositoryConfig
 from flow_rxcompat.agera.errors import check_state, not_none
@@ -93,8 +95,8 @@ class GetFrom(Directive):
     def __init__(self, get: _Call) -> None:
         self._get = get
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         flow.intermediate = not_none(self._get(), "get_from()")
         return True
 
@@ -109,8 +111,8 @@ class MergeIn(Directive):
         self._get = get
         self._merge = merge
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         flow.intermediate = not_none(self._merge(flow.intermediate, self._get()), "merge_in()")
         return True
 
@@ -124,8 +126,8 @@ class Transform(Directive):
     def __init__(self, apply: _Call) -> None:
         self._apply = apply
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         flow.intermediate = not_none(self._apply(flow.intermediate), "transform()")
         return True
 
@@ -141,8 +143,8 @@ class Check(Directive):
         self._holds = holds
         self._end_with = end_with
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         case = self._case(flow.intermediate)
         return bool(self._holds(case)) or flow.terminate(case, self._end_with)
 
@@ -156,8 +158,8 @@ class GoTo(Directive):
     def __init__(self, executor: Executor) -> None:
         self._runner = as_runner(executor)
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         self._runner.execute(flow.resume)
         return False
 
@@ -168,8 +170,9 @@ class GoLazy(Directive):
 
     __slots__ = ()
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`: the flow does it, under its lock."""
+        """The flow does it, under its lock."""
         return False
 
 
@@ -182,8 +185,8 @@ class SendTo(Directive):
     def __init__(self, accept: _Call) -> None:
         self._accept = accept
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         self._accept(flow.intermediate)
         return True
 
@@ -198,8 +201,8 @@ class BindWith(Directive):
         self._get = get
         self._bind = bind
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         self._bind(flow.intermediate, self._get())
         return True
 
@@ -213,8 +216,8 @@ class FilterSuccess(Directive):
     def __init__(self, end_with: _Call | None) -> None:
         self._end_with = end_with
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         attempt: Result[Any] = flow.intermediate
         if attempt.succeeded:
             flow.intermediate = attempt.get()
@@ -228,8 +231,8 @@ class FilterFailure(Directive):
 
     __slots__ = ()
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         attempt: Result[Any] = flow.intermediate
         if attempt.succeeded:
             return flow.end_with(attempt.get())
@@ -246,8 +249,8 @@ class End(Directive):
     def __init__(self, *, skip: bool) -> None:
         self._skip = skip
 
+    @override
     def run(self, flow: CompiledRepository[Any]) -> bool:
-        """See `Directive.run`."""
         return flow.skip() if self._skip else flow.end_with(flow.intermediate)
 
 
@@ -312,18 +315,20 @@ class CompiledRepository(BaseObservable, Repository[V], Updatable, Generic[V]):
 
     # -- beginning and cancelling, on the loop
 
+    @override
     def observable_activated(self) -> None:
-        """See `BaseObservable.observable_activated`: listens, and begins a flow."""
+        """Listens, and begins a flow."""
         self._event_source.add_updatable(self)
         self._maybe_start()
 
+    @override
     def observable_deactivated(self) -> None:
-        """See `BaseObservable.observable_deactivated`."""
         self._event_source.remove_updatable(self)
         self._maybe_cancel(self._deactivation, restart=False)
 
+    @override
     def update(self) -> None:
-        """See `Updatable.update`: the event source has changed."""
+        """The event source has changed."""
         self._maybe_cancel(self._on_concurrent, restart=True)
         self._maybe_start()
 

@@ -18,6 +18,8 @@ from itertools import count
 from threading import Condition, Lock
 from typing import ClassVar, Final, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_rxcompat.agera.errors import IllegalStateError
 
@@ -130,8 +132,8 @@ class AsyncioLoop(Loop):
                 cls._known[loop] = weakref.ref(made)
             return made
 
+    @override
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
-        """See `Loop.post`."""
         loop = self._loop
         try:
             if delay_s > 0:
@@ -142,8 +144,8 @@ class AsyncioLoop(Loop):
             if not loop.is_closed():
                 raise
 
+    @override
     def now(self) -> float:
-        """See `Loop.now`."""
         return self._loop.time()
 
 
@@ -197,13 +199,14 @@ class TestLoop(Loop):
         self._queue = _Queue()
         self._now = 0.0
 
+    @override
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
-        """See `Loop.post`. Nothing runs before `drain` or `advance_by`."""
+        """Nothing runs before `drain` or `advance_by`."""
         with self._lock:
             self._queue.push(self._now + max(0.0, delay_s), task)
 
+    @override
     def now(self) -> float:
-        """See `Loop.now`."""
         return self._now
 
     @property
@@ -286,16 +289,17 @@ class ThreadLoop(Loop):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
+    @override
     def post(self, task: _Task, delay_s: float = 0.0) -> None:
-        """See `Loop.post`; what is posted after `stop` never runs."""
+        """What is posted after `stop` never runs."""
         with self._changed:
             if self._stopped:
                 return
             self._queue.push(self.now() + max(0.0, delay_s), task)
             self._changed.notify()
 
+    @override
     def now(self) -> float:
-        """See `Loop.now`."""
         return time.monotonic()
 
     def call(self, function: Callable[[], object]) -> object:

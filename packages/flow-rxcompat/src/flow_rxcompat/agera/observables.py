@@ -6,6 +6,8 @@ import math
 from threading import Lock
 from typing import final
 
+from typing_extensions import override
+
 from flow_rxcompat.agera.errors import IllegalStateError, not_none
 from flow_rxcompat.agera.handlers import Message, WorkerHandler, worker_handler
 from flow_rxcompat.agera.loops import Loop, loop_needed
@@ -92,8 +94,8 @@ class BaseObservable(Observable):
         """See the argument."""
         return self._window_s * 1000
 
+    @override
     def add_updatable(self, updatable: UpdatableLike, /) -> None:
-        """See `Observable.add_updatable`."""
         handler = worker_handler("added")
         called(updatable, "update")
         activate = False
@@ -113,8 +115,8 @@ class BaseObservable(Observable):
         if activate:
             self.observable_activated()
 
+    @override
     def remove_updatable(self, updatable: UpdatableLike, /) -> None:
-        """See `Observable.remove_updatable`."""
         loop_needed("removed")
         not_none(updatable, "remove_updatable()")
         own = self._handler

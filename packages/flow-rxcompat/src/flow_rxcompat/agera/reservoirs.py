@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Generic, Protocol, TypeVar, final, runtime_checkable
 
+from typing_extensions import override
+
 from flow_rxcompat.agera.errors import not_none
 from flow_rxcompat.agera.observables import BaseObservable
 from flow_rxcompat.agera.protocols import Receiver, Repository
@@ -50,17 +52,18 @@ class DequeQueue(Queue[T]):
     def __init__(self) -> None:
         self._values: deque[T] = deque()
 
+    @override
     def offer(self, value: T, /) -> bool:
-        """See `Queue.offer`: it takes all."""
+        """It takes all."""
         self._values.append(value)
         return True
 
+    @override
     def poll(self) -> T | None:
-        """See `Queue.poll`."""
         return self._values.popleft() if self._values else None
 
+    @override
     def is_empty(self) -> bool:
-        """See `Queue.is_empty`."""
         return not self._values
 
 
@@ -78,8 +81,8 @@ class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
         self._queue = not_none(queue, "reservoir()")
         self._queue_lock = RLock() if lock is None else lock
 
+    @override
     def accept(self, value: T, /) -> None:
-        """See `Receiver.accept`."""
         not_none(value, "accept()")
         with self._queue_lock:
             was_empty = self._queue.is_empty()
@@ -96,8 +99,8 @@ class SynchronizedReservoir(BaseObservable, Reservoir[T], Generic[T]):
             self.dispatch_update()
         return Result.absent_if_null(value)
 
+    @override
     def observable_activated(self) -> None:
-        """See `BaseObservable.observable_activated`."""
         with self._queue_lock:
             if self._queue.is_empty():
                 return

@@ -11,6 +11,7 @@ from reactivex.abc import DisposableBase, ObserverBase, SchedulerBase
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.subject import Subject
+from typing_extensions import override
 
 from flow_core import error
 from flow_core.demand import UNBOUNDED
@@ -89,12 +90,12 @@ class _Connection(FlowDisposable):
         self.upstream = SingleAssignmentDisposable()
 
     @property
+    @override
     def disposed(self) -> bool:
-        """See `Disposable.disposed`."""
         return self.disconnected or self.ended
 
+    @override
     def dispose(self) -> None:
-        """See `Disposable.dispose`."""
         if not self.begun:
             return  # it is nothing but the promise of one
         self.disconnected = True
@@ -126,13 +127,13 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
         """Guards `_current`. Nothing is called under it."""
         self._current = _Connection()
 
+    @override
     def join(
         self,
         subscriber: Subscriber[T],
         /,
         last: Callable[[], FlowDisposable | None] = _no_run,
     ) -> FlowDisposable:
-        """See `Connectable.join`."""
         with self._lock:
             before = last()
             connection = self._next()
@@ -149,8 +150,8 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
             self._current = _Connection()
         return self._current
 
+    @override
     def connect(self, callback: Callable[[FlowDisposable], object] | None = None) -> FlowDisposable:
-        """See `Connectable.connect`."""
         with self._lock:
             connection = self._next()
             first = not connection.begun
@@ -184,8 +185,9 @@ class ObservableConnectable(ConnectableBase[T], Generic[T]):
             connection.dispose()
             raise
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Connectable.statistics`. What the subject does not tell is left out."""
+        """What the subject does not tell is left out."""
         connection = self._current
         observers: object = getattr(self._connectable.subject, "observers", ())
         return Statistics(
@@ -264,8 +266,8 @@ class FlowConnectableObservable(ConnectableObservable[T]):
     ) -> DisposableBase:
         return self._observable.subscribe(observer, scheduler=scheduler)
 
+    @override
     def connect(self, scheduler: SchedulerBase | None = None) -> DisposableBase | None:
-        """See `ConnectableObservable.connect`."""
         connection = SingleAssignmentDisposable()
 
         def start(_: SchedulerBase, __: object) -> None:

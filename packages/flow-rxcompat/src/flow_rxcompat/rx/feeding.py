@@ -10,12 +10,13 @@ from threading import get_ident
 from typing import Generic, TypeVar, final
 
 from reactivex.abc import ObserverBase, SchedulerBase
+from typing_extensions import override
 
 from flow_core import hooks
 from flow_core.demand import UNBOUNDED, replenish_limit
 from flow_core.errors import RejectedExecutionError, none_given, throw_if_fatal
 from flow_core.homes import Home, current_home
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import CoreSubscriber, Publisher, Subscription
 from flow_core.serial import SerialDrain
 
@@ -24,7 +25,7 @@ __all__ = ["DirectFeed", "Feed", "ScheduledFeed"]
 T = TypeVar("T")
 
 
-class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
+class Feed(SerialDrain, CoreSubscriber[T], Scannable, Generic[T]):
     """Hands the signals of a flow to an observer, until that is disposed of.
 
     An observer that raises has failed: the flow is cancelled, and the observer gets that error. So
@@ -127,12 +128,12 @@ class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
 
     # -- the flow's end
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return self._home or current_home()
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None or self._over:
@@ -208,8 +209,8 @@ class Feed(SerialDrain, CoreSubscriber[T], Generic[T]):
         else:
             hooks.drop_error(error)
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator="to_rx",
             capacity=self._prefetch,
@@ -251,12 +252,12 @@ class DirectFeed(Feed[T]):
         self._taken = 0
         """Items that came. Changed by the flow's serial signals only."""
 
+    @override
     def begin(self) -> None:
-        """See `Feed.begin`."""
         self.signal()
 
+    @override
     def dispose(self) -> None:
-        """See `Feed.dispose`."""
         super().dispose()
         self._left()
 
@@ -266,8 +267,9 @@ class DirectFeed(Feed[T]):
         if ended is not None:
             ended()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`: request what there is room for."""
+        """Request what there is room for."""
         wanted = self._wanted
         if self._over or not self._ready or (wanted is not None and not wanted()):
             return
@@ -277,8 +279,8 @@ class DirectFeed(Feed[T]):
         self._asked += room
         self.request(room)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         self.deliver(item)
@@ -287,8 +289,8 @@ class DirectFeed(Feed[T]):
             if self._asked - self._taken <= self._prefetch - self._limit:
                 self.signal()
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self._ends():
@@ -297,8 +299,8 @@ class DirectFeed(Feed[T]):
         else:
             hooks.drop_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if self._ends():
             self._left()
             self.end(None)
@@ -340,12 +342,12 @@ class ScheduledFeed(Feed[T]):
         self._error: list[BaseException] = []
         """At most one, popped by whoever signals or drops it."""
 
+    @override
     def begin(self) -> None:
-        """See `Feed.begin`."""
         self.request(self._prefetch)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._over:
@@ -354,8 +356,9 @@ class ScheduledFeed(Feed[T]):
         self._queue.append(item)
         self.signal()
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`; it comes after the items that wait."""
+        """It comes after the items that wait."""
         if error is None:
             raise none_given("on_error")
         if not self._ends():
@@ -365,14 +368,15 @@ class ScheduledFeed(Feed[T]):
         self._done = True
         self.signal()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if self._ends():
             self._done = True
             self.signal()
 
+    @override
     def dispose(self) -> None:
-        """See `Feed.dispose`. What waits is dropped, here or by the action that runs."""
+        """What waits is dropped, here or by the action that runs."""
         super().dispose()
         self._clear()
 
@@ -384,13 +388,15 @@ class ScheduledFeed(Feed[T]):
             return
         hooks.drop_error(error)
 
+    @override
     def signal(self) -> None:
-        """See `SerialDrain.signal`; the drain is an action of the scheduler."""
+        """The drain is an action of the scheduler."""
         if self.try_enter():
             self._schedule()
 
+    @override
     def drain(self) -> None:
-        """See `SerialDrain.drain`: deliver what waits now."""
+        """Deliver what waits now."""
         for _ in range(len(self._queue)):
             try:
                 item = self._queue.popleft()

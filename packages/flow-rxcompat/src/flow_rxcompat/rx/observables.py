@@ -6,6 +6,7 @@ from typing import Generic, TypeVar, final
 
 from reactivex.abc import ObservableBase, ObserverBase, SchedulerBase
 from reactivex.disposable import SingleAssignmentDisposable
+from typing_extensions import override
 
 from flow_core import Flow, NoneItemError
 from flow_core.demand import UNBOUNDED, check_prefetch
@@ -134,8 +135,8 @@ class ObservableSource(Publisher[T]):
         """Whether what is not requested in time makes room for what comes after it."""
         return self._strategy == "latest"
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         emitter = EmitterSubscription(
             core_subscriber(subscriber), self._strategy, self._capacity, repr(self)
         )
@@ -178,8 +179,8 @@ class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
     def __init__(self, emitter: Emitter[T_contra]) -> None:
         self._emitter = emitter
 
+    @override
     def on_next(self, value: T_contra) -> None:
-        """See `ObserverBase.on_next`."""
         if value is None:
             self._emitter.error(
                 NoneItemError(
@@ -189,12 +190,12 @@ class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
         else:
             self._emitter.next(value)
 
+    @override
     def on_error(self, error: Exception) -> None:
-        """See `ObserverBase.on_error`."""
         self._emitter.error(_signalled(error))
 
+    @override
     def on_completed(self) -> None:
-        """See `ObserverBase.on_completed`."""
         self._emitter.complete()
 
 

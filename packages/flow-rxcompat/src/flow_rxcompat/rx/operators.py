@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, final
 
 from reactivex import Observable
 from reactivex.abc import DisposableBase, ObservableBase, ObserverBase, SchedulerBase
+from typing_extensions import override
 
 from flow_core import Flow, Operator
 from flow_core.demand import DEFAULT_PREFETCH, UNBOUNDED, check_prefetch
@@ -155,8 +156,8 @@ class OperatorSource(Publisher[R], Generic[T, R]):
         self._scheduler = scheduler
         self._detail = detail
 
+    @override
     def subscribe(self, subscriber: Subscriber[R], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         emitter: EmitterSubscription[R] = EmitterSubscription(
             downstream, self._strategy, self._capacity, repr(self)

@@ -6,11 +6,12 @@ from typing import Generic, TypeVar, final
 
 from reactivex.abc import DisposableBase, ObserverBase, SchedulerBase, SubjectBase
 from reactivex.subject import Subject
+from typing_extensions import override
 
 from flow_core import Flow, hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given
-from flow_core.introspection import Statistics
+from flow_core.introspection import Scannable, Statistics
 from flow_core.protocols import CoreSubscriber, Processor, Publisher, Subscriber, Subscription
 from flow_core.sources import EmitterSubscription, Overflow
 from flow_core.subscribers import core_subscriber
@@ -56,7 +57,7 @@ def from_rx_subject(
 
 
 @final
-class SubjectProcessor(CoreSubscriber[T], Publisher[T], Generic[T]):
+class SubjectProcessor(CoreSubscriber[T], Publisher[T], Scannable, Generic[T]):
     """What `from_rx_subject` makes.
 
     Args:
@@ -79,12 +80,13 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Generic[T]):
         """What the subject gives, with the operators of a `Flow`."""
         return Flow(self)
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         self._source.subscribe(subscriber)
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. One upstream; items may be given by hand as well."""
+        """One upstream; items may be given by hand as well."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._subscription is not None or self._done:
@@ -93,8 +95,8 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Generic[T]):
         self._subscription = subscription
         subscription.request(UNBOUNDED)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._done:
@@ -102,8 +104,8 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Generic[T]):
             return
         self.subject.on_next(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         if self._done:
@@ -114,16 +116,16 @@ class SubjectProcessor(CoreSubscriber[T], Publisher[T], Generic[T]):
         # It is declared to take an Exception, and hands on whatever it gets.
         self.subject.on_error(error)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if self._done:
             return
         self._done = True
         self._subscription = None
         self.subject.on_completed()
 
+    @override
     def statistics(self) -> Statistics:
-        """See `Scannable.statistics`."""
         return Statistics(
             operator=repr(self),
             requested=0 if self._subscription is None else UNBOUNDED,
@@ -207,7 +209,7 @@ class ProcessorSubject(Subject[T]):
     def _on_completed_core(self) -> None:
         self._observer.on_completed()
 
+    @override
     def dispose(self) -> None:
-        """See `Subject.dispose`."""
         super().dispose()
         self._emitter.cancel()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final, final
 
+from typing_extensions import override
+
 from flow_core.protocols import Disposable
 from flow_rxcompat.agera.loops import current_loop, loop_needed
 from flow_rxcompat.agera.protocols import Observable as AgeraObservable
@@ -58,8 +60,8 @@ class Removable(Disposable):
         return self._removed
 
     @property
+    @override
     def disposed(self) -> bool:
-        """See `Disposable.disposed`."""
         return self._removed
 
     def remove(self) -> None:
@@ -70,8 +72,8 @@ class Removable(Disposable):
         if action is not None:
             action()
 
+    @override
     def dispose(self) -> None:
-        """See `Disposable.dispose`."""
         self.remove()
 
     def close(self) -> None:
@@ -131,8 +133,8 @@ class Removables(Disposable):
         self._room = max(_FEW, 2 * len(handles))
 
     @property
+    @override
     def disposed(self) -> bool:
-        """See `Disposable.disposed`."""
         return self._removed
 
     def remove(self) -> None:
@@ -159,8 +161,8 @@ class Removables(Disposable):
         if errors:
             raise BaseExceptionGroup(f"{len(errors)} handles could not be removed", errors)
 
+    @override
     def dispose(self) -> None:
-        """See `Disposable.dispose`."""
         self.remove()
 
     def __enter__(self) -> Removables:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final, final
 
+from typing_extensions import override
+
 from flow_core import Flow, from_publisher
 from flow_core.demand import UNBOUNDED, check_prefetch
 from flow_core.errors import RejectedExecutionError, throw_if_fatal
@@ -40,8 +42,8 @@ class _JoinedSource(Publisher[Signal]):
         self._runner = runner
         self._most = most
 
+    @override
     def subscribe(self, subscriber: Subscriber[Signal], /) -> None:
-        """See `Publisher.subscribe`."""
         outlet: Outlet[Signal] = Outlet(
             core_subscriber(subscriber), Counted(UPDATE, self._most), self._label, self._runner
         )
@@ -145,8 +147,8 @@ class _Input(CoreSubscriber[object]):
         self.handle = Removable()
         self.subscription: Subscription | None = None
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if self.subscription is not None:
             subscription.cancel()  # §2.5
             return
@@ -155,8 +157,8 @@ class _Input(CoreSubscriber[object]):
         if not self.handle.removed:
             subscription.request(self._requests)
 
+    @override
     def on_next(self, item: object, /) -> None:
-        """See `Subscriber.on_next`."""
         try:
             self._on_next()
         except BaseException as error:
@@ -164,13 +166,13 @@ class _Input(CoreSubscriber[object]):
             throw_if_fatal(error)
             self._joined.fail(error)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self._joined.fail(error)
         self.release()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         on_end = self._on_end
         self.release()
         if on_end is not None:
@@ -190,16 +192,18 @@ def _nothing() -> None:
 
 
 @final
-class _Over:
+class _Over(Subscription):
     """The subscription of an input that has ended: another one is refused still (§2.5)."""
 
     __slots__ = ()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
+        pass
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
+        pass
 
 
 _OVER: Final = _Over()

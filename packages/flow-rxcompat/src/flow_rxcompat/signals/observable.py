@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import none_given, throw_if_fatal
@@ -62,8 +64,8 @@ class Observable(Publisher[Signal]):
         """The same signals as a flow."""
         return self._flow
 
+    @override
     def subscribe(self, subscriber: Subscriber[Signal], /) -> None:
-        """See `Publisher.subscribe`."""
         if subscriber is None:
             raise none_given("subscribe")
         self._flow.subscribe(subscriber)
@@ -219,8 +221,9 @@ class _Registration(CoreSubscriber[Signal]):
         self._subscription: Subscription | None = None
         self.handle = Removable() if handle is None else handle
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`. Who was removed before is never registered."""
+        """Who was removed before is never registered."""
         if self._subscription is not None:
             subscription.cancel()  # §2.5
             return
@@ -229,20 +232,21 @@ class _Registration(CoreSubscriber[Signal]):
         if not self.handle.removed:
             subscription.request(UNBOUNDED)
 
+    @override
     def on_next(self, item: Signal, /) -> None:
-        """See `Subscriber.on_next`."""
         if not self.handle.removed:
             self._update()
 
+    @override
     def on_next_raised(self, error: BaseException, /) -> bool:
-        """See `CoreSubscriber.on_next_raised`: it is told what it raised."""
+        """It is told what it raised."""
         if self.handle.removed:
             return False
         self.on_error(error)
         return True
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         removed = self._ended()
         if removed or self._error is None:
             hooks.drop_error(error)
@@ -253,8 +257,8 @@ class _Registration(CoreSubscriber[Signal]):
             throw_if_fatal(raised)
             hooks.drop_error(raised)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         if self._ended() or self._complete is None:
             return
         try:

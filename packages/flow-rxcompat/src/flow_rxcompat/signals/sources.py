@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import Flow, hooks
 from flow_core.demand import DEFAULT_PREFETCH
 from flow_core.errors import NoneItemError, none_given
@@ -35,8 +37,8 @@ class _Signals(Publisher[Signal]):
         self._lines = lines
         self._label = label
 
+    @override
     def subscribe(self, subscriber: Subscriber[Signal], /) -> None:
-        """See `Publisher.subscribe`."""
         outlet: Outlet[Signal] = Outlet(core_subscriber(subscriber), Counted(UPDATE), self._label)
         outlet.start()
         self._lines.join(outlet)
@@ -107,8 +109,8 @@ class _Values(Publisher[T]):
         self._capacity = capacity
         self._current = current
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         store: Queued[T] = Queued(self._strategy, self._capacity, repr(self))
         outlet: Outlet[T] = Outlet(core_subscriber(subscriber), store, repr(self))
         outlet.start()

@@ -320,7 +320,7 @@ class _Classic(Cluster):
 
 @final
 class _Parts(Parts):
-    """See `Cluster.parts`."""
+    """Runs `Cluster.parts`."""
 
     __slots__ = ("_df", "_has_run", "_rdd", "_session", "are_few", "count", "slots")
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
+from typing_extensions import override
+
 from flow_core.flow import Flow
 from flow_core.sources import RangeSource
 from flow_core.stages import close_iterator
@@ -123,6 +125,8 @@ class Job(Protocol):
 class Runs(Protocol):
     """What makes a job of stages."""
 
+    __slots__ = ()
+
     @abstractmethod
     def job(self, program: RemoteProgram | None, name: str) -> Job:
         """What brings to the driver what `program` makes of the rows; None takes them as they are.
@@ -134,6 +138,8 @@ class Runs(Protocol):
 
 class Origin(Runs, Protocol):
     """Where rows come from, when a job needs them."""
+
+    __slots__ = ()
 
     @property
     @abstractmethod
@@ -207,7 +213,7 @@ def readable(df: DataFrame, as_: object, *, verify: bool) -> tuple[DataFrame, Ro
     return df, RowReader(ItemSchema.of(df.schema).arrow, as_, verify=verify)
 
 
-class FrameRows:
+class FrameRows(Origin):
     """What origins have in common whose rows are those of a DataFrame, as it is.
 
     Args:
@@ -216,35 +222,40 @@ class FrameRows:
         as_: what an item is; see `RowReader`.
     """
 
-    __slots__ = ("_df", "_reader", "as_")
+    __slots__ = ("_as", "_df", "_reader")
 
     def __init__(self, df: DataFrame, reader: Reader, as_: object) -> None:
         self._df: Final = df
         self._reader: Final = reader
-        self.as_: Final = as_
+        self._as: Final = as_
 
     @property
+    @override
+    def as_(self) -> object:
+        return self._as
+
+    @property
+    @override
     def session(self) -> SparkSession:
-        """See `Origin.session`."""
         return self._df.sparkSession
 
+    @override
     def repeats(self) -> bool:
-        """See `Origin.repeats`."""
         return repeats(self._df)
 
     @property
+    @override
     def item_type(self) -> object:
-        """See `Origin.item_type`."""
         return self.as_ if isinstance(self.as_, type) else None
 
     @property
+    @override
     def lazy(self) -> bool:
-        """See `Origin.lazy`."""
         return True
 
     @contextmanager
+    @override
     def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
-        """See `Origin.opened`."""
         if stop():
             yield None
             return
@@ -254,8 +265,8 @@ class FrameRows:
                 opened = replace(opened, df=in_repeatable_order(opened.df))
         yield opened
 
+    @override
     def kept(self) -> Opened:
-        """See `Origin.kept`."""
         return Opened(self._df, self._reader)
 
     def _columns(self) -> str:
@@ -278,7 +289,7 @@ class FrameOrigin(FrameRows):
         UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is a stream.
     """
 
-    __slots__ = ("_given", "_verify", "ordered")
+    __slots__ = ("_given", "_ordered", "_verify")
 
     def __init__(
         self, df: DataFrame, as_: object = None, *, ordered: bool = False, verify: bool = True
@@ -292,22 +303,27 @@ class FrameOrigin(FrameRows):
         self._verify: Final = verify
         df, reader = readable(df, as_, verify=verify)
         super().__init__(df, reader, as_)
-        self.ordered: Final = ordered
+        self._ordered: Final = ordered
 
     @property
+    @override
+    def ordered(self) -> bool:
+        return self._ordered
+
+    @property
+    @override
     def ways_out(self) -> str:
-        """See `Origin.ways_out`."""
         return (
             "from_dataframe(df.sort(...), ordered=True) reads the rows in their order, as one "
             "partition and by one task"
         )
 
+    @override
     def kept(self) -> Opened:
-        """See `Origin.kept`."""
         return Opened(self._df, self._reader, ordered=self.ordered)
 
+    @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """See `Runs.job`."""
         found = self.direct(program)
         if found is None:
             return PushedJob(self, program, name)
@@ -331,7 +347,7 @@ class FrameOrigin(FrameRows):
 
 
 @final
-class FlowOrigin:
+class FlowOrigin(Origin):
     """The items of a flow of the driver.
 
     A range is made by Spark itself. Other items are taken when the job starts, all of them, in
@@ -361,42 +377,46 @@ class FlowOrigin:
         self._where: Final = spool
 
     @property
+    @override
     def session(self) -> SparkSession:
-        """See `Origin.session`."""
         return self._session
 
+    @override
     def repeats(self) -> bool:
-        """See `Origin.repeats`: a job reads what was made of the flow, which runs once."""
+        """A job reads what was made of the flow, which runs once."""
         return True
 
     @property
+    @override
     def ordered(self) -> bool:
-        """See `Origin.ordered`: one partition keeps the order of the flow."""
+        """One partition keeps the order of the flow."""
         return self._partitions == 1
 
     @property
+    @override
     def as_(self) -> object:
-        """See `Origin.as_`."""
         return None
 
     @property
+    @override
     def item_type(self) -> object:
-        """See `Origin.item_type`."""
         return int if self._ints() is not None else None
 
     @property
+    @override
     def lazy(self) -> bool:
-        """See `Origin.lazy`: Spark makes a range itself."""
+        """Spark makes a range itself."""
         return self._ints() is not None
 
     @property
+    @override
     def ways_out(self) -> str:
-        """See `Origin.ways_out`."""
         return "on_spark(session, partitions=1) keeps the order, in one partition and one task"
 
     @contextmanager
+    @override
     def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
-        """See `Origin.opened`; the rows have one order."""
+        """The rows have one order."""
         ints = self._ints()
         if ints is not None:
             yield None if stop() else self._ranged(ints)
@@ -416,13 +436,14 @@ class FlowOrigin:
             finally:
                 spool.remove()
 
+    @override
     def kept(self) -> Opened:
-        """See `Origin.kept`; runs the flow now. The files go with the session or this process."""
+        """Runs the flow now. The files go with the session or this process."""
         ints = self._ints()
         return self._sent(self._spool(), Stop()) if ints is None else self._ranged(ints)
 
+    @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """See `Runs.job`."""
         return PushedJob(self, program, name)
 
     def _ranged(self, ints: range) -> Opened:

@@ -21,6 +21,8 @@ _MANY: Final = 2**62
 class Readable(Protocol):
     """Makes items of Arrow batches, and can say which one it was."""
 
+    __slots__ = ()
+
     @abstractmethod
     def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:  # Any: items of whatever type
         """The items of `batch`, in its order."""

@@ -8,6 +8,8 @@ from abc import ABCMeta
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core import hooks
 from flow_core.demand import add_demand, bad_request
 from flow_core.errors import is_fatal, late_fusion
@@ -18,6 +20,7 @@ from flow_core.protocols import (
     Empty,
     Fusion,
     IterableSource,
+    Publisher,
     QueueSubscription,
     Subscriber,
 )
@@ -35,7 +38,7 @@ _get_ident: Final = threading.get_ident
 
 
 @final
-class JobSource(IterableSource[T]):
+class JobSource(IterableSource[T], Publisher[Any]):
     """Runs a Spark job for each subscriber.
 
     Iterating reads in the iterating thread. A subscriber gets its items from a thread of the
@@ -57,8 +60,9 @@ class JobSource(IterableSource[T]):
         self._program: Final = program
         self._exact: Final = exact
 
+    @override
     def iterate(self) -> Iterator[T]:
-        """See `IterableSource.iterate`. Closing the iterator ends the job.
+        """Closing the iterator ends the job.
 
         Raises:
             BlockingInEventLoopError: in the thread of a running event loop.
@@ -67,8 +71,8 @@ class JobSource(IterableSource[T]):
         check_may_block("iterating over a Spark job")
         return _flattened(self._job()) if self._exact else _Items[T].of(self._job())
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         downstream = core_subscriber(subscriber)
         try:
             job = self._job()
@@ -201,8 +205,8 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
             self._open = True
         self._run_if_needed()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         if _get_ident() == self._emitter and type(n) is int and n > 0:
             self._requested_here += n
             return
@@ -220,8 +224,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
             self._job.cancel()
         self._run_if_needed()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`. Wakes the thread, or whoever polls, if it waits for Spark."""
+        """Wakes the thread, or whoever polls, if it waits for Spark."""
         with self._change:
             self._cancelled = True
             self._bad = None
@@ -325,8 +330,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
             self._requested -= granted
         return granted or at_least
 
+    @override
     def request_fusion(self, mode: Fusion, /) -> Fusion:
-        """See `QueueSubscription.request_fusion`: SYNC, for whoever polls on an executor."""
+        """SYNC, for whoever polls on an executor."""
         if self._open or self._fused is not None or self._requested:
             raise late_fusion()
         if self._exact or not (mode & Fusion.SYNC and mode & Fusion.THREAD_BOUNDARY):
@@ -334,8 +340,9 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         self._fused = _Items[T].of(self._job)
         return Fusion.SYNC
 
+    @override
     def poll(self) -> T | Empty:
-        """See `QueueSubscription.poll`. Blocks while Spark works; EMPTY means completed."""
+        """Blocks while Spark works; EMPTY means completed."""
         ahead = self._ahead
         if ahead is not EMPTY:
             self._ahead = EMPTY
@@ -343,13 +350,15 @@ class JobSubscription(QueueSubscription[T], Generic[T]):
         fused = self._fused
         return EMPTY if fused is None else next(fused, EMPTY)
 
+    @override
     def is_empty(self) -> bool:
-        """See `QueueSubscription.is_empty`; looks one item ahead."""
+        """Looks one item ahead."""
         if self._ahead is EMPTY:
             self._ahead = self.poll()
         return self._ahead is EMPTY
 
+    @override
     def clear(self) -> None:
-        """See `QueueSubscription.clear`; ends the job."""
+        """Ends the job."""
         self._ahead = EMPTY
         self._job.cancel()

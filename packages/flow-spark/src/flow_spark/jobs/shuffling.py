@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
+from typing_extensions import override
+
 from flow_core.stages import Program
 from flow_spark.channel.lifeline import Client, held
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema, pa
@@ -113,7 +115,7 @@ class ShuffleTask:
 
 
 @final
-class ShuffledOrigin:
+class ShuffledOrigin(Origin):
     """What stages make of other rows, in partitions where all that has the same key has met.
 
     Args:
@@ -135,51 +137,51 @@ class ShuffledOrigin:
         self._pickled: Final = dumps((program, by), STAGES)
 
     @property
+    @override
     def session(self) -> SparkSession:
-        """See `Origin.session`."""
         return self._origin.session
 
+    @override
     def repeats(self) -> bool:
-        """See `Origin.repeats`."""
         return self._origin.repeats()
 
     @property
+    @override
     def ordered(self) -> bool:
-        """See `Origin.ordered`."""
         return False
 
     @property
+    @override
     def as_(self) -> object:
-        """See `Origin.as_`."""
         return None
 
     @property
+    @override
     def item_type(self) -> object:
-        """See `Origin.item_type`."""
         return None
 
     @property
+    @override
     def ways_out(self) -> str:
-        """See `Origin.ways_out`."""
         return "sort() puts what there is in order"
 
     @property
+    @override
     def lazy(self) -> bool:
-        """See `Origin.lazy`."""
         return self._origin.lazy
 
     @contextmanager
+    @override
     def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
-        """See `Origin.opened`."""
         with self._origin.opened(stop, resumed=resumed) as opened:
             yield None if opened is None else self._shuffled(opened)
 
+    @override
     def kept(self) -> Opened:
-        """See `Origin.kept`."""
         return self._shuffled(self._origin.kept())
 
+    @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """See `Runs.job`."""
         return PushedJob(self, program, name)
 
     def _shuffled(self, opened: Opened) -> Opened:

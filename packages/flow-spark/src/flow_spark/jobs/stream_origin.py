@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, final
 
-from typing_extensions import TypeIs
+from typing_extensions import TypeIs, override
 
 from flow_core.batches import MicroBatch
 from flow_core.errors import FlowError
 from flow_core.stages import Program
 from flow_spark.errors import UnsupportedTypeError
-from flow_spark.jobs.origin import FrameRows, Job, readable
+from flow_spark.jobs.origin import FrameRows, Job, Runs, readable
 from flow_spark.jobs.streaming import Delivery, StreamJob, StreamSettings
 from flow_spark.jobs.task import ChunkReader, Reader, RemoteProgram
 
@@ -62,22 +62,23 @@ class StreamOrigin(FrameRows):
         self._settings: Final = settings
 
     @property
+    @override
     def ordered(self) -> bool:
-        """See `Origin.ordered`."""
         return False
 
     @property
+    @override
     def ways_out(self) -> str:
-        """See `Origin.ways_out`."""
         return (
             "group by a key on Spark, where the items of one key are in order (see the functions "
             "of pyspark.sql.streaming)"
         )
 
+    @override
     def job(
         self, program: RemoteProgram | None, name: str, *, consumer: str | None = None
     ) -> StreamJob:
-        """See `Runs.job`; the query's own name counts, if it has one.
+        """The query's own name counts, if it has one.
 
         Args:
             program: as there.
@@ -128,7 +129,7 @@ done, and False if it had been before."""
 
 
 @final
-class EachBatch:
+class EachBatch(Runs):
     """A stream whose micro-batches are dealt with as a whole.
 
     Args:
@@ -144,8 +145,9 @@ class EachBatch:
         self._origin: Final = origin
         self._deal: Final = deal
 
+    @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """See `Runs.job`; the items of the job are of `MicroBatch`."""
+        """The items of the job are of `MicroBatch`."""
         job = self._origin.job(program, name, consumer=self._name)
         return _EachBatchJob(job, self._deal, self._name)
 

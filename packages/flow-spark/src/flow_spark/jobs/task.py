@@ -12,6 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final
 
+from typing_extensions import override
+
 from flow_spark.channel.abandoned import ended_when
 from flow_spark.channel.lifeline import Client, held
 from flow_spark.channel.push import Push
@@ -84,6 +86,8 @@ class RemoteProgram(Protocol):
 class Reader(Readable, Protocol):
     """Makes items of Arrow batches. Picklable."""
 
+    __slots__ = ()
+
     @abstractmethod
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
         """What shows that a retry reads `batch` again; nothing, if it always does."""
@@ -91,7 +95,7 @@ class Reader(Readable, Protocol):
 
 @final
 @dataclass(frozen=True, slots=True)
-class ChunkReader:
+class ChunkReader(Reader):
     """Reads items that were pickled by the driver or by another task.
 
     Attributes:
@@ -101,17 +105,18 @@ class ChunkReader:
 
     needs: tuple[object, ...] = ()
 
+    @override
     def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
-        """See `Reader`."""
         kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
         return itertools.chain.from_iterable(map(decode, map(Kind, kinds), payloads))
 
+    @override
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """See `Readable.item`."""
         return next(itertools.islice(self(batch), index, None))
 
+    @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """See `Reader.checksums`: those of the rows that the items were made of.
+        """Those of the rows that the items were made of.
 
         The items themselves, and how many are in a chunk, may be others each time.
         """
@@ -119,7 +124,7 @@ class ChunkReader:
 
 
 @final
-class LastReader:
+class LastReader(Reader):
     """Reads what stages gave where the rows are; or runs them over nothing, if no task ran there.
 
     Spark makes no task of no rows, and stages may give items at the end all the same.
@@ -136,8 +141,9 @@ class LastReader:
         self._needs: Final = needs
         self._ran = False
 
+    @override
     def __call__(self, batch: ArrowBatch, /) -> Iterator[Any]:
-        """See `Reader`. The row of `last_row` comes last."""
+        """The row of `last_row` comes last."""
         kinds, payloads = batch.column("kind").to_pylist(), batch.column("payload").to_pylist()
         for kind, payload in zip(kinds, payloads, strict=True):
             if kind != Kind.END:
@@ -147,12 +153,14 @@ class LastReader:
             elif not self._ran:
                 yield from self._program.iterate(iter(()))
 
+    @override
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """See `Readable.item`: the stages do not run again."""
+        """The stages do not run again."""
         raise StopIteration
 
+    @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """See `Reader.checksums`: as of `ChunkReader`."""
+        """As of `ChunkReader`."""
         return _unpacked(batch)
 
     def __reduce__(self) -> tuple[type[LastReader], tuple[RemoteProgram, tuple[object, ...]]]:

@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
+from typing_extensions import override
+
 from flow_core.stages import Program, Stage
 from flow_spark.items.arrow import ArrowBatch, pa
 from flow_spark.items.rows import RowReader
@@ -37,7 +39,7 @@ _AnyProgram = Program[Any, Any]  # Any: what comes in and out is only known to i
 
 @final
 @dataclass(frozen=True, slots=True)
-class StagedReader:
+class StagedReader(Reader):
     """Makes items of batches and lets stages treat them, each by itself.
 
     Attributes:
@@ -48,16 +50,17 @@ class StagedReader:
     reader: Reader
     program: _AnyProgram
 
+    @override
     def __call__(self, batch: ArrowBatch, /) -> Iterable[Any]:
-        """See `Reader`."""
         return self.program.iterate(iter(self.reader(batch)))
 
+    @override
     def item(self, batch: ArrowBatch, index: int, /) -> object:
-        """See `Readable.item`: the stages do not run again."""
+        """The stages do not run again."""
         raise StopIteration
 
+    @override
     def checksums(self, batch: ArrowBatch, /) -> Iterable[int]:
-        """See `Reader.checksums`."""
         return self.reader.checksums(batch)
 
 
@@ -94,7 +97,7 @@ def in_their_order(
 
 
 @final
-class UnitedOrigin:
+class UnitedOrigin(Origin):
     """The items of several origins, behind stages of each, in no order.
 
     Rows of DataFrames that are read alike are united by Catalyst. Others stay as they are, and the
@@ -110,45 +113,47 @@ class UnitedOrigin:
         self._branches: Final = branches
 
     @property
+    @override
     def session(self) -> SparkSession:
-        """See `Origin.session`."""
         return self._branches[0][0].session
 
+    @override
     def repeats(self) -> bool:
-        """See `Origin.repeats`."""
         return all(origin.repeats() for origin, _ in self._branches)
 
     @property
+    @override
     def ordered(self) -> bool:
-        """See `Origin.ordered`."""
         return False
 
     @property
+    @override
     def as_(self) -> object:
-        """See `Origin.as_`: that of all, if it is the same."""
+        """That of all, if it is the same."""
         kinds = [origin.as_ for origin, _ in self._branches]
         return kinds[0] if all(kind == kinds[0] for kind in kinds) else None
 
     @property
+    @override
     def item_type(self) -> object:
-        """See `Origin.item_type`: that of all, if it is the same."""
+        """That of all, if it is the same."""
         kinds = [origin.item_type for origin, _ in self._branches]
         same = all(kind == kinds[0] for kind in kinds)
         return kinds[0] if same and not any(self._stages()) else None
 
     @property
+    @override
     def ways_out(self) -> str:
-        """See `Origin.ways_out`."""
         return "sort() puts what there is in order"
 
     @property
+    @override
     def lazy(self) -> bool:
-        """See `Origin.lazy`."""
         return all(origin.lazy for origin, _ in self._branches)
 
     @contextmanager
+    @override
     def opened(self, stop: Stop, *, resumed: bool = False) -> Generator[Opened | None, None, None]:
-        """See `Origin.opened`."""
         with ExitStack() as stack:
             found: list[Opened] = []
             for origin, parts in self._branches:
@@ -159,8 +164,8 @@ class UnitedOrigin:
                 found += _behind(opened, parts, origin)
             yield _together(found)
 
+    @override
     def kept(self) -> Opened:
-        """See `Origin.kept`."""
         return _together(
             [
                 each
@@ -169,8 +174,8 @@ class UnitedOrigin:
             ]
         )
 
+    @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """See `Runs.job`."""
         kinds = [origin.as_ for origin, _ in self._branches]
         alike = all(kind == kinds[0] for kind in kinds) and not any(self._stages())
         # The driver makes items of rows that no stage has read, but in one way only.

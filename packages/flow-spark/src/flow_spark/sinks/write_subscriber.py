@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any, Final, final
 
+from typing_extensions import override
+
 from flow_core.demand import check_prefetch, replenish_limit
 from flow_core.errors import is_fatal, none_given
 from flow_core.protocols import CoreSubscriber, Subscription
@@ -112,8 +114,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
         self.done: Final[Future[int]] = Future()
         self.done.set_running_or_notify_cancel()
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         with self._lock:
@@ -133,8 +135,8 @@ class WriteSubscriber(CoreSubscriber[Any]):
         else:
             subscription.request(self._prefetch)
 
+    @override
     def on_next(self, item: Any, /) -> None:  # Any: items of whatever type
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._ended:
@@ -164,16 +166,17 @@ class WriteSubscriber(CoreSubscriber[Any]):
         if subscription is not None:
             subscription.request(len(items))
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         with self._lock:
             self._subscription = None  # §2.4
         self._fail(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`; Spark begins to write."""
+        """Spark begins to write."""
         with self._lock:
             ended, self._ended = self._ended, True
             self._subscription = None  # §2.4

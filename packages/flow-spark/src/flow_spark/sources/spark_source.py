@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, TypeVar, final
 
-from typing_extensions import TypeIs
+from typing_extensions import TypeIs, override
 
 from flow_core.errors import FlowError
 from flow_core.flow import Flow
@@ -40,15 +40,16 @@ class SparkSource(AbsorbingSource[T]):
     def __init__(self, origin: Origin) -> None:
         self.origin: Final = origin
 
+    @override
     def absorb(
         self, stages: tuple[Stage[Any, Any], ...]
     ) -> tuple[Publisher[Any], tuple[Stage[Any, Any], ...]]:  # Any: as in AbsorbingSource
-        """See `AbsorbingSource.absorb`."""
         origin, parts = self.lowered(stages, stays=False)
         return JobSource[Any](origin, Program(parts.remote)), parts.local
 
+    @override
     def check(self, stages: tuple[Stage[Any, Any], ...], behind: str | None = None) -> None:
-        """See `AbsorbingSource.check`: what depends on an order that there is not."""
+        """What depends on an order that there is not."""
         if self.origin.ordered:
             return
         if behind is None:
@@ -56,10 +57,11 @@ class SparkSource(AbsorbingSource[T]):
         else:
             refuse_behind(stages, behind, self.origin.ways_out)
 
+    @override
     def united(
         self, flows: tuple[Publisher[Any], ...]
     ) -> Flow[Any] | None:  # Any: as in AbsorbingSource
-        """See `AbsorbingSource.united`: what `union` makes of them, if it can."""
+        """What `union` makes of them, if it can."""
         found = [flow for flow in flows if isinstance(flow, Flow)]
         if len(found) < len(flows) or not all(is_on_spark(source_of(flow)) for flow in found):
             return None
@@ -68,8 +70,8 @@ class SparkSource(AbsorbingSource[T]):
         except FlowError:
             return None
 
+    @override
     def places(self, stages: tuple[Stage[Any, Any], ...]) -> tuple[Place, ...]:
-        """See `AbsorbingSource.places`."""
         steps = self._steps(stages, stays=False)
         return tuple(
             Place(f"{_runner(origin, parts)} over {origin!r}", parts.remote)
@@ -77,8 +79,9 @@ class SparkSource(AbsorbingSource[T]):
             if parts.remote
         )
 
+    @override
     def plan(self, stages: tuple[Stage[Any, Any], ...]) -> str | None:
-        """See `AbsorbingSource.plan`: Spark's physical plan."""
+        """Spark's physical plan."""
         origin, parts = self.lowered(stages, stays=False)
         if not origin.lazy:
             return "Spark plans it when the items are there: they are sent when it runs"
@@ -125,8 +128,8 @@ class SparkSource(AbsorbingSource[T]):
         """
         return split(stages, ordered=self.origin.ordered, ways_out=self.origin.ways_out)
 
+    @override
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        """See `Publisher.subscribe`."""
         JobSource[T](self.origin, Program(())).subscribe(subscriber)
 
     def __repr__(self) -> str:

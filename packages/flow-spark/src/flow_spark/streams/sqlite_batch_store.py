@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
 
+from typing_extensions import override
+
 from flow_core.batches import BatchStore
 from flow_spark.errors import CheckpointConflictError
 
@@ -48,10 +50,11 @@ class SqliteBatchStore(BatchStore[sqlite3.Connection]):
         self._lock: Final = threading.Lock()
 
     @contextmanager
+    @override
     def begin(
         self, subscriber: str, query_id: str, batch_id: int, digest: str
     ) -> Generator[sqlite3.Connection | None, None, None]:
-        """See `BatchStore.begin`; gives the connection, with a transaction begun."""
+        """Gives the connection, with a transaction begun."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

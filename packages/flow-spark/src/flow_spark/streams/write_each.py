@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
+from typing_extensions import override
+
 from flow_core.batches import MicroBatch
 from flow_core.flow import Flow
 from flow_core.operator import Operator
@@ -16,7 +18,7 @@ from flow_spark.errors import SparkJobError, UnsupportedTypeError
 from flow_spark.items.arrow import pa
 from flow_spark.items.rows import RowReader
 from flow_spark.jobs.frames import is_connect
-from flow_spark.jobs.origin import Job
+from flow_spark.jobs.origin import Job, Runs
 from flow_spark.jobs.publisher import JobSource
 from flow_spark.jobs.stream_origin import StreamOrigin
 from flow_spark.jobs.streaming import StreamJob, StreamSettings, WholeBatches, told
@@ -95,7 +97,7 @@ def write_each(*sinks: BatchSink, schema: object = None) -> Operator[Any, Flow[M
 
 
 @final
-class _EachSink:
+class _EachSink(Runs):
     """A stream whose micro-batches go to sinks.
 
     Args:
@@ -113,8 +115,9 @@ class _EachSink:
         self._sinks: Final = sinks
         self._settings: Final = settings
 
+    @override
     def job(self, program: RemoteProgram | None, name: str) -> Job:
-        """See `Runs.job`; the items of the job are of `MicroBatch`."""
+        """The items of the job are of `MicroBatch`."""
         sinks: bytes | tuple[BatchSink, ...] = self._sinks
         if is_connect(self._df.sparkSession):
             sinks = dumps(sinks, "a sink of this flow")
@@ -139,7 +142,7 @@ class _GivenToSinks:
     sinks: bytes | tuple[BatchSink, ...]
 
     def __call__(self, df: DataFrame, batch_id: int) -> DataFrame:
-        """See `BatchTask.prepare`."""
+        """Give the micro-batch to all sinks."""
         kept = df.persist()
         try:
             count = self._give(kept, batch_id)

@@ -21,6 +21,8 @@ from importlib import import_module
 from types import ModuleType, TracebackType
 from typing import Any, Final, final
 
+from typing_extensions import override
+
 from flow_testing.interleave.scheduler import Point, Scheduler, Task, Waiters
 
 __all__ = ["cooperative", "step", "thread_per_task"]
@@ -128,7 +130,7 @@ class Lock(_Primitive):
         self._held = False
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """See `threading.Lock.acquire`."""
+        """Take it; another thread that has it is waited for."""
         self._steps.step()
         seconds = _deadline(blocking, timeout)
         while self._held:
@@ -138,7 +140,7 @@ class Lock(_Primitive):
         return True
 
     def release(self) -> None:
-        """See `threading.Lock.release`."""
+        """Give it back, and wake who waits for it."""
         if not self._held:
             raise RuntimeError("release unlocked lock")
         self._steps.step()
@@ -146,7 +148,7 @@ class Lock(_Primitive):
         self._scheduler.wake_all(self._waiters)
 
     def locked(self) -> bool:
-        """See `threading.Lock.locked`."""
+        """Return whether a thread has it."""
         self._steps.step(writes=False)
         return self._held
 
@@ -175,7 +177,7 @@ class RLock(_Primitive):
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """See `threading.RLock.acquire`."""
+        """Take it, once more if this thread has it."""
         me = self._scheduler.task
         if self._count and self._owner is me:
             self._count += 1
@@ -190,7 +192,7 @@ class RLock(_Primitive):
         return True
 
     def release(self) -> None:
-        """See `threading.RLock.release`."""
+        """Give it back; the last time, wake who waits for it."""
         if not self._is_owned():
             raise RuntimeError("cannot release un-acquired lock")
         if self._count == 1:
@@ -199,7 +201,7 @@ class RLock(_Primitive):
             self._count -= 1
 
     def locked(self) -> bool:
-        """See `threading.RLock.locked`."""
+        """Return whether a thread has it."""
         self._steps.step(writes=False)
         return self._count > 0
 
@@ -241,23 +243,23 @@ class Event(_Primitive):
         self._flag = False
 
     def is_set(self) -> bool:
-        """See `threading.Event.is_set`."""
+        """Return the flag."""
         self._steps.step(writes=False)
         return self._flag
 
     def set(self) -> None:
-        """See `threading.Event.set`."""
+        """Set the flag, and wake all that wait."""
         self._steps.step()
         self._flag = True
         self._scheduler.wake_all(self._waiters)
 
     def clear(self) -> None:
-        """See `threading.Event.clear`."""
+        """Take the flag back."""
         self._steps.step()
         self._flag = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """See `threading.Event.wait`. A waiter that was woken has seen the flag."""
+        """Wait for the flag. A waiter that was woken has seen the flag."""
         self._steps.step(writes=False)
         return self._flag or self._wait(timeout, wakeable=True, waiters=self._waiters)
 
@@ -288,7 +290,7 @@ class Condition(_Primitive):
         self._lock.__exit__(kind, error, trace)
 
     def locked(self) -> bool:
-        """See `threading.Condition.locked`."""
+        """Return whether a thread has its lock."""
         return bool(self._lock.locked())
 
     def _check_owned(self, what: str) -> None:
@@ -298,7 +300,7 @@ class Condition(_Primitive):
             raise RuntimeError(f"cannot {what} on un-acquired lock")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """See `threading.Condition.wait`. Wakes up only when notified, or in time."""
+        """Give the lock back, and wait. Wakes up only when notified, or in time."""
         self._check_owned("wait")
         lock, scheduler = self._lock, self._scheduler
         entry: Waiters = []
@@ -323,7 +325,7 @@ class Condition(_Primitive):
         return any(other is entry for other in self._queue)
 
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
-        """See `threading.Condition.wait_for`."""
+        """Wait until `predicate` is true."""
         scheduler = self._scheduler
         end = None if timeout is None else scheduler.clock + timeout
         result = predicate()
@@ -336,14 +338,14 @@ class Condition(_Primitive):
         return result
 
     def notify(self, n: int = 1) -> None:
-        """See `threading.Condition.notify`."""
+        """Wake `n` of the threads that wait."""
         self._check_owned("notify")
         while n > 0 and self._queue:
             self._scheduler.wake_all(self._queue.popleft())
             n -= 1
 
     def notify_all(self) -> None:
-        """See `threading.Condition.notify_all`."""
+        """Wake all threads that wait."""
         self.notify(len(self._queue))
 
 
@@ -361,7 +363,7 @@ class Semaphore(_Primitive):
         self._initial = self._value = value
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
-        """See `threading.Semaphore.acquire`."""
+        """Take one; wait if there is none."""
         self._steps.step()
         seconds = _deadline(blocking, timeout)
         while not self._value:
@@ -371,7 +373,7 @@ class Semaphore(_Primitive):
         return True
 
     def release(self, n: int = 1) -> None:
-        """See `threading.Semaphore.release`."""
+        """Give `n` back, and wake as many threads."""
         if n < 1:
             raise ValueError("n must be one or more")
         self._steps.step()
@@ -397,8 +399,8 @@ class BoundedSemaphore(Semaphore):
 
     _original = "BoundedSemaphore"
 
+    @override
     def release(self, n: int = 1) -> None:
-        """See `threading.BoundedSemaphore.release`."""
         if self._value + n > self._initial:
             raise ValueError("Semaphore released too many times")
         super().release(n)
@@ -416,17 +418,17 @@ class SimpleQueue(_Primitive):
         self._items: deque[Any] = deque()
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """See `queue.SimpleQueue.put`."""
+        """Append an item, and wake a thread that waits for one."""
         self._steps.step()
         self._items.append(item)
         self._scheduler.wake_all(self._waiters)
 
     def put_nowait(self, item: Any) -> None:
-        """See `queue.SimpleQueue.put_nowait`."""
+        """Append an item, as `put` does."""
         self.put(item)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """See `queue.SimpleQueue.get`."""
+        """Take the first item; wait if there is none."""
         self._steps.step()
         seconds = _deadline(block, timeout)
         while not self._items:
@@ -435,16 +437,16 @@ class SimpleQueue(_Primitive):
         return self._items.popleft()
 
     def get_nowait(self) -> Any:
-        """See `queue.SimpleQueue.get_nowait`."""
+        """Take the first item."""
         return self.get(block=False)
 
     def empty(self) -> bool:
-        """See `queue.SimpleQueue.empty`."""
+        """Return whether there is no item."""
         self._steps.step(writes=False)
         return not self._items
 
     def qsize(self) -> int:
-        """See `queue.SimpleQueue.qsize`."""
+        """Return how many items there are."""
         self._steps.step(writes=False)
         return len(self._items)
 

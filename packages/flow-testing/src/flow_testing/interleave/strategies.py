@@ -8,6 +8,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, final
 
+from typing_extensions import override
+
 from flow_testing.interleave.report import Deviations
 from flow_testing.interleave.scheduler import Plan, Run, Task
 
@@ -54,6 +56,8 @@ class Search(Protocol):
 class Strategy(Protocol):
     """How to search for a schedule that fails."""
 
+    __slots__ = ()
+
     @abstractmethod
     def search(self) -> Search:
         """Begin a search."""
@@ -62,7 +66,7 @@ class Strategy(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Exhaustive:
+class Exhaustive(Strategy):
     """All schedules with at most so many preemptions, those with the fewest first.
 
     The turn passes for free when the running thread blocks or ends; taking it from a thread that
@@ -80,8 +84,8 @@ class Exhaustive:
     preemptions: int | None = None
     prune: bool = True
 
+    @override
     def search(self) -> Search:
-        """See `Strategy.search`."""
         preemptions = bound() if self.preemptions is None else self.preemptions
         return _ExhaustiveSearch(preemptions, self.prune)
 
@@ -137,7 +141,7 @@ class _ExhaustiveSearch:
 
 @final
 @dataclass(frozen=True, slots=True)
-class PCT:
+class PCT(Strategy):
     """Random priorities that change at few random steps.
 
     Finds a bug that needs `depth` ordered steps with a known probability in each run, however many
@@ -153,8 +157,8 @@ class PCT:
     runs: int = 1000
     seed: int = 0
 
+    @override
     def search(self) -> Search:
-        """See `Strategy.search`."""
         return _PCTSearch(self)
 
 
@@ -218,7 +222,7 @@ class _PCTSearch(_Sampling):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Random:
+class Random(Strategy):
     """At each step, any thread that can go on.
 
     Args:
@@ -231,8 +235,8 @@ class Random:
     seed: int = 0
     switch: float = 0.3
 
+    @override
     def search(self) -> Search:
-        """See `Strategy.search`."""
         return _RandomSearch(self)
 
 

@@ -7,6 +7,8 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar, final
 
+from typing_extensions import override
+
 from flow_core import sources
 from flow_core.demand import UNBOUNDED
 from flow_core.flow import Flow
@@ -49,12 +51,12 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
         """A flow of ints of which the operator makes `count` items; so many, if not overridden."""
         return sources.range(count)
 
+    @override
     def create_publisher(self, count: int) -> Publisher[R]:
-        """See `PublisherVerification.create_publisher`."""
         return self.apply(self.upstream(count))
 
+    @override
     def create_failed_publisher(self) -> Publisher[R] | None:
-        """See `PublisherVerification.create_failed_publisher`."""
         error = self.failure
         if error is None or not self.passes_errors:
             return None

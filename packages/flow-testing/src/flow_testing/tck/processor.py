@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
+from typing_extensions import override
+
 from flow_core import sources
 from flow_core.demand import UNBOUNDED
 from flow_core.protocols import Processor, Publisher, Subscriber
@@ -41,14 +43,16 @@ class ProcessorVerification(PublisherVerification[T], SubscriberVerification[T],
         """A new processor without upstream and without subscribers."""
         raise NotImplementedError(f"{type(self).__name__} must have create_processor()")
 
+    @override
     def create_publisher(self, count: int) -> Publisher[T]:
-        """See `PublisherVerification.create_publisher`: a processor that is fed."""
+        """A processor that is fed."""
         processor = self.create_processor()
         _items(self, count).subscribe(processor)
         return processor
 
+    @override
     def create_failed_publisher(self) -> Publisher[T] | None:
-        """See `PublisherVerification.create_failed_publisher`: ``on_error`` came first of all."""
+        """``on_error`` came first of all."""
         if self.failure is None:
             return None
         processor = self.create_processor()

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from threading import Event
 from typing import Any, Generic, TypeVar, cast, final
 
+from typing_extensions import override
+
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import ProtocolViolationError
 from flow_core.protocols import (
@@ -17,6 +19,7 @@ from flow_core.protocols import (
     Fusion,
     Publisher,
     QueueSubscription,
+    Subscriber,
     Subscription,
 )
 from flow_testing.drops import recorded_drops
@@ -78,8 +81,8 @@ class PublisherVerification(Verification, Generic[T]):
         """A new publisher that fails without an item and without demand, or None."""
         return None
 
+    @override
     def lacks(self, needs: Needs) -> str | None:
-        """See `Verification.lacks`."""
         least, most = self.min_items, self.max_items
         if needs.items is not None:
             wanted = least if needs.items < 0 else needs.items
@@ -889,46 +892,49 @@ class _Asking(CoreSubscriber[T]):
         self.granted = Fusion.NONE
         self.queue: QueueSubscription[T] | None = None
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if isinstance(subscription, QueueSubscription):
             self.queue = cast("QueueSubscription[T]", subscription)
             self.granted = self.queue.request_fusion(self._asked)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
+        pass
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
+        pass
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
+        pass
 
 
 @final
-class _Raising(Generic[T]):
+class _Raising(Subscriber[T], Generic[T]):
     """A stranger, no `CoreSubscriber`: requests everything, and raises in ``on_next``."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
         self.signals: list[str] = []
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         self.signals.append("on_subscribe")
         subscription.request(UNBOUNDED)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         self.signals.append("on_next")
         raise self.error
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self.signals.append("on_error")
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self.signals.append("on_complete")
 
 
@@ -936,8 +942,8 @@ class _Raising(Generic[T]):
 class _Greedy(TestSubscriber[T]):
     """Requests more than there can be, before anything can be sent."""
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         super().on_subscribe(subscription)
         for amount in (1, UNBOUNDED - 1, UNBOUNDED, UNBOUNDED, 2**80):
             self.request(amount)
@@ -958,13 +964,13 @@ class _Chain(CoreSubscriber[T]):
         self.error: BaseException | None = None
         self._subscription: Subscription | None = None
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         self._subscription = subscription
         subscription.request(1)
 
+    @override
     def on_next(self, item: T, /) -> None:
-        """See `Subscriber.on_next`."""
         self.count = count = self.count + 1
         self.nones += item is None
         subscription = self._subscription
@@ -981,13 +987,13 @@ class _Chain(CoreSubscriber[T]):
                 return
         subscription.request(1)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         self.error = error
         self.ended.set()
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         self.ended.set()
 
 

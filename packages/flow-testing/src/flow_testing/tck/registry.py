@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, final
 
 import pytest
+from typing_extensions import override
 
 from flow_core import hooks, sources
 from flow_core.boundaries import lift, serialize
@@ -178,14 +179,14 @@ _NEW: Final[Mapping[str, object]] = MappingProxyType({"deterministic": False})
 
 
 @final
-class _Foreign:
+class _Foreign(Publisher[Any]):
     """A publisher that is no flow."""
 
     def __init__(self, flow: _AnyFlow) -> None:
         self._flow = flow
 
+    @override
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        """See `Publisher.subscribe`."""
         self._flow.subscribe(subscriber)
 
 
@@ -205,19 +206,19 @@ def _file(lines: Iterable[str]) -> Path:
 
 
 @final
-class _Passing(CoreSubscriber[Any]):
+class _Passing(CoreSubscriber[Any], Subscription):
     """A subscriber for `lift` that passes everything on, but no fusion."""
 
     def __init__(self, downstream: CoreSubscriber[Any]) -> None:
         self._downstream: CoreSubscriber[Any] | None = downstream
         self._upstream: Subscription | None = None
 
+    @override
     def home(self) -> Home | None:
-        """See `CoreSubscriber.home`."""
         return None if self._downstream is None else self._downstream.home()
 
+    @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """See `Subscriber.on_subscribe`."""
         if subscription is None:
             raise none_given("on_subscribe")
         if self._upstream is not None or self._downstream is None:
@@ -226,8 +227,8 @@ class _Passing(CoreSubscriber[Any]):
         self._upstream = subscription
         self._downstream.on_subscribe(self)
 
+    @override
     def on_next(self, item: Any, /) -> None:
-        """See `Subscriber.on_next`."""
         if item is None:
             raise none_given("on_next")
         if self._downstream is None:
@@ -235,8 +236,8 @@ class _Passing(CoreSubscriber[Any]):
         else:
             self._downstream.on_next(item)
 
+    @override
     def on_error(self, error: BaseException, /) -> None:
-        """See `Subscriber.on_error`."""
         if error is None:
             raise none_given("on_error")
         downstream, self._downstream = self._downstream, None
@@ -245,19 +246,19 @@ class _Passing(CoreSubscriber[Any]):
         else:
             downstream.on_error(error)
 
+    @override
     def on_complete(self) -> None:
-        """See `Subscriber.on_complete`."""
         downstream, self._downstream = self._downstream, None
         if downstream is not None:
             downstream.on_complete()
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         if self._upstream is not None:
             self._upstream.request(n)
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         self._downstream = None
         if self._upstream is not None:
             self._upstream.cancel()
@@ -584,8 +585,8 @@ class _ByRecipe(Verification):
         """The names of the recipes, and functions that put them into a fresh object."""
         raise NotImplementedError
 
+    @override
     def settle(self) -> None:
-        """See `Verification.settle`."""
         if self._settle is None:
             super().settle()
         else:
@@ -628,12 +629,12 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
         if hides and "fusable" in recipe.facts:
             self.fusable = recipe.hidden_fusable
 
+    @override
     def apply(self, flow: Flow[int]) -> _AnyFlow:
-        """See `OperatorVerification.apply`."""
         return self._operator.apply(flow.hide() if self._hides else flow)
 
+    @override
     def upstream(self, count: int) -> Flow[int]:
-        """See `OperatorVerification.upstream`."""
         return sources.from_iterable(self._operator.upstream(count))
 
 
@@ -643,8 +644,8 @@ class _Captured(Publisher[int]):
 
     subscriber: Subscriber[int] | None = None
 
+    @override
     def subscribe(self, subscriber: Subscriber[int], /) -> None:
-        """See `Publisher.subscribe`."""
         self.subscriber = subscriber
 
 
@@ -668,8 +669,8 @@ class OperatorsAsSubscribersVerification(_ByRecipe, SubscriberVerification[int])
         known = {name: fact for name, fact in recipe.facts.items() if hasattr(type(self), name)}
         self._take(known, recipe.settle)
 
+    @override
     def create_subscriber(self) -> Subscriber[int]:
-        """See `SubscriberVerification.create_subscriber`."""
         upstream = _Captured()
         self._operator.apply(Flow(upstream)).subscribe(TestSubscriber[Any]())
         if upstream.subscriber is None:
@@ -698,14 +699,14 @@ class SourcesVerification(_ByRecipe, PublisherVerification[Any]):
         if recipe.create is None:
             self.min_items, self.max_items = 0, -1
 
+    @override
     def create_publisher(self, count: int) -> Publisher[Any]:
-        """See `PublisherVerification.create_publisher`."""
         create = self._source.create
         if create is None:
             raise LookupError(f"{self._source.name} has no items")
         return create(count)
 
+    @override
     def create_failed_publisher(self) -> Publisher[Any] | None:
-        """See `PublisherVerification.create_failed_publisher`."""
         fail = self._source.fail
         return None if fail is None or self.failure is None else fail(self.failure)

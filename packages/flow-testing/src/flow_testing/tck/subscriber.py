@@ -7,7 +7,9 @@ from collections.abc import Callable
 from threading import Condition, Event, get_ident
 from typing import Any, Generic, TypeVar, cast, final
 
-from flow_core.protocols import Subscriber
+from typing_extensions import override
+
+from flow_core.protocols import Subscriber, Subscription
 from flow_testing.drops import recorded_drops
 from flow_testing.tck.rules import Verification, check, rule
 
@@ -17,7 +19,7 @@ T = TypeVar("T")
 
 
 @final
-class Link:
+class Link(Subscription):
     """A subscription that writes down what its subscriber does with it.
 
     Args:
@@ -47,14 +49,14 @@ class Link:
         """The items that were requested, in sum."""
         return sum(n for n in self.requests if isinstance(n, int))
 
+    @override
     def request(self, n: int, /) -> None:
-        """See `Subscription.request`."""
         with self._changed:
             self.requests.append(n)
         self._called()
 
+    @override
     def cancel(self) -> None:
-        """See `Subscription.cancel`."""
         with self._changed:
             self.cancels += 1
         self._called()
