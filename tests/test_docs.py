@@ -176,3 +176,8 @@ def test_an_answer_that_was_not_asked_for_is_found(answer: Fusion) -> None:
 
     with pytest.raises(AssertionError, match=r"answers .* to <Fusion.SYNC"):
         granted(Flow(Wrong(Fusion.NONE)), Fusion.SYNC)
+
+
+def test_blocks_with_prompts_say_python_so_that_they_run() -> None:
+    pages = [DOCS.parent / "README.md", *DOCS.rglob("*.md"), *DOCS.parent.glob("packages/*/*.md")]
+    assert [page.name for page in pages if "```pycon" in page.read_text("utf-8")] == []
