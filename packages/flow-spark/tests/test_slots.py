@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flow_spark import from_dataframe, union
-from flow_spark.channel import relief
+from flow_spark.channel import background_reader
 from flow_spark.errors import LimitExceededError
-from flow_spark.jobs import run, waves
+from flow_spark.jobs import partition_scheduler, run
 from flow_spark.jobs.cluster import BACKLOG_LIMIT
 
 from .infrastructure.processes import wait_until
@@ -49,7 +49,7 @@ def test_a_flow_of_which_more_waits_than_may_ends_and_says_so(
     """Its tasks cannot leave and come back, as other rows would come."""
     from pyspark.sql import functions
 
-    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
+    monkeypatch.setattr(background_reader, "GIVEN_UP_S", 0.5)
     spark.conf.set(BACKLOG_LIMIT, "1m")
     random = spark.range(0, ROWS, 1, 4).withColumn("random", functions.rand())
     try:
@@ -72,8 +72,8 @@ def test_a_flow_of_many_partitions_may_make_more_than_may_wait(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that nobody asks for yet do not start."""
-    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
-    monkeypatch.setattr(waves, "_AHEAD_S", 0.0)
+    monkeypatch.setattr(background_reader, "GIVEN_UP_S", 0.5)
+    monkeypatch.setattr(partition_scheduler, "_AHEAD_S", 0.0)
     spark.conf.set(BACKLOG_LIMIT, "8m")
     rows, seen = 4_000_000, 0
     try:
@@ -94,7 +94,7 @@ def test_tasks_leave_when_no_more_may_wait_and_go_on_when_somebody_asks(
     caplog: pytest.LogCaptureFixture,
     rows: str,
 ) -> None:
-    monkeypatch.setattr(relief, "LEFT_S", 0.2)
+    monkeypatch.setattr(background_reader, "LEFT_S", 0.2)
     spark.conf.set(BACKLOG_LIMIT, "64k")
     df = spark.range(0, ROWS, 1, 40 if rows == "many" else 4)
     made = {
@@ -120,7 +120,7 @@ def test_tasks_leave_when_no_more_may_wait_and_go_on_when_somebody_asks(
 def test_a_task_that_does_not_end_gives_its_slot_back(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
+    monkeypatch.setattr(background_reader, "GIVEN_UP_S", 0.5)
     go_on = str(tmp_path / "go on")
 
     def held(n: int) -> int:
@@ -164,7 +164,7 @@ def test_a_job_that_gets_no_slot_says_who_holds_them(
         rows: Any = spark.range(0, 2, 1, 2)
         rows.mapInArrow(held, "id long").collect()
 
-    monkeypatch.setattr(relief, "STARVED_S", 0.5)
+    monkeypatch.setattr(background_reader, "STARVED_S", 0.5)
     monkeypatch.setattr(run, "STARVED_S", 0.5)
     holder = threading.Thread(target=hold, daemon=True)
     holder.start()
@@ -188,7 +188,7 @@ def test_a_job_that_gets_no_slot_says_who_holds_them(
 def test_a_job_that_runs_says_nothing_of_slots(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(relief, "STARVED_S", 0.0)
+    monkeypatch.setattr(background_reader, "STARVED_S", 0.0)
     with caplog.at_level(logging.WARNING, "flow.spark"):
         assert long_flow(spark).count().first() == ROWS
     assert not caplog.records

@@ -1,4 +1,4 @@
-"""`Atom`: a value that is replaced as a whole."""
+"""`AtomicReference`: a value that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from flow_multicast.connectables.atom import Atom
+from flow_multicast.connectables.atomic_reference import AtomicReference
 from flow_testing.interleave import Scenario, explore_all
 from flow_testing.reentry import Reentry, explore_reentry
 
@@ -14,7 +14,7 @@ from flow_testing.reentry import Reentry, explore_reentry
 @pytest.mark.interleave
 def test_of_changes_at_the_same_time_none_is_lost_and_all_befores_differ() -> None:
     def body() -> Scenario:
-        count = Atom(0)
+        count = AtomicReference(0)
         seen: list[int] = []
 
         def add() -> None:
@@ -28,12 +28,12 @@ def test_of_changes_at_the_same_time_none_is_lost_and_all_befores_differ() -> No
 
         return Scenario(add, add, add, check=check)
 
-    assert explore_all(body, modules=[Atom.__module__, __name__]).exhausted
+    assert explore_all(body, modules=[AtomicReference.__module__, __name__]).exhausted
 
 
 def test_a_change_that_comes_in_the_midst_of_another_is_not_lost() -> None:
     def body() -> Reentry:
-        names = Atom[tuple[str, ...]](())
+        names = AtomicReference[tuple[str, ...]](())
 
         def add(name: str) -> None:
             names.update(lambda all_: (*all_, name))
@@ -44,12 +44,12 @@ def test_a_change_that_comes_in_the_midst_of_another_is_not_lost() -> None:
             lambda: None if {*names.get()} == {"at work", "in between"} else pytest.fail("lost"),
         )
 
-    assert explore_reentry(body, modules=[Atom.__module__, __name__]) > 10
+    assert explore_reentry(body, modules=[AtomicReference.__module__, __name__]) > 10
 
 
 def test_a_change_to_the_same_object_is_none() -> None:
     value = [1]
-    atom = Atom(value)
+    atom = AtomicReference(value)
     before, after = atom.update(lambda same: same)
     assert before is after is value is atom.get()
 
@@ -58,7 +58,7 @@ def test_values_that_were_replaced_are_let_go_of() -> None:
     class Value:
         pass
 
-    atom = Atom(Value())
+    atom = AtomicReference(Value())
     first = weakref.ref(atom.get())
     atom.update(lambda _: Value())
     assert first() is None

@@ -21,8 +21,8 @@ from flow_multicast import (
 )
 from flow_multicast.connectables import auto_connect, ref_count
 from flow_multicast.connectables.connection import Feeder
+from flow_multicast.connectables.inlet import Inlet
 from flow_multicast.connectables.multicast import MulticastConnectable
-from flow_multicast.connectables.socket import Socket
 from flow_testing import TestSubscriber, VirtualClock
 from flow_testing.interleave import Scenario, step
 
@@ -408,7 +408,7 @@ def test_two_connections_never_feed_a_processor_at_once_or_beyond_its_demand() -
 
         return Scenario(item, again, check=check)
 
-    exhaust(body, (Socket.__module__, Feeder.__module__))
+    exhaust(body, (Inlet.__module__, Feeder.__module__))
 
 
 def test_the_time_of_grace_ends_as_another_subscriber_comes() -> None:

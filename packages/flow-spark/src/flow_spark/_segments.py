@@ -32,7 +32,7 @@ import pyarrow
 from flow_spark.errors import SpoolError
 from flow_spark.items.arrow import ArrowBatch, ArrowSchema
 
-__all__ = ["Lock", "Outcome", "Position", "Segment", "Segments", "read_segment"]
+__all__ = ["Lock", "Outcome", "Segment", "Segments", "SpoolPosition", "read_segment"]
 
 _pyarrow: Final = cast("Any", pyarrow)  # Any: the module has no types
 _META: Final = "meta.json"
@@ -74,7 +74,7 @@ class Segment:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Position:
+class SpoolPosition:
     """A place between two segments.
 
     Attributes:
@@ -246,18 +246,18 @@ class Segments:
         """The query that takes them has it."""
         return Lock(self.folder / "reader.lock")
 
-    def begin(self) -> Position:
+    def begin(self) -> SpoolPosition:
         """Where the segments begin that no query is done with."""
         given = self._read(_COMMITTED)
-        return Position() if given is None else Position(given["segment"], given["items"])
+        return SpoolPosition() if given is None else SpoolPosition(given["segment"], given["items"])
 
-    def end(self) -> Position:
+    def end(self) -> SpoolPosition:
         """Where the next segment goes, and how many items are in the spool or were."""
         last = max(self._listed(), default=None)
         begin = self.begin()
         if last is None or last.number < begin.segment:
             return begin
-        return Position(last.number + 1, last.first + last.rows)
+        return SpoolPosition(last.number + 1, last.first + last.rows)
 
     def planned(self) -> int:
         """The number of the first segment that no micro-batch holds."""
@@ -269,7 +269,9 @@ class Segments:
         if segment != self.planned():
             self._replace(_PLANNED, {"segment": segment}, durable=False)
 
-    def append(self, batches: list[ArrowBatch], columns: ArrowSchema, at: Position) -> Position:
+    def append(
+        self, batches: list[ArrowBatch], columns: ArrowSchema, at: SpoolPosition
+    ) -> SpoolPosition:
         """Add a segment; when this returns, it survives a crash.
 
         Args:
@@ -288,7 +290,7 @@ class Segments:
             writer.close()
             file.flush()
             os.fsync(file.fileno())
-        return Position(at.segment + 1, at.items + rows)
+        return SpoolPosition(at.segment + 1, at.items + rows)
 
     def between(self, start: int, end: int) -> list[Segment]:
         """The segments from `start` to before `end`.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import flow_spark
-from flow_spark.channel import relief
+from flow_spark.channel import background_reader
 from flow_spark.errors import LimitExceededError
 from flow_spark.jobs.cluster import BACKLOG_LIMIT
 
@@ -77,7 +77,7 @@ def threads() -> list[str]:
     return [
         thread.name
         for thread in threading.enumerate()
-        if thread.name in {"flow-spark-job", "flow-spark-relief", "flow-spark-cancel"}
+        if thread.name in {"flow-spark-job", "flow-spark-reader", "flow-spark-cancel"}
     ]
 
 
@@ -107,7 +107,7 @@ def test_any_combination_ends_with_the_right_items(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(relief, "LEFT_S", 0.0)
+    monkeypatch.setattr(background_reader, "LEFT_S", 0.0)
     if seed % 5:
         slots.conf.set(BACKLOG_LIMIT, "64k")
     try:
@@ -161,7 +161,7 @@ def test_any_combination_on_a_server_ends_with_the_right_items(
 def test_a_flow_of_a_server_of_which_more_waits_than_may_ends_and_says_so(
     client: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relief, "GIVEN_UP_S", 0.5)
+    monkeypatch.setattr(background_reader, "GIVEN_UP_S", 0.5)
     client.conf.set(BACKLOG_LIMIT, "1m")
     try:
         items = iter(long_flow(client).map(str))

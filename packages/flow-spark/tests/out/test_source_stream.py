@@ -26,7 +26,7 @@ from flow_spark import (
     from_stream,
     stream_source,
 )
-from flow_spark._segments import Lock, Outcome, Position, Segments
+from flow_spark._segments import Lock, Outcome, Segments, SpoolPosition
 from flow_spark.items.schema import schema_of
 from flow_testing import TestPublisher
 
@@ -72,7 +72,11 @@ class TestSegments:
 
         again = Segments.made(tmp_path / "spool", INTS)
 
-        assert (again.id, again.begin(), again.end()) == (spool.id, Position(), Position(2, 4))
+        assert (again.id, again.begin(), again.end()) == (
+            spool.id,
+            SpoolPosition(),
+            SpoolPosition(2, 4),
+        )
 
     def test_what_is_committed_is_removed_and_still_counted(self, tmp_path: Path) -> None:
         spool = Segments.made(tmp_path / "spool", INTS)
@@ -80,11 +84,11 @@ class TestSegments:
         end = spool.append(batch(4), INTS, end)
 
         spool.commit(1)
-        assert (spool.begin(), spool.end()) == (Position(1, 3), Position(2, 4))
+        assert (spool.begin(), spool.end()) == (SpoolPosition(1, 3), SpoolPosition(2, 4))
         spool.commit(2)
         spool.commit(2)
         spool.commit(1)
-        assert (spool.begin(), spool.end()) == (Position(2, 4), Position(2, 4))
+        assert (spool.begin(), spool.end()) == (SpoolPosition(2, 4), SpoolPosition(2, 4))
         assert list((tmp_path / "spool").glob("*.arrow")) == []
 
     def test_a_segment_that_is_gone_is_not_left_out_silently(self, tmp_path: Path) -> None:
@@ -101,13 +105,13 @@ class TestSegments:
         spool = Segments.made(tmp_path / "spool", INTS)
         (spool.folder / "abc.part").write_bytes(b"half")
 
-        assert Segments.made(spool.folder, INTS).end() == Position()
+        assert Segments.made(spool.folder, INTS).end() == SpoolPosition()
         assert not (spool.folder / "abc.part").exists()
 
     def test_a_crash_before_there_is_a_spool_leaves_none_in_the_way(self, tmp_path: Path) -> None:
         (tmp_path / "0123456789abcdef.part").write_bytes(b'{"id"')
 
-        assert Segments.made(tmp_path, INTS).end() == Position()
+        assert Segments.made(tmp_path, INTS).end() == SpoolPosition()
         assert not list(tmp_path.glob("*.part"))
 
     @pytest.mark.parametrize("side", ["writer", "reader"])

@@ -28,7 +28,7 @@ class _FirstError(Exception):
 
 
 @final
-class _Link(Subscription):
+class _RogueLink(Subscription):
     """A subscription that only records."""
 
     __slots__ = ("cancelled", "requested")
@@ -70,7 +70,7 @@ class Misbehaving(Publisher[int]):
         self._announces = announces
         self._hold: tuple[Event, Event] | None = None
         self._subscriber: Subscriber[int] | None = None
-        self.link = _Link()
+        self.link = _RogueLink()
         """The subscription that it hands over."""
         # Any: the operator's items.
         self.downstream: TestSubscriber[Any] = TestSubscriber(request, on_item=self._taken)
@@ -195,7 +195,7 @@ def _second_error(source: Misbehaving) -> None:
 
 
 def _second_subscription(source: Misbehaving) -> None:
-    second = _Link()
+    second = _RogueLink()
     source.subscriber.on_subscribe(second)
     source.send(1)
     source.subscriber.on_subscribe(second)

@@ -136,12 +136,12 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         "_fused",
         "_heeds",
         "_label",
+        "_listener",
         "_lock",
         "_negotiable",
         "_overflow",
         "_queue",
         "_requested",
-        "_teller",
         "_used",
     )
 
@@ -175,7 +175,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         """Nobody has asked for fusion, and on_subscribe runs."""
         self._actions: list[Callable[[], object]] | None = []
         self._cancel_actions: list[Callable[[], object]] | None = []
-        self._teller: _Teller | None = None
+        self._listener: _RequestListener | None = None
         self._asked = 0
         """What was requested, or given back by an item that was turned down, and not yet told to
         the function of `on_request`."""
@@ -364,7 +364,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
             if self._closed:
                 return
             self._asked = self.requested
-            self._teller = _Teller(self.tell, action)
+            self._listener = _RequestListener(self.tell, action)
         self.signal()
 
     def tell(self, action: Callable[[int], object]) -> None:
@@ -386,7 +386,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
     def _dispose(self) -> None:
         with self._lock:
             actions, self._actions = self._actions, None
-            self._teller = None
+            self._listener = None
         for action in actions or ():
             _run(action)
 
@@ -410,7 +410,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         with self._lock:
             if bad is None:
                 self._requested = add_demand(self._requested, n)
-                if self._teller is not None:
+                if self._listener is not None:
                     self._asked = add_demand(self._asked, n)
             else:
                 lost, self._error = self._error, None
@@ -442,7 +442,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
         Whoever gives the permit back last does so: who finds it taken has published before.
         """
         super().signal()
-        teller = self._teller
+        teller = self._listener
         if teller is not None and self._asked and 0 in self._permit:
             teller.signal()
 
@@ -490,7 +490,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
                     if self._used:
                         self._used -= 1
                         # Whoever waits to be asked has to send another one in its place.
-                        if self._teller is not None and self._requested != UNBOUNDED:
+                        if self._listener is not None and self._requested != UNBOUNDED:
                             self._asked = add_demand(self._asked, 1)
         except BaseException as error:
             self._raised(downstream, error)
@@ -585,7 +585,7 @@ class EmitterSubscription(SerialDrain, Emitter[T], QueueSubscription[T], Scannab
 
 
 @final
-class _Teller(SerialDrain):
+class _RequestListener(SerialDrain):
     """Calls the function of `on_request`, one call at a time."""
 
     __slots__ = ("_action", "_tell")

@@ -12,7 +12,7 @@ from flow_core.errors import throw_if_fatal
 from flow_core.introspection import Statistics
 from flow_core.protocols import ConditionalSubscriber, Disposable, Publisher, Subscriber
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.atom import Atom
+from flow_multicast.connectables.atomic_reference import AtomicReference
 from flow_multicast.connectables.connection import DisconnectedError
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
@@ -72,7 +72,7 @@ class AutoConnected(Publisher[T]):
         self._connectable = connectable
         self._subscribers = subscribers
         self._on_connect = on_connect
-        self._count: Atom[_Count[T]] = Atom(_Count(subscribers))
+        self._count: AtomicReference[_Count[T]] = AtomicReference(_Count(subscribers))
 
     @property
     def upstreams(self) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ from flow_core.protocols import (
     Subscription,
 )
 from flow_core.serial import BUSY, SerialDrain
-from flow_multicast.connectables.socket import Plug
+from flow_multicast.connectables.inlet import Link
 from flow_multicast.processors._hot import MANY, HotProcessor
 from flow_multicast.processors.multicast import MulticastProcessor
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPLETED",
     "Completed",
-    "ConditionalSeat",
+    "ConditionalMember",
     "Connection",
     "DisconnectedError",
     "Feeder",
-    "Seat",
+    "Member",
     "State",
 ]
 
@@ -86,7 +86,7 @@ class Connection(Disposable, Generic[T, R]):
         begun: whether the one before has begun.
     """
 
-    __slots__ = ("__weakref__", "_ends", "_owner", "epoch", "seats", "trace")
+    __slots__ = ("__weakref__", "_ends", "_owner", "epoch", "members", "trace")
 
     def __init__(
         self,
@@ -99,7 +99,9 @@ class Connection(Disposable, Generic[T, R]):
         self._ends: dict[int, list[BaseException | Completed]] = {}
         """How it has ended, at 0; the first one who says so is right."""
         self.epoch: Final[int] = 0 if before is None else before.epoch + begun
-        self.seats: Final[dict[Seat[R], None]] = {} if before is None or begun else before.seats
+        self.members: Final[dict[Member[R], None]] = (
+            {} if before is None or begun else before.members
+        )
         """Those who wait for a processor; whoever takes one out serves it."""
         self.trace: TracebackType | Empty | None = EMPTY
         """The traceback of an `outcome` that is an error, when the processor has told it."""
@@ -149,7 +151,7 @@ class Connection(Disposable, Generic[T, R]):
         self.dispose()
 
 
-class Seat(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
+class Member(CoreSubscriber[R], Subscription, Scannable, Generic[R]):
     """A subscriber that came before its processor, and has a subscription all the same (C24).
 
     What it requests adds up until the processor comes; a cancel takes it off the list.
@@ -381,8 +383,8 @@ class _Ended(Subscription):
 
 
 @final
-class ConditionalSeat(Seat[R], ConditionalSubscriber[R]):
-    """A `Seat` for a conditional subscriber."""
+class ConditionalMember(Member[R], ConditionalSubscriber[R]):
+    """A `Member` for a conditional subscriber."""
 
     __slots__ = ()
 
@@ -459,12 +461,12 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
             upstream=self.upstream,
         )
 
-    def belong(self, seats: Iterable[Seat[R]]) -> None:
+    def belong(self, members: Iterable[Member[R]]) -> None:
         """Be at home in the loop of the first who waits; in that of this thread, if nobody does.
 
         It is a home of its own: who leaves does not wait for what runs for the others.
         """
-        first = next((seat for seat in seats if not seat.gone), None)
+        first = next((member for member in members if not member.gone), None)
         home = current_home() if first is None else first.home()
         self._home = None if home is None else Home(home.loop, home.context)
 
@@ -576,7 +578,7 @@ class Feeder(SerialDrain, CoreSubscriber[T], Subscription, Scannable, Generic[T,
         processor = self._processor
         if error is None:
             self._processor = None
-            if isinstance(processor, Plug):
+            if isinstance(processor, Link):
                 processor.pull()
         if upstream is not None:
             hooks.cancel(upstream)

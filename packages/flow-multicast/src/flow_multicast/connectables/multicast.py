@@ -20,18 +20,18 @@ from flow_core.protocols import (
 )
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.atom import Atom
+from flow_multicast.connectables.atomic_reference import AtomicReference
 from flow_multicast.connectables.connectable import ConnectableBase
 from flow_multicast.connectables.connection import (
     Completed,
-    ConditionalSeat,
+    ConditionalMember,
     Connection,
     DisconnectedError,
     Feeder,
-    Seat,
+    Member,
     State,
 )
-from flow_multicast.connectables.socket import Plug, Socket
+from flow_multicast.connectables.inlet import Inlet, Link
 
 __all__ = ["MulticastConnectable"]
 
@@ -74,9 +74,9 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         "__weakref__",
         "_factory",
         "_fixed",
+        "_inlet",
         "_keeps",
         "_label",
-        "_socket",
         "_source",
         "_stage",
         "name",
@@ -95,13 +95,15 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         self._source = source
         self._factory = factory
         self._fixed = processor
-        self._socket: Socket[T, R] | None = None if processor is None else Socket(processor)
+        self._inlet: Inlet[T, R] | None = None if processor is None else Inlet(processor)
         self._keeps = keeps
         self._label = label
         self.name: Final = name
         """The operator with its arguments, for statistics."""
         first: Connection[T, R] = Connection(self)
-        self._stage: Atom[_Stage[T, R]] = Atom(_Stage(first, State.GATHERING, processor))
+        self._stage: AtomicReference[_Stage[T, R]] = AtomicReference(
+            _Stage(first, State.GATHERING, processor)
+        )
 
     @property
     def upstreams(self) -> tuple[object, ...]:
@@ -124,47 +126,47 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         if processor is not None:
             processor.subscribe(downstream)
             return connection
-        seat: Seat[R] = (
-            ConditionalSeat(downstream, self, subscriber)
+        member: Member[R] = (
+            ConditionalMember(downstream, self, subscriber)
             if isinstance(downstream, ConditionalSubscriber)
-            else Seat(downstream, self, subscriber)
+            else Member(downstream, self, subscriber)
         )
-        seat.introduce()
-        return self._seated(seat, last)
+        member.introduce()
+        return self._joined(member, last)
 
-    def _seated(self, seat: Seat[R], last: Callable[[], Disposable | None]) -> Connection[T, R]:
+    def _joined(self, member: Member[R], last: Callable[[], Disposable | None]) -> Connection[T, R]:
         """Have somebody wait for a processor, or serve him if there is one by now."""
         while True:
             # First it is on the list, and then it looks whether that is still in use: who begins
             # a run does the same the other way round.
             connection = self._stage.get().connection
-            seat.connection = weakref.ref(connection)
-            seats = connection.seats
-            seats[seat] = None
+            member.connection = weakref.ref(connection)
+            members = connection.members
+            members[member] = None
             stage = self._stage.get()
             if stage.connection.epoch == connection.epoch:
                 connection = stage.connection
                 if stage.processor is None:
                     break
-            if seats.pop(seat, EMPTY) is EMPTY:
+            if members.pop(member, EMPTY) is EMPTY:
                 return connection  # whoever has begun it serves this one
             if stage.processor is not None and stage.connection is connection:
-                stage.processor.subscribe(seat)
+                stage.processor.subscribe(member)
                 return connection
-        if seat.gone:  # and may have looked for itself on the list before it was there
-            seats.pop(seat, None)
+        if member.gone:  # and may have looked for itself on the list before it was there
+            members.pop(member, None)
         elif stage.state is State.GATHERING:
             before = last()
             if isinstance(before, Connection) and before.outcome is not None:
                 # There is no run to wait for. It was handed out by this object.
                 over = cast("Connection[T, R]", before)
-                if seats.pop(seat, EMPTY) is not EMPTY:
-                    seat.turn_away(over)
+                if members.pop(member, EMPTY) is not EMPTY:
+                    member.turn_away(over)
         return connection
 
-    def leave(self, seat: Seat[R]) -> None:
+    def leave(self, member: Member[R]) -> None:
         """Who waits has had enough."""
-        self._stage.get().connection.seats.pop(seat, None)
+        self._stage.get().connection.members.pop(member, None)
 
     @override
     def connect(self, callback: Callable[[Disposable], object] | None = None) -> Disposable:
@@ -214,8 +216,8 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
             # that (C09).
             self._move(connection, State.STARTING)
             raise
-        plug = None if self._socket is None else Plug(self._socket, connection.epoch + 1)
-        feeder: Feeder[T, R] = Feeder(self, connection, plug or processor)
+        link = None if self._inlet is None else Link(self._inlet, connection.epoch + 1)
+        feeder: Feeder[T, R] = Feeder(self, connection, link or processor)
 
         def run(stage: _Stage[T, R]) -> _Stage[T, R]:
             if stage.connection is not connection:
@@ -226,13 +228,13 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         if before is after:  # disposed of meanwhile; those who wait were moved on (C13, C32)
             return
         del before, after
-        waiting = connection.seats
-        seats = [*waiting]
-        feeder.belong(seats)
-        for seat in seats:
-            if waiting.pop(seat, EMPTY) is not EMPTY:
-                seat.connection = weakref.ref(connection)
-                processor.subscribe(seat)
+        waiting = connection.members
+        members = [*waiting]
+        feeder.belong(members)
+        for member in members:
+            if waiting.pop(member, EMPTY) is not EMPTY:
+                member.connection = weakref.ref(connection)
+                processor.subscribe(member)
         if feeder.over:
             return  # disposed of by one of those
         try:
@@ -326,7 +328,7 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
         ours = cast("Connection[T, R]", connection)  # handed out by this object
         stage = self._stage.get()
         same = stage.connection.epoch == ours.epoch
-        waits = stage.state is not State.GATHERING or bool(ours.seats)
+        waits = stage.state is not State.GATHERING or bool(ours.members)
         return stage.connection if same and waits else ours
 
     @override
@@ -344,10 +346,10 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
     def statistics_of(self, connection: Connection[T, R]) -> Statistics:
         """See `Connectable.statistics`; of one connection."""
         current, state, processor, feeder = self._stage.get()
-        seats = [*connection.seats]
+        members = [*connection.members]
         if current is not connection:
-            state, seats, processor, feeder = State.OVER, [], None, None
-        waiting = [seat.subscriber for seat in seats]
+            state, members, processor, feeder = State.OVER, [], None, None
+        waiting = [member.subscriber for member in members]
         found = processor.statistics() if isinstance(processor, Scannable) else None
         # Processors of others need not tell anything.
         told = found or Statistics(operator="")
@@ -371,9 +373,9 @@ class MulticastConnectable(ConnectableBase[R], Generic[T, R]):
 
 def _who(subscriber: object) -> object:
     """Who has subscribed, also if that was before there was a processor."""
-    if isinstance(subscriber, Seat):
-        seat = cast("Seat[object]", subscriber)  # of whatever items
-        return seat.subscriber or seat
+    if isinstance(subscriber, Member):
+        member = cast("Member[object]", subscriber)  # of whatever items
+        return member.subscriber or member
     return subscriber
 
 

@@ -24,7 +24,7 @@ from flow_core.protocols import (
 )
 from flow_core.sources import LoopWatch
 from flow_core.subscribers import core_subscriber
-from flow_multicast.connectables.atom import Atom
+from flow_multicast.connectables.atomic_reference import AtomicReference
 from flow_multicast.connectables.relay import ConditionalRelay, Relay
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class RefCounted(Publisher[T]):
         self._min_subscribers = min_subscribers
         self._grace_s = grace_s
         self._clock = clock
-        self._runs: Atom[_Runs] = Atom(_Runs())
+        self._runs: AtomicReference[_Runs] = AtomicReference(_Runs())
 
     @property
     def upstreams(self) -> tuple[object, ...]:

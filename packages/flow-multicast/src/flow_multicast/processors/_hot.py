@@ -30,7 +30,7 @@ from flow_core.serial import SerialDrain
 from flow_core.stored import release_frames
 from flow_core.subscribers import core_subscriber
 
-__all__ = ["MANY", "NEVER", "HotProcessor", "Line", "ignore"]
+__all__ = ["MANY", "NEVER", "HotProcessor", "HotSubscription", "ignore"]
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def ignore(item: object) -> None:
     """What an item is given to when its subscriber has left."""
 
 
-class Line(SerialDrain, Subscription, Scannable, Generic[T]):
+class HotSubscription(SerialDrain, Subscription, Scannable, Generic[T]):
     """One subscriber of a `HotProcessor`. Made with the permit taken.
 
     It is in one of two states, and belongs to whoever has the permit that goes with it:
@@ -318,9 +318,9 @@ class Line(SerialDrain, Subscription, Scannable, Generic[T]):
 class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     """Takes all that its upstream has, and gives it to each subscriber on its own.
 
-    A subclass makes the `Line` of a subscriber, and says what is kept of an item (`keep`). Items
-    have positions, counted from the first. The permit is held while an item is sent to the lines
-    that are live; one that comes meanwhile, from within an on_next, waits for that.
+    A subclass makes the `HotSubscription` of a subscriber, and says what is kept of an item
+    (`keep`). Items have positions, counted from the first. The permit is held while an item is sent
+    to the lines that are live; one that comes meanwhile, from within an on_next, waits for that.
     """
 
     __slots__ = (
@@ -332,8 +332,8 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         "_fresh",
         "_lines",
         "_live",
+        "_member",
         "_over",
-        "_seat",
         "_serving",
         "_trace",
         "_upstream",
@@ -345,14 +345,14 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: dict[Line[T], None] = {}
+        self._lines: dict[HotSubscription[T], None] = {}
         """All that are there. Any thread adds and takes."""
-        self._fresh: dict[Line[T], None] = {}
+        self._fresh: dict[HotSubscription[T], None] = {}
         """Those that are live, and to be sent items when whoever feeds has looked at them. Any
         thread adds; who takes one out decides what comes of it."""
-        self._changes: dict[Line[T], None] = {}
+        self._changes: dict[HotSubscription[T], None] = {}
         """Live lines that have left, have made a bad request, or have asked often. Any thread."""
-        self._seat: dict[int, object] = {}
+        self._member: dict[int, object] = {}
         """Says who was first to be its upstream (`setdefault`), for good."""
         self._ends: dict[int, list[BaseException | None]] = {}
         """The end that was said first (`setdefault`), with an error or None: nothing more is
@@ -360,9 +360,9 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         self._upstream: Subscription | None = None
 
         # What follows is changed with the permit.
-        self._live: dict[Line[T], None] = {}
+        self._live: dict[HotSubscription[T], None] = {}
         """Those of the lines that are live, and are sent items."""
-        self._serving: tuple[list[Line[T]], list[Callable[[T], object]]] = ([], [])
+        self._serving: tuple[list[HotSubscription[T]], list[Callable[[T], object]]] = ([], [])
         """The live lines in their order, and some that are not any more; and their functions. One
         who leaves puts a function that does nothing in its place."""
         self._conditional = False
@@ -385,7 +385,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     # -- for subclasses
 
     @abstractmethod
-    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
+    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> HotSubscription[T]:
         """The line of a new subscriber."""
 
     keeps: ClassVar[bool] = True
@@ -404,7 +404,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
     def tidy(self) -> None:
         """The permit is there, and no item is being sent."""
 
-    def counts(self, line: Line[T], *, on_its_own: bool) -> None:
+    def counts(self, line: HotSubscription[T], *, on_its_own: bool) -> None:
         """A line begins to be on its own, or ceases if `on_its_own` is False. Idempotent."""
 
     def left(self) -> None:
@@ -427,11 +427,11 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             error.__traceback__ = self._trace  # whoever raised it before has added to it (X14)
         return error
 
-    def lines(self) -> tuple[Line[T], ...]:
+    def lines(self) -> tuple[HotSubscription[T], ...]:
         """The lines of all subscribers at this moment."""
         return (*self._lines,)  # at once, also without a GIL: `tuple` would iterate
 
-    def enter_live(self, line: Line[T]) -> bool:
+    def enter_live(self, line: HotSubscription[T]) -> bool:
         """Make a line live that has demand; False if it has to look again. Called by its drain."""
         if line.position < self.position or self._over or not line.wanted:
             return False
@@ -443,13 +443,13 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             return True
         return not self.unmake_live(line)
 
-    def make_live(self, line: Line[T]) -> None:
+    def make_live(self, line: HotSubscription[T]) -> None:
         """From the next item on, it is sent to `line` by whoever feeds."""
         line.live = True
         self._fresh[line] = None
         self.common = -1
 
-    def unmake_live(self, line: Line[T]) -> bool:
+    def unmake_live(self, line: HotSubscription[T]) -> bool:
         """Take back `make_live`; False if whoever feeds has found the line, which is his now."""
         if self._fresh.pop(line, EMPTY) is EMPTY:
             return False
@@ -499,7 +499,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         line.run_entered()
 
     @final
-    def forget(self, line: Line[T]) -> None:
+    def forget(self, line: HotSubscription[T]) -> None:
         """The subscriber of `line` has cancelled, or gets its terminal."""
         known = self._lines.pop(line, EMPTY) is not EMPTY
         self.counts(line, on_its_own=False)
@@ -510,18 +510,18 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             self.left()
 
     @final
-    def refuse(self, line: Line[T]) -> None:
+    def refuse(self, line: HotSubscription[T]) -> None:
         """A line, muted already, has made a bad request: it fails, serial with its on_next."""
         self.note(line)
         line.signal()
 
     @final
-    def note(self, line: Line[T]) -> None:
+    def note(self, line: HotSubscription[T]) -> None:
         """Have whoever feeds look at a line, when no item is being sent to it."""
         self._changes[line] = None
         self.signal()
 
-    def _look_at(self, line: Line[T]) -> None:
+    def _look_at(self, line: HotSubscription[T]) -> None:
         """No item is being sent to `line`: see why it was noted."""
         if not line.live:
             return
@@ -533,7 +533,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             self._serving = ([], [])
         line.signal()  # it tells what it has to tell
 
-    def _retire(self, line: Line[T], position: int) -> None:
+    def _retire(self, line: HotSubscription[T], position: int) -> None:
         """A line is live no longer, and gets the item at `position` next. It is to be signalled."""
         if self._live.pop(line, EMPTY) is EMPTY:
             self.unmake_live(line)
@@ -599,7 +599,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         if subscription is None:
             raise none_given("on_subscribe")
         mine = object()
-        if self._seat.setdefault(0, mine) is mine:
+        if self._member.setdefault(0, mine) is mine:
             self._upstream = subscription
             if not self._ends:  # looked at now: who ends it later finds the upstream
                 self.begin(subscription)
@@ -749,7 +749,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         if fatal is not None:
             raise fatal
 
-    def _look(self, position: int) -> list[Line[T]]:
+    def _look(self, position: int) -> list[HotSubscription[T]]:
         """Find out how far all live lines want items, of which the one at `position` comes next.
 
         Returns:
@@ -779,7 +779,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             self.common = -1
         return behind
 
-    def _admit(self, position: int) -> list[Line[T]]:
+    def _admit(self, position: int) -> list[HotSubscription[T]]:
         """Serve those that have become live, the item at `position` first.
 
         Returns:
@@ -787,7 +787,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
         """
         fresh = self._fresh
         lines, calls = self._serving
-        behind: list[Line[T]] = []
+        behind: list[HotSubscription[T]] = []
         for line in list(fresh):
             if fresh.pop(line, EMPTY) is EMPTY:
                 continue  # somebody has just taken it back
@@ -833,7 +833,7 @@ class HotProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generic[T]):
             raise fatal
 
 
-def _signal_each(lines: Sequence[Line[T]]) -> BaseException | None:
+def _signal_each(lines: Sequence[HotSubscription[T]]) -> BaseException | None:
     """Signal all of them, whatever one raises; returns the first of that."""
     fatal: BaseException | None = None
     for line in lines:

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, final
 from typing_extensions import override
 
 from flow_core.protocols import CoreSubscriber, Subscriber
-from flow_multicast.processors._hot import HotProcessor, Line
+from flow_multicast.processors._hot import HotProcessor, HotSubscription
 
 __all__ = ["AsyncProcessor"]
 
@@ -45,8 +45,8 @@ class AsyncProcessor(HotProcessor[T]):
         return self._last
 
     @override
-    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
-        return _LastLine(self, subscriber, downstream)
+    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> HotSubscription[T]:
+        return _LastSubscription(self, subscriber, downstream)
 
     @override
     def keep(self, item: T) -> None:
@@ -67,7 +67,7 @@ class AsyncProcessor(HotProcessor[T]):
 
 
 @final
-class _LastLine(Line[T]):
+class _LastSubscription(HotSubscription[T]):
     """One subscriber."""
 
     __slots__ = ("_last_of",)
@@ -109,4 +109,4 @@ class _LastLine(Line[T]):
 
 
 _NOBODY: Final[AsyncProcessor[Any]] = AsyncProcessor()  # Any: it never has an item
-"""See `Line.disown`."""
+"""See `HotSubscription.disown`."""

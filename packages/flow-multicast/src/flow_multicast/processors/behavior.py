@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from flow_core.errors import NoneItemError
 from flow_core.protocols import CoreSubscriber, Subscriber
-from flow_multicast.processors._hot import HotProcessor, Line
+from flow_multicast.processors._hot import HotProcessor, HotSubscription
 
 __all__ = ["BehaviorProcessor"]
 
@@ -71,8 +71,8 @@ class BehaviorProcessor(HotProcessor[T]):
         return None if self._latest is None else self._latest[1]
 
     @override
-    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
-        return _BehaviorLine(self, subscriber, downstream)
+    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> HotSubscription[T]:
+        return _BehaviorSubscription(self, subscriber, downstream)
 
     @override
     def keep(self, item: T) -> None:
@@ -93,7 +93,7 @@ class BehaviorProcessor(HotProcessor[T]):
 
 
 @final
-class _BehaviorLine(Line[T]):
+class _BehaviorSubscription(HotSubscription[T]):
     """One subscriber, and which value it got last."""
 
     __slots__ = ("_late", "_values")
@@ -149,4 +149,4 @@ class _BehaviorLine(Line[T]):
 
 
 _NOBODY: Final[BehaviorProcessor[Any]] = BehaviorProcessor()  # Any: it never has a value
-"""See `Line.disown`."""
+"""See `HotSubscription.disown`."""

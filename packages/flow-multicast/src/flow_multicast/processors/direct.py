@@ -9,7 +9,7 @@ from typing_extensions import override
 from flow_core.demand import UNBOUNDED
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber
-from flow_multicast.processors._hot import HotProcessor, Line
+from flow_multicast.processors._hot import HotProcessor, HotSubscription
 
 __all__ = ["DirectProcessor"]
 
@@ -50,13 +50,13 @@ class DirectProcessor(HotProcessor[T]):
         return max(min((line.demand for line in self.lines()), default=UNBOUNDED), 0)
 
     @override
-    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
-        return _DirectLine(self, subscriber, downstream)
+    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> HotSubscription[T]:
+        return _DirectSubscription(self, subscriber, downstream)
 
     @override
-    def counts(self, line: Line[T], *, on_its_own: bool) -> None:
+    def counts(self, line: HotSubscription[T], *, on_its_own: bool) -> None:
         """On its own is who has not asked for an item."""
-        if on_its_own and isinstance(line, _DirectLine):
+        if on_its_own and isinstance(line, _DirectSubscription):
             line.behind = True
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class DirectProcessor(HotProcessor[T]):
 
 
 @final
-class _DirectLine(Line[T]):
+class _DirectSubscription(HotSubscription[T]):
     """One subscriber: live from the first."""
 
     __slots__ = ("behind",)
@@ -113,4 +113,4 @@ class _DirectLine(Line[T]):
 
 
 _NOBODY: Final[DirectProcessor[Any]] = DirectProcessor()  # Any: it never has an item
-"""See `Line.disown`."""
+"""See `HotSubscription.disown`."""

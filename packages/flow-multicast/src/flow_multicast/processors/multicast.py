@@ -274,13 +274,13 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         "_fused",
         "_holder",
         "_lines",
+        "_member",
         "_members",
         "_prefetch",
         "_promised",
         "_queue",
         "_ref_count",
         "_refill",
-        "_seat",
         "_sent",
         "_stopped",
         "_sync",
@@ -295,7 +295,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         self._capacity = prefetch
         self._ref_count = ref_count
         self._queue: deque[T] = deque()
-        self._seat: dict[int, object] = {}
+        self._member: dict[int, object] = {}
         """Says who was first to be its upstream (`setdefault`), for good."""
         self._upstream: Subscription | None = None
         self._fused: QueueSubscription[T] | None = None
@@ -460,7 +460,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
 
     def _start(self, capacity: int) -> None:
         mine = _Standalone(capacity)
-        before = self._seat.setdefault(0, mine)
+        before = self._member.setdefault(0, mine)
         if before is mine:
             self._capacity = capacity
             self._upstream = mine
@@ -513,7 +513,7 @@ class MulticastProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Generi
         if subscription is None:
             raise _none("on_subscribe")
         mine = object()
-        if self._seat.setdefault(0, mine) is not mine:
+        if self._member.setdefault(0, mine) is not mine:
             subscription.cancel()
             return
         self._upstream = subscription

@@ -12,7 +12,7 @@ from flow_core.clocks import Clock, Seconds, check_period, home_clock
 from flow_core.demand import UNBOUNDED, check_prefetch, replenish_limit
 from flow_core.errors import MissingBackpressureError
 from flow_core.protocols import CoreSubscriber, Subscriber, Subscription
-from flow_multicast.processors._hot import HotProcessor, Line
+from flow_multicast.processors._hot import HotProcessor, HotSubscription
 
 __all__ = ["ReplayProcessor"]
 
@@ -106,12 +106,12 @@ class ReplayProcessor(HotProcessor[T]):
         self._due = False
         """Somebody has come, for whom nothing is to be there that is too old."""
         # What follows is for a processor with a size.
-        self._slow: dict[_ReplayLine[T], None] = {}
+        self._slow: dict[_ReplaySubscription[T], None] = {}
         """The lines that are on their own. Any thread adds and takes."""
         self._latest: object = None
         """Another one for each that comes. Any thread."""
         self._known: object = None
-        self._pinned: _ReplayLine[T] | None = None
+        self._pinned: _ReplaySubscription[T] | None = None
         self._slowest = 0
         """The latest that `lowest` has seen, the line that stood before all others then, and where.
         With the permit."""
@@ -219,7 +219,7 @@ class ReplayProcessor(HotProcessor[T]):
         if self.position >= self.refill:
             self.signal()
 
-    def welcome(self, line: _ReplayLine[T]) -> None:
+    def welcome(self, line: _ReplaySubscription[T]) -> None:
         """A line comes, and begins with the oldest item."""
         line.position = line.start = self._young() if self._due else self.oldest
         if self.size is not None and not self.ended:
@@ -234,8 +234,8 @@ class ReplayProcessor(HotProcessor[T]):
         return max(self.oldest, end - (len(times) - old))
 
     @override
-    def counts(self, line: Line[T], *, on_its_own: bool) -> None:
-        if self.size is None or not isinstance(line, _ReplayLine):
+    def counts(self, line: HotSubscription[T], *, on_its_own: bool) -> None:
+        if self.size is None or not isinstance(line, _ReplaySubscription):
             return
         if on_its_own:
             self._slow[line] = None
@@ -312,11 +312,11 @@ class ReplayProcessor(HotProcessor[T]):
         return size - end + min([line.position for line in list(self._slow)], default=end)
 
     @override
-    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> Line[T]:
+    def line(self, subscriber: Subscriber[T], downstream: CoreSubscriber[T]) -> HotSubscription[T]:
         if self._ttl_s is not None:  # what is too old is not for newcomers
             self._due = True
             self.signal()
-        return _ReplayLine(self, subscriber, downstream)
+        return _ReplaySubscription(self, subscriber, downstream)
 
     def __repr__(self) -> str:
         parts = [f"size={self.size}"] if self.size is not None else []
@@ -326,7 +326,7 @@ class ReplayProcessor(HotProcessor[T]):
 
 
 @final
-class _ReplayLine(Line[T]):
+class _ReplaySubscription(HotSubscription[T]):
     """One subscriber, and the position of the item that it gets next."""
 
     __slots__ = ("_log_of",)
@@ -383,4 +383,4 @@ class _ReplayLine(Line[T]):
 
 
 _NOBODY: Final[ReplayProcessor[Any]] = ReplayProcessor()  # Any: it never has an item
-"""See `Line.disown`."""
+"""See `HotSubscription.disown`."""

@@ -68,9 +68,9 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
     __slots__ = (
         "__weakref__",
         "_ends",
+        "_member",
         "_processor",
         "_queue",
-        "_seat",
         "_told",
         "_upstream",
         "capacity",
@@ -88,7 +88,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         self._ends: dict[int, list[BaseException | None]] = {}
         """The end that was said first (`setdefault`), with an error or None until it is told:
         nothing more is accepted."""
-        self._seat: dict[int, object] = {}
+        self._member: dict[int, object] = {}
         """Says who was first to be its upstream (`setdefault`), for good."""
         self._told = False
         """The processor knows of the end. With the permit."""
@@ -122,7 +122,7 @@ class SerializedProcessor(SerialDrain, CoreSubscriber[T], Processor[T, T], Gener
         if subscription is None:
             raise none_given("on_subscribe")
         mine = object()
-        if self._seat.setdefault(0, mine) is mine:
+        if self._member.setdefault(0, mine) is mine:
             self._upstream = subscription
             if self._ends:  # looked at now: who ends it later finds the upstream
                 self._upstream = None

@@ -87,7 +87,7 @@ def on_backpressure_buffer(
         return coordinated(
             "on_backpressure_buffer",
             detail,
-            lambda flow, downstream, label: Buffer(flow, room, downstream, label),
+            lambda flow, downstream, label: BackpressureBuffer(flow, room, downstream, label),
         )
     timeout_s = check_delay(timeout)
     if not 0 < timeout_s < math.inf:
@@ -165,7 +165,7 @@ class _Bounded(Backpressured[T]):
 
 
 @final
-class Buffer(_Bounded[T], QueueSubscription[T]):
+class BackpressureBuffer(_Bounded[T], QueueSubscription[T]):
     """Runs `on_backpressure_buffer`.
 
     When the downstream polls, no item goes straight, and `_emitted` counts those that were polled.

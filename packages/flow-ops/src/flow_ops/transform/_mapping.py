@@ -188,8 +188,8 @@ class Mapped(Publisher[R]):
 class Mapping(Coordinator[R], Generic[T, R]):
     """Runs the flows that a mapper makes of the upstream's items, up to so many at a time.
 
-    Demand for the upstream is its number of `Slots`, and one more for each that is free again. A
-    subclass says what an inner flow is connected to, and what becomes of their items.
+    Demand for the upstream is `Concurrency`: as many as may run, and one more for each that is free
+    again. A subclass says what an inner flow is connected to, and what becomes of their items.
 
     Args:
         source: the upstream.
@@ -214,7 +214,7 @@ class Mapping(Coordinator[R], Generic[T, R]):
         self._delay_error = limits.delay_error
         self._errors: list[BaseException] = []
         self.prefetch = limits.prefetch
-        self.slots = Slots(limits.concurrency)
+        self.slots = Concurrency(limits.concurrency)
         kind = outer or Outer
         self._outer: Outer[T, R] | None = kind(self, mapper, limits.concurrency)
         self.exhausted = False
@@ -369,7 +369,7 @@ class Outer(Input[T], Generic[T, R]):
 
 
 @final
-class Slots(SerialDrain):
+class Concurrency(SerialDrain):
     """Where inner flows run: asks the upstream for as many items as are free.
 
     It asks without the operator's permit, in one thread at a time, and never within itself: an

@@ -42,7 +42,7 @@ def static_predicate(value: bool) -> Predicate[object]:
 
 
 @final
-class _Applying(Predicate[T_contra]):
+class _ApplyingPredicate(Predicate[T_contra]):
     """A plain function as a predicate."""
 
     __slots__ = ("_apply",)
@@ -55,7 +55,7 @@ class _Applying(Predicate[T_contra]):
 
 
 @final
-class _Negated(Predicate[T_contra]):
+class _NegatedPredicate(Predicate[T_contra]):
     __slots__ = ("predicate",)
 
     def __init__(self, predicate: Predicate[T_contra]) -> None:
@@ -66,7 +66,7 @@ class _Negated(Predicate[T_contra]):
 
 
 @final
-class _Composite(Predicate[T_contra]):
+class _CompositePredicate(Predicate[T_contra]):
     __slots__ = ("_defining", "_predicates")
 
     def __init__(self, predicates: Sequence[Predicate[T_contra]], defining: bool) -> None:
@@ -128,7 +128,7 @@ def _predicate(predicate: PredicateLike[T]) -> Predicate[T]:
     made = called(predicate, "apply")
     owner: object = getattr(made, "__self__", None)
     # What has the method stays itself, so that constants and negations are known again.
-    return predicate if owner is predicate else _Applying(predicate)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+    return predicate if owner is predicate else _ApplyingPredicate(predicate)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
 
 def equal_to(value: object) -> Predicate[object]:
@@ -157,13 +157,13 @@ def condition_as_predicate(condition: ConditionLike) -> Predicate[object]:
 
 def not_(predicate: PredicateLike[T]) -> Predicate[T]:
     """Holds when `predicate` does not; twice negated is as it was."""
-    if isinstance(predicate, _Negated):
+    if isinstance(predicate, _NegatedPredicate):
         return predicate.predicate
     if predicate is TRUE:
         return FALSE
     if predicate is FALSE:
         return TRUE
-    return _Negated(_predicate(predicate))
+    return _NegatedPredicate(_predicate(predicate))
 
 
 def any(*predicates: PredicateLike[T]) -> Predicate[T]:
@@ -183,4 +183,4 @@ def _composite(
     *,
     defines: bool,
 ) -> Predicate[T]:
-    return combined(predicates, default, defining, lambda left: _Composite(left, defines))
+    return combined(predicates, default, defining, lambda left: _CompositePredicate(left, defines))

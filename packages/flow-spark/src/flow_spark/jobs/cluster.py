@@ -19,8 +19,8 @@ from flow_spark.channel.backlog import Backlog
 from flow_spark.channel.lifeline import Client, Lifeline
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.frames import is_connect
+from flow_spark.jobs.partition_scheduler import Parts
 from flow_spark.jobs.running_jobs import JobStatus, followed
-from flow_spark.jobs.waves import Parts
 from flow_spark.jobs.workers import check_workers
 from flow_spark.pickling.failures import text_of
 

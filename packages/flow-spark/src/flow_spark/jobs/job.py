@@ -13,10 +13,10 @@ from flow_spark.items.schema import ItemSchema
 from flow_spark.jobs.cluster import cluster_of
 from flow_spark.jobs.frames import map_in_arrow
 from flow_spark.jobs.intake import Stop
+from flow_spark.jobs.partition_scheduler import PartitionScheduler
 from flow_spark.jobs.run import cancel_until, explained, explaining, new_tag
 from flow_spark.jobs.slots import look_after_slots
 from flow_spark.jobs.task import CHUNK_DDL, COUNTS_DDL, LoweredTask, PushTask, Reader, RemoteProgram
-from flow_spark.jobs.waves import Waves
 from flow_spark.pickling.codec import Decoder
 from flow_spark.pickling.failures import load_error
 from flow_spark.pickling.pickles import dumps, loads_here
@@ -89,7 +89,7 @@ class PushedJob:
         self._stop: Final = Stop()
         self._submitted = False
         self._no_task_ran = False
-        self._waves: Waves | None = None
+        self._waves: PartitionScheduler | None = None
         self._ended: Final = threading.Event()
 
     def __iter__(self) -> Iterator[Iterable[Any]]:  # Any: items of any type
@@ -208,7 +208,7 @@ class PushedJob:
         parts = self._cluster.parts(counts)
         if parts is None:
             return counts.collect()
-        self._waves = Waves(
+        self._waves = PartitionScheduler(
             parts,
             receiver,
             first=1 if self._is_short else None,

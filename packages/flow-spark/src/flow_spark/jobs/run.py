@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from flow_spark.channel.relief import STARVED_S
+from flow_spark.channel.background_reader import STARVED_S
 from flow_spark.errors import SparkJobError
 from flow_spark.jobs.advice import short
 from flow_spark.jobs.cluster import Cluster, cluster_of
@@ -101,7 +101,7 @@ def _ran(
                 threading.Thread(
                     target=_look_for_slots,
                     args=(cluster, tag, _called(name), ended),
-                    name="flow-spark-relief",
+                    name="flow-spark-reader",
                     daemon=True,
                 ).start()
         if stop():

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from flow_spark.channel.background_reader import BackgroundReader
 from flow_spark.channel.backlog import Backlog
 from flow_spark.channel.receiver import BatchReceiver
-from flow_spark.channel.relief import Relief
 from flow_spark.errors import LimitExceededError
 from flow_spark.jobs.cluster import BACKLOG_LIMIT, Cluster
 
@@ -53,14 +53,14 @@ def look_after_slots(
         if receiver.abandon(error):
             end()
 
-    relief = Relief(
+    reader = BackgroundReader(
         receiver,
         lambda: cluster.others_wait(own()),
         give_up,
         leave=leave,
         starved=lambda: is_starved(cluster, own(), what),
     )
-    threading.Thread(target=relief.run, name="flow-spark-relief", daemon=True).start()
+    threading.Thread(target=reader.run, name="flow-spark-reader", daemon=True).start()
 
 
 def is_starved(cluster: Cluster, own: str, what: str) -> bool:

@@ -18,7 +18,7 @@ from flow_core.errors import is_fatal, none_given
 from flow_core.flow import Flow
 from flow_core.protocols import CoreSubscriber, Subscription
 from flow_core.structure import stages_of
-from flow_spark._segments import Lock, Outcome, Position, Segments
+from flow_spark._segments import Lock, Outcome, Segments, SpoolPosition
 from flow_spark._spool import local_folder
 from flow_spark.errors import SessionConflictError, SpoolError, UnsupportedTypeError
 from flow_spark.items.columns import BATCH_ROWS, to_batches
@@ -307,7 +307,7 @@ class _Feeder:
         except Exception as error:  # the disk is full, and there is no query to fail
             hooks.drop_error(error)
 
-    def _append(self, items: list[Any], end: Position) -> Position:
+    def _append(self, items: list[Any], end: SpoolPosition) -> SpoolPosition:
         if not items:
             return end
         batches = list(to_batches(items, self._columns, first=end.items))

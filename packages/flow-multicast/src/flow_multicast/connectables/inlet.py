@@ -15,14 +15,14 @@ from flow_core.introspection import Scannable, Statistics, snapshot
 from flow_core.protocols import EMPTY, CoreSubscriber, Empty, Processor, Subscription
 from flow_core.serial import SerialDrain
 
-__all__ = ["Plug", "Socket"]
+__all__ = ["Inlet", "Link"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 @final
-class Socket(SerialDrain, Subscription, Scannable, Generic[T, R]):
+class Inlet(SerialDrain, Subscription, Scannable, Generic[T, R]):
     """The one upstream that a processor has: a processor takes no second one (§2.5).
 
     What the processor has requested of a connection and not got from it, the next connection owes.
@@ -49,7 +49,7 @@ class Socket(SerialDrain, Subscription, Scannable, Generic[T, R]):
     def __init__(self, processor: Processor[T, R]) -> None:
         super().__init__()
         self._processor = processor
-        self._inbox: deque[tuple[Plug[T, R], T | Empty, Subscription | _End | None]] = deque()
+        self._inbox: deque[tuple[Link[T, R], T | Empty, Subscription | _End | None]] = deque()
         """What has come: an item, a connection that begins, one that ends, or one that is over."""
         self._asked: list[int] = []
         """Amounts that were requested, and that the drain has not added up yet."""
@@ -61,29 +61,29 @@ class Socket(SerialDrain, Subscription, Scannable, Generic[T, R]):
         self._outstanding = 0
         self._newest = 0
         """The number of the connection that has begun last."""
-        self._current: Plug[T, R] | None = None
+        self._current: Link[T, R] | None = None
         self._ended = False
 
     # -- from the connections
 
-    def plug_in(self, plug: Plug[T, R], upstream: Subscription) -> None:
+    def attach(self, link: Link[T, R], upstream: Subscription) -> None:
         """A connection begins; the one before is over."""
-        self._inbox.append((plug, EMPTY, upstream))
+        self._inbox.append((link, EMPTY, upstream))
         self.signal()
 
-    def put(self, plug: Plug[T, R], item: T) -> None:
+    def put(self, link: Link[T, R], item: T) -> None:
         """An item of a connection."""
-        self._inbox.append((plug, item, None))
+        self._inbox.append((link, item, None))
         self.signal()
 
-    def end(self, plug: Plug[T, R], error: BaseException | None) -> None:
+    def end(self, link: Link[T, R], error: BaseException | None) -> None:
         """The source of a connection has ended: so does the processor (C17)."""
-        self._inbox.append((plug, EMPTY, _End(error)))
+        self._inbox.append((link, EMPTY, _End(error)))
         self.signal()
 
-    def pull(self, plug: Plug[T, R]) -> None:
+    def pull(self, link: Link[T, R]) -> None:
         """A connection is over, without an end."""
-        self._inbox.append((plug, EMPTY, None))
+        self._inbox.append((link, EMPTY, None))
         self.signal()
 
     # -- from the processor
@@ -125,8 +125,8 @@ class Socket(SerialDrain, Subscription, Scannable, Generic[T, R]):
             if asked:
                 self._ask()
                 continue
-            plug, item, what = inbox.popleft()
-            current = self._current is plug and not self._refused and not self._ended
+            link, item, what = inbox.popleft()
+            current = self._current is link and not self._refused and not self._ended
             if item is not EMPTY:
                 if current:
                     if self._outstanding < UNBOUNDED:
@@ -135,13 +135,13 @@ class Socket(SerialDrain, Subscription, Scannable, Generic[T, R]):
                 else:
                     hooks.drop_item(item)
             elif what is None:
-                plug.pulled = True
+                link.pulled = True
                 if current:
                     self._current = self._upstream = None
             elif isinstance(what, _End):
                 self._end(what.error, told=current)
             else:
-                self._begin(plug, what)
+                self._begin(link, what)
 
     def _ask(self) -> None:
         """Request what the processor has requested."""
@@ -163,19 +163,19 @@ class Socket(SerialDrain, Subscription, Scannable, Generic[T, R]):
             hooks.cancel(upstream)
             self._end(error, told=not self._refused and not self._ended)
 
-    def _begin(self, plug: Plug[T, R], upstream: Subscription) -> None:
+    def _begin(self, link: Link[T, R], upstream: Subscription) -> None:
         """A connection begins; the source of an older one may have been at its on_subscribe."""
-        if self._refused or self._ended or plug.pulled or plug.number <= self._newest:
+        if self._refused or self._ended or link.pulled or link.number <= self._newest:
             hooks.cancel(upstream)
             return
-        self._newest = plug.number
-        self._current, self._upstream = plug, upstream
+        self._newest = link.number
+        self._current, self._upstream = link, upstream
         if self._refused:  # `cancel` may have looked before
             self._upstream = None
             hooks.cancel(upstream)
         elif not self._introduced:
             self._introduced = True
-            self._processor.on_subscribe(_Wire(self))
+            self._processor.on_subscribe(_WeakSubscription(self))
         elif self._outstanding:
             self._request(self._outstanding)
 
@@ -202,67 +202,67 @@ class _End:
 
 
 @final
-class _Wire(Subscription, Scannable):
-    """What the processor has of its socket. If it had more, both would be a cycle."""
+class _WeakSubscription(Subscription, Scannable):
+    """What the processor has of its inlet. If it had more, both would be a cycle."""
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_inlet",)
 
-    def __init__(self, socket: Socket[Any, Any]) -> None:  # Any: no items pass here
-        self._socket = weakref.ref(socket)  # which lives in its connectable, and in what runs
+    def __init__(self, inlet: Inlet[Any, Any]) -> None:  # Any: no items pass here
+        self._inlet = weakref.ref(inlet)  # which lives in its connectable, and in what runs
 
     @override
     def request(self, n: int, /) -> None:
-        socket = self._socket()
-        if socket is not None:
-            socket.request(n)
+        inlet = self._inlet()
+        if inlet is not None:
+            inlet.request(n)
 
     @override
     def cancel(self) -> None:
-        socket = self._socket()
-        if socket is not None:
-            hooks.cancel(socket)
+        inlet = self._inlet()
+        if inlet is not None:
+            hooks.cancel(inlet)
 
     @override
     def statistics(self) -> Statistics:
-        socket = self._socket()
-        if socket is None:
+        inlet = self._inlet()
+        if inlet is None:
             return Statistics(operator="connections", cancelled=True)
-        return socket.statistics()
+        return inlet.statistics()
 
 
 @final
-class Plug(CoreSubscriber[T], Generic[T, R]):
-    """The end of one connection that is put into a `Socket`.
+class Link(CoreSubscriber[T], Generic[T, R]):
+    """The end of one connection that is put into an `Inlet`.
 
     Args:
-        socket: where the signals go, until another connection is there.
+        inlet: where the signals go, until another connection is there.
         number: greater than those of the connections before.
     """
 
-    __slots__ = ("_socket", "number", "pulled")
+    __slots__ = ("_inlet", "number", "pulled")
 
-    def __init__(self, socket: Socket[T, R], number: int) -> None:
-        self._socket = socket
+    def __init__(self, inlet: Inlet[T, R], number: int) -> None:
+        self._inlet = inlet
         self.number: Final = number
         self.pulled = False
-        """The socket's affair."""
+        """The inlet's affair."""
 
     @override
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._socket.plug_in(self, subscription)
+        self._inlet.attach(self, subscription)
 
     @override
     def on_next(self, item: T, /) -> None:
-        self._socket.put(self, item)
+        self._inlet.put(self, item)
 
     @override
     def on_error(self, error: BaseException, /) -> None:
-        self._socket.end(self, error)
+        self._inlet.end(self, error)
 
     @override
     def on_complete(self) -> None:
-        self._socket.end(self, None)
+        self._inlet.end(self, None)
 
     def pull(self) -> None:
         """Nothing more is wanted of this connection."""
-        self._socket.pull(self)
+        self._inlet.pull(self)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol, final
 
+from flow_spark.channel.background_reader import PATIENCE_S
 from flow_spark.channel.receiver import BatchReceiver
-from flow_spark.channel.relief import PATIENCE_S
 
-__all__ = ["Parts", "Waves"]
+__all__ = ["PartitionScheduler", "Parts"]
 
 _log: Final = logging.getLogger("flow.spark")
 
@@ -60,7 +60,7 @@ class Parts(Protocol):
 
 
 @final
-class Waves:
+class PartitionScheduler:
     """Starts the partitions of a job wave by wave, while somebody asks for their items.
 
     Those that run may be told to `leave`: they start again when somebody asks, and go on behind

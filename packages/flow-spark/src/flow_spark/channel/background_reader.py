@@ -9,7 +9,7 @@ from typing import Final, final
 
 from flow_spark.channel.receiver import BatchReceiver
 
-__all__ = ["Relief"]
+__all__ = ["BackgroundReader"]
 
 PATIENCE_S: Final = 0.1
 """How long a consumer is away before somebody looks whether others wait; and how often then."""
@@ -25,7 +25,7 @@ STARVED_S: Final = 5.0
 
 
 @final
-class Relief:
+class BackgroundReader:
     """Ends the tasks of a flow that nobody reads, if others wait for their slots.
 
     A task holds its slot until all that it sends is read. So a consumer that waits for another job,

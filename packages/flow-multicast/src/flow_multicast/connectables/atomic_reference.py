@@ -1,11 +1,11 @@
-"""`Atom`: a value that is replaced as a whole, without a lock."""
+"""`AtomicReference`: a value that is replaced as a whole, without a lock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
-__all__ = ["Atom"]
+__all__ = ["AtomicReference"]
 
 S = TypeVar("S")
 
@@ -22,14 +22,14 @@ class _Version(Generic[S]):
 
 
 @final
-class Atom(Generic[S]):
+class AtomicReference(Generic[S]):
     """A value that any thread may replace at any moment, from a finaliser, too.
 
     Who replaces it works the new value out from the one that is there. If another one has come
     meanwhile, that is done again. So nobody waits for anybody, and what would be done under a lock
     is done as a whole.
 
-    >>> count = Atom(1)
+    >>> count = AtomicReference(1)
     >>> count.update(lambda n: n + 1)
     (1, 2)
     >>> count.get()

@@ -15,8 +15,8 @@ import pytest
 from flow_spark import JobStatus, from_dataframe, running_jobs, union
 from flow_spark.channel.receiver import Statistics
 from flow_spark.errors import SparkJobError
-from flow_spark.jobs import waves as waving
-from flow_spark.jobs.waves import Parts, Waves
+from flow_spark.jobs import partition_scheduler as waving
+from flow_spark.jobs.partition_scheduler import PartitionScheduler, Parts
 from flow_testing import TestSubscriber
 from flow_testing.interleave import Scenario, explore_all
 
@@ -93,7 +93,7 @@ class Cluster(Parts):
 
 
 class Run:
-    """Waves that run in a thread."""
+    """A scheduler that runs in a thread."""
 
     def __init__(
         self, count: int, slots: int, branches: int = 1, *, first: int = 1, few: bool = False
@@ -103,7 +103,7 @@ class Run:
         receiver: Any = self.receiver
         self.tellers: list[int] = []
         self.repeats = True
-        self.waves = Waves(
+        self.scheduler = PartitionScheduler(
             self.cluster,
             receiver,
             first=first or None,
@@ -119,7 +119,7 @@ class Run:
 
     def _run(self) -> None:
         try:
-            self.rows.set_result(self.waves.run())
+            self.rows.set_result(self.scheduler.run())
         except BaseException as error:
             self.rows.set_exception(error)
 
@@ -132,7 +132,7 @@ class Run:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
-    """Makes waves that look often, and run until the test is over, while no time passes."""
+    """Makes schedulers that look often, and run until the test is over, while no time passes."""
     monkeypatch.setattr(waving, "_LOOK_EVERY_S", 0.001)
     monkeypatch.setattr(waving, "_CANCEL_EVERY_S", 0.001)
     monkeypatch.setattr(waving, "time", SimpleNamespace(monotonic=lambda: 0.0))
@@ -175,7 +175,7 @@ def test_each_partition_runs_once_and_their_rows_are_given(run: Callable[..., Ru
         end.set_result(None)
 
     assert sorted(made.rows.result(TIMEOUT_S)) == [(n,) for n in range(1000)]
-    assert made.waves.later == 0
+    assert made.scheduler.later == 0
     assert len(made.tellers) == len(made.cluster.started), "each thread is told whose jobs they are"
 
 
@@ -186,7 +186,7 @@ def test_one_partition_runs_until_more_is_asked_for_than_its_first_items(
     wave, _ = made.starts()
     assert wave == range(1)
     looks(made)
-    assert made.waves.later == 99
+    assert made.scheduler.later == 99
 
     made.receiver.asked = 2
     wave, _ = made.starts()
@@ -200,7 +200,7 @@ def test_where_no_end_is_near_two_partitions_for_each_slot_run_at_first(
     wave, _ = made.starts()
     assert wave == range(4)
     looks(made)
-    assert made.waves.later == 96
+    assert made.scheduler.later == 96
 
     made.receiver.asked = 2
     assert made.starts()[0].start == 4
@@ -281,7 +281,7 @@ def test_no_wave_starts_while_nobody_asks_or_much_waits_here(
     first.set_result(None)
     second.set_result(None)
     looks(made)
-    assert made.waves.later == 95
+    assert made.scheduler.later == 95
 
     setattr(made.receiver, away, 0)
     assert made.starts()[0].start == 5
@@ -336,7 +336,7 @@ def test_an_error_ends_the_other_waves_and_is_raised_when_they_have_ended(
     with pytest.raises(LookupError, match="a task"):
         made.rows.result(TIMEOUT_S)
     assert made.cluster.unfinished == []
-    assert made.waves.later == 95
+    assert made.scheduler.later == 95
 
 
 def test_what_has_not_started_never_does_when_the_job_is_over(run: Callable[..., Run]) -> None:
@@ -347,7 +347,7 @@ def test_what_has_not_started_never_does_when_the_job_is_over(run: Callable[...,
 
     assert made.rows.result(TIMEOUT_S) == [(0,)]
     assert wait_until(lambda: not made.thread.is_alive(), TIMEOUT_S)
-    assert made.waves.later == 99
+    assert made.scheduler.later == 99
 
 
 def test_those_that_left_start_again_when_somebody_asks(run: Callable[..., Run]) -> None:
@@ -358,11 +358,11 @@ def test_those_that_left_start_again_when_somebody_asks(run: Callable[..., Run])
     assert wave == range(1, 5)
     first.set_result(None)
     made.receiver.silent = 2.0
-    assert made.waves.leave()
-    assert wait_until(lambda: made.waves.later == 99, TIMEOUT_S)
+    assert made.scheduler.leave()
+    assert wait_until(lambda: made.scheduler.later == 99, TIMEOUT_S)
     assert made.cluster.unfinished == []
     looks(made)
-    assert made.waves.later == 99
+    assert made.scheduler.later == 99
 
     made.receiver.silent = 0.0
     found = [(0,)]
@@ -378,8 +378,8 @@ def test_few_partitions_start_at_once_and_may_leave_as_well(run: Callable[..., R
     made = run(3, 2, few=True)
     assert made.starts()[0] == range(3)
     made.receiver.silent = 2.0
-    assert made.waves.leave()
-    assert wait_until(lambda: made.waves.later == 3, TIMEOUT_S)
+    assert made.scheduler.leave()
+    assert wait_until(lambda: made.scheduler.later == 3, TIMEOUT_S)
 
     made.receiver.silent = 0.0
     for wanted in (range(2), range(2, 3)):
@@ -397,7 +397,7 @@ def test_tasks_stay_if_the_consumer_is_back_or_they_might_give_others(
     made.starts()
     made.receiver.is_asked = reason == "asked"
     made.repeats = reason == "asked"
-    assert not made.waves.leave()
+    assert not made.scheduler.leave()
     looks(made)
     assert made.cluster.cancelled == 0
     assert len(made.cluster.unfinished) == 1
@@ -409,14 +409,14 @@ def test_who_holds_no_slot_has_left(run: Callable[..., Run]) -> None:
     made.receiver.silent = 2.0
     made.repeats = False
     end.set_result(None)
-    assert wait_until(made.waves.leave, TIMEOUT_S)
+    assert wait_until(made.scheduler.leave, TIMEOUT_S)
     assert made.cluster.cancelled == 0
 
 
 def test_an_error_of_those_that_came_back_is_raised(run: Callable[..., Run]) -> None:
     made = run(100, 2)
     made.starts()
-    assert made.waves.leave()
+    assert made.scheduler.leave()
     _, end = made.starts()
     end.set_exception(LookupError("a task"))
     with pytest.raises(LookupError, match="a task"):
@@ -427,7 +427,7 @@ def test_what_left_never_starts_again_when_the_job_is_over(run: Callable[..., Ru
     made = run(100, 2)
     made.starts()
     made.receiver.silent = 2.0
-    assert made.waves.leave()
+    assert made.scheduler.leave()
     made.receiver.over = True
     made.rows.exception(TIMEOUT_S)
     assert made.cluster.unfinished == []
@@ -435,7 +435,7 @@ def test_what_left_never_starts_again_when_the_job_is_over(run: Callable[..., Ru
 
 
 class Slots(Parts):
-    """Two partitions that run in the thread of the waves, until they are cancelled or may end."""
+    """Two partitions in the thread of the scheduler, until they are cancelled or may end."""
 
     count, slots, are_few = 2, 2, True
 
@@ -469,7 +469,7 @@ def test_whenever_they_leave_each_ends_once(monkeypatch: pytest.MonkeyPatch) -> 
         slots, receiver = Slots(), Receiver()
         any_receiver: Any = receiver
         rows: list[tuple[Any, ...]] = []
-        waves = Waves(
+        scheduler = PartitionScheduler(
             slots,
             any_receiver,
             first=None,
@@ -482,14 +482,14 @@ def test_whenever_they_leave_each_ends_once(monkeypatch: pytest.MonkeyPatch) -> 
 
         def leave() -> None:
             for _ in range(2):
-                waves.leave()
+                scheduler.leave()
             slots.end()
 
         def check() -> None:
             assert sorted(rows) == [(0,), (1,)]
-            assert waves.later == 0
+            assert scheduler.later == 0
 
-        return Scenario(lambda: rows.extend(waves.run()), leave, check=check)
+        return Scenario(lambda: rows.extend(scheduler.run()), leave, check=check)
 
     explore_all(body, modules=[waving.__name__, __name__])
 

@@ -1,4 +1,4 @@
-"""Who reads what tasks send, when: the consumer, or the relief while others wait for slots."""
+"""Who reads what tasks send: the consumer, or the background reader while others want slots."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from queue import SimpleQueue
 
 import pytest
 
+from flow_spark.channel import background_reader as relieving
 from flow_spark.channel import receiver as receiving
-from flow_spark.channel import relief as relieving
+from flow_spark.channel.background_reader import BackgroundReader
 from flow_spark.channel.backlog import Backlog, Batch
 from flow_spark.channel.push import Push
 from flow_spark.channel.receiver import BatchReceiver, PartitionResult
-from flow_spark.channel.relief import Relief
 from flow_spark.channel.wire import NONCE_SIZE, Kind, Target
 from flow_spark.errors import ChannelError
 from flow_testing.interleave import Scenario, explore_all
@@ -50,7 +50,7 @@ def task(
 
 
 class Job:
-    """A receiver with a relief, and a cluster that says whether others wait."""
+    """A receiver with a background reader, and a cluster that says whether others wait."""
 
     def __init__(self, backlog: Backlog | None = None) -> None:
         self.receiver = BatchReceiver(backlog=backlog)
@@ -60,7 +60,9 @@ class Job:
         self.may_leave = False
         self.left: SimpleQueue[None] = SimpleQueue()
         self.thread = threading.Thread(
-            target=Relief(self.receiver, self.wanted, lambda: self.give_up(), leave=self.leave).run,
+            target=BackgroundReader(
+                self.receiver, self.wanted, lambda: self.give_up(), leave=self.leave
+            ).run,
             daemon=True,
         )
         self.thread.start()
@@ -300,7 +302,9 @@ def test_a_cluster_that_does_not_answer_is_no_reason_to_end_anything(job: Job) -
         job.asked += 1
         raise ConnectionError
 
-    thread = threading.Thread(target=Relief(job.receiver, silent, job.give_up).run, daemon=True)
+    thread = threading.Thread(
+        target=BackgroundReader(job.receiver, silent, job.give_up).run, daemon=True
+    )
     thread.start()
     assert wait_until(lambda: job.asked > 5, TIMEOUT_S)
     assert thread.is_alive()
