@@ -671,7 +671,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """Items that are not followed by another one for a while; the last one, in any case.
 
         >>> import flow_core as flow
-        >>> list(flow.range(100).debounce(0.5))
+        >>> list(flow.range(100).debounce(60))
         [99]
 
         Demand: everything is requested of the upstream. An item that is due when there is no demand
@@ -827,9 +827,12 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
         """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
 
         >>> import flow_core as flow
-        >>> from flow_ops import timer
-        >>> list(flow.just(0.03, 0.02).delay_with_mapper(lambda delay_s: timer(delay_s)))
-        [0.02, 0.03]
+        >>> from flow_testing import TestSubscriber, VirtualClock
+        >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+        >>> flow.just(3, 2).delay_with_mapper(lambda n: flow.timer(n, clock=clock)).subscribe(seen)
+        >>> clock.advance_by(10)
+        >>> seen.items
+        [2, 3]
 
         It is `flat_map`, with flows of which only the first item or the end counts: demand, threads and
         fusion are as there. Items need not keep their order.

@@ -29,7 +29,7 @@ def debounce(
     """Items that are not followed by another one for a while; the last one, in any case.
 
     >>> import flow_core as flow
-    >>> list(flow.range(100).debounce(0.5))
+    >>> list(flow.range(100).debounce(60))
     [99]
 
     Demand: everything is requested of the upstream. An item that is due when there is no demand

@@ -25,9 +25,12 @@ def delay_with_mapper(
     """Each item as soon as the flow that `mapper` makes of it gives an item or completes.
 
     >>> import flow_core as flow
-    >>> from flow_ops import timer
-    >>> list(flow.just(0.03, 0.02).delay_with_mapper(lambda delay_s: timer(delay_s)))
-    [0.02, 0.03]
+    >>> from flow_testing import TestSubscriber, VirtualClock
+    >>> clock, seen = VirtualClock(), TestSubscriber[int]()
+    >>> flow.just(3, 2).delay_with_mapper(lambda n: flow.timer(n, clock=clock)).subscribe(seen)
+    >>> clock.advance_by(10)
+    >>> seen.items
+    [2, 3]
 
     It is `flat_map`, with flows of which only the first item or the end counts: demand, threads and
     fusion are as there. Items need not keep their order.
