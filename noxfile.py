@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import nox
+from nox.virtualenv import UV
 from python_discovery import get_interpreter
 
 nox.needs_version = ">=2026.10"
@@ -485,9 +486,10 @@ def bench_pythons(session: nox.Session) -> None:
             session.warn(f"no Python {version}: nox -s pythons")
             continue
         folder = ROOT / session.cache_dir / "pythons" / version
-        session.run_install("uv", "venv", "--clear", f"--python={version.rstrip('+')}", str(folder))
+        # By its path: such a session has no environment, in which nox would look for it.
+        session.run_install(UV, "venv", "--clear", f"--python={version.rstrip('+')}", str(folder))
         python = f"--python={folder}"
-        session.run_install("uv", "pip", "install", python, *needed, *dependencies("bench"))
+        session.run_install(UV, "pip", "install", python, *needed, *dependencies("bench"))
         named += ["--python", name, str(folder)]
     in_common(session, "python", "benchmarks/pythons.py", *named, *session.posargs)
 
