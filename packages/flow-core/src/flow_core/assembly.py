@@ -13,7 +13,7 @@ from flow_core.stages._template import line_of, outside
 
 if TYPE_CHECKING:
     from flow_core.flow import Flow
-    from flow_core.stages._chain import Chain
+    from flow_core.stages._chain import StageChain
 
 __all__ = ["assembled", "assembly_trace", "labelled", "operator_of", "subscribed", "task_name"]
 
@@ -74,10 +74,10 @@ def task_name(label: str) -> str:
     return f"{operator} {Path(place).name}".rstrip()
 
 
-def assembly_trace(flow: Chain[Any]) -> str:  # Any: whatever its items are
+def assembly_trace(flow: StageChain[Any]) -> str:  # Any: whatever its items are
     """The sources, operators and stages of a flow, each with the line that added it."""
     steps: list[tuple[str, str | None]] = []
-    at: Chain[Any] | None = flow
+    at: StageChain[Any] | None = flow
     while at is not None:
         stage, boundary = at._stage, at._boundary
         if stage is not None:

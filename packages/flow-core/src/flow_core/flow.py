@@ -43,7 +43,7 @@ from flow_core.protocols import (
 from flow_core.sources._idle import fail
 from flow_core.sources._items import ConstantSource, FailedSource, ItemsSource, RangeSource
 from flow_core.stages._aggregate import Aggregating
-from flow_core.stages._chain import Chain
+from flow_core.stages._chain import StageChain
 from flow_core.stages._closing import PLAIN, Failing, close_iterator, closer_of
 from flow_core.stages._codegen import Form
 from flow_core.stages._combining import Combining
@@ -130,7 +130,7 @@ _new: Callable[[type], Any] = object.__new__  # Any: of that class
 
 
 class Flow(
-    Chain[T_co],
+    StageChain[T_co],
     Running[T_co],
     Transforming[T_co],
     Filtering[T_co],

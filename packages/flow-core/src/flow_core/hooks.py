@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from flow_core.protocols import CoreSubscriber, Subscription
 
 __all__ = [
+    "Chain",
     "Hook",
-    "HookChain",
     "cancel",
     "debug",
     "debugging",
@@ -170,7 +170,7 @@ class Hook(_Keyed[T, object]):
 
 
 @final
-class HookChain(_Keyed[T, T]):
+class Chain(_Keyed[T, T]):
     """Functions of which each gets what the one before has made of a value.
 
     Args:
@@ -202,13 +202,13 @@ class HookChain(_Keyed[T, T]):
 
 
 # Any, here and below: hooks serve flows of whatever items.
-on_assembly: Final[HookChain[Flow[Any]]] = HookChain("on_assembly")
+on_assembly: Final[Chain[Flow[Any]]] = Chain("on_assembly")
 """Gets each flow that a stage or an operator makes, and gives the one that the user gets.
 
 What such a function assembles itself is not shown to it again.
 """
 
-on_subscribe: Final[HookChain[CoreSubscriber[Any]]] = HookChain("on_subscribe")
+on_subscribe: Final[Chain[CoreSubscriber[Any]]] = Chain("on_subscribe")
 """Gets each subscriber of a flow, and gives the one that is subscribed in its place."""
 
 debugging: bool = os.environ.get("FLOW_DEBUG", "") not in ("", "0")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flow_core.flow import Flow
     from flow_core.operator import Operator
 
-__all__ = ["Chain"]
+__all__ = ["StageChain"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -38,7 +38,7 @@ _AnySource = Publisher[Any] | IterableSource[Any]  # Any: of the first item
 _AnyStage = Stage[Any, Any]  # Any: the types of neighbouring stages only fit each other
 
 
-class Chain(Generic[T_co]):
+class StageChain(Generic[T_co]):
     """The last link of a chain of stages behind a source, which knows those before it.
 
     Args:
@@ -107,7 +107,7 @@ class Chain(Generic[T_co]):
     def _stages(self) -> tuple[_AnyStage, ...]:
         """The stages since the last boundary, upstream first."""
         stages: list[_AnyStage] = []
-        flow: Chain[Any] | None = self
+        flow: StageChain[Any] | None = self
         while flow is not None and (stage := flow._stage) is not None:
             stages.append(stage)
             flow = flow._parent
@@ -142,7 +142,7 @@ class Chain(Generic[T_co]):
         if node.checks:
             args = repr(self._source), *args[1:]  # not the source, which may keep items alive
         sites: tuple[CodeType | str | int | None, ...] = ()
-        flow: Chain[Any] | None = self
+        flow: StageChain[Any] | None = self
         while flow is not None and flow._args is not None:
             sites = flow._code, flow._at, *sites
             flow = flow._parent
@@ -214,7 +214,7 @@ class Chain(Generic[T_co]):
 
     def _stems_from(self, before: Flow[Any]) -> bool:
         """Whether every step from `before` to this is known."""
-        flow: Chain[Any] | None = self
+        flow: StageChain[Any] | None = self
         while flow is not None and flow is not before:
             if flow._args is None and flow._boundary is not None:
                 flow = flow._boundary[0]
