@@ -492,9 +492,11 @@ def operators_and_sources(library: Library) -> Iterator[Thing]:
     }
     for module in library.modules.values():
         if "flow_operators" in module.defined or "flow_sources" in module.defined:
-            names |= {
-                str(each.value) for each in ast.walk(module.tree) if isinstance(each, ast.Constant)
-            }
+            # A record names its function, or says which it is.
+            for each in ast.walk(module.tree):
+                match each:
+                    case ast.Constant(value=str(name)) | ast.Attribute(attr=name):
+                        names.add(name)
     names -= {*stage_names(library), *OTHER_STAGES, *PLAIN_SOURCES}
     for name, method in library.methods.items():
         if name in names and not method.module.name.startswith(SURFACE):
