@@ -299,8 +299,9 @@ def test_a_block_that_fails_ends_it() -> None:
 def test_an_inner_flow_on_another_thread_waits_in_the_loop_of_who_runs_the_flow() -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1) as pool:
-            moved = flow.range(3).hide().observe_on(pool)
-            made = moved.concat_map(lambda n: flow.timer(0.001).map(lambda _: get_ident()))
+            moved = flow.range(2).hide().observe_on(pool)
+            # Long enough for the pool's thread to be done: what it finds due, it gives itself.
+            made = moved.concat_map(lambda n: flow.timer(0.2).map(lambda _: get_ident()))
             assert {thread async for thread in made} == {get_ident()}
 
     asyncio.run(main())
