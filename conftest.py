@@ -4,10 +4,10 @@
 
 * Tests that are marked ``nightly`` or ``cluster`` are left out.
 * Of those that explore interleavings, of the rules of the kit, of what is tried with ``many``
-  inputs (or with each operator), and of the ``essential`` ones on Spark, a sample is
-  drawn, anew for each commit: see `ONE_IN`.
+  inputs (or with each operator), of ``slow`` ones, and of the ``essential`` ones on Spark, a
+  sample is drawn, anew for each commit: see `ONE_IN`.
 * Others on Spark are left out.
-* All other tests run.
+* All other tests run. With ``--one-in 3`` it is a third of them: another Python runs them all.
 
 ``pytest --part 1/2`` runs every other test. Two of these take two cores, and no third process hands
 out the tests.
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import pytest
 
-ONE_IN = {"interleave": 48, "essential": 12, "tck": 12, "many": 12, "spark": 4}
+ONE_IN = {"interleave": 64, "essential": 16, "tck": 16, "many": 16, "spark": 8, "slow": 4}
 """How many tests with a mark stand for each one that the quick tier draws. Of those that explore,
 the essential ones count as such: those of primitives, and of what operators are made of. Of those
 on Spark, only the essential ones are drawn from."""
@@ -61,9 +61,12 @@ def one_jvm() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--quick``, ``--part`` and ``--patience``."""
+    """Add ``--quick``, ``--one-in``, ``--part`` and ``--patience``."""
     parser.addoption(
         "--quick", action="store_true", help="leave out what is nightly; draw a sample of the rest"
+    )
+    parser.addoption(
+        "--one-in", type=int, default=1, metavar="N", help="draw one in N tests of the quick tier"
     )
     parser.addoption("--part", default="1/1", metavar="K/N", help="run the K-th of N parts")
     parser.addoption(
@@ -162,4 +165,5 @@ def _is_wanted(item: pytest.Item, config: pytest.Config) -> bool:
     elif "interleave" not in marks:
         marks.discard("essential")
     one_in = max([ONE_IN[mark] for mark in marks & ONE_IN.keys()], default=1)
+    one_in *= int(config.option.one_in)
     return zlib.crc32(f"{os.environ['FLOW_SAMPLE']} {item.nodeid}".encode()) % one_in == 0

@@ -19,6 +19,8 @@ import flow_core as flow
 from flow_core.engine import Engine, EngineOptions, local_engine
 from flow_core.plugins import plugin_host
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 JOB = ROOT / "examples" / "flights.py"
 HEADER = (

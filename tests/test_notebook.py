@@ -22,7 +22,10 @@ PAGES = sorted(
 )
 
 # What the packages of notebooks themselves warn of.
-pytestmark = pytest.mark.filterwarnings("default:::(nbclient|jupyter_client|zmq|tornado)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default:::(nbclient|jupyter_client|zmq|tornado)"),
+]
 
 
 def executed(*cells: str) -> list[Any]:

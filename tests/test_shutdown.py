@@ -18,7 +18,10 @@ import pytest
 import flow_core as flow
 from flow_testing import TIMEOUT_S, race
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"),
+]
 
 Start = Callable[..., "Program"]
 

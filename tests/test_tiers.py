@@ -51,13 +51,18 @@ def test_rule(rule): pass
 @pytest.mark.many
 @pytest.mark.parametrize("operator", range(600))
 def test_many(operator): pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", range(600))
+def test_slow(size): pass
 """
 SAMPLED = {
-    "test_essential_on_spark": 3,
-    "test_explored": 48,
-    "test_machine": 8,
-    "test_rule": 8,
-    "test_many": 8,
+    "test_essential_on_spark": 8,
+    "test_explored": 64,
+    "test_machine": 16,
+    "test_rule": 16,
+    "test_many": 16,
+    "test_slow": 4,
 }
 
 
@@ -101,6 +106,16 @@ def test_a_sample_is_drawn_that_the_variable_repeats(
     assert collected(project, "--quick")[1] == first
     monkeypatch.setenv("FLOW_SAMPLE", "two")
     assert collected(project, "--quick")[1] != first
+
+
+def test_fewer_of_all_tests_are_drawn_where_another_python_runs_them(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOW_SAMPLE", "one")
+    _, whole = collected(project, "--quick")
+    _, third = collected(project, "--quick", "--one-in=3")
+    assert third < whole
+    assert 1 / 5 < len(third) / len(whole) < 1 / 2
 
 
 def test_the_head_of_the_output_says_how_to_repeat_the_sample(

@@ -24,6 +24,8 @@ from websockets.asyncio.server import ServerConnection, serve
 import flow_core as flow
 from flow_testing import TIMEOUT_S
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parent.parent / "docs" / "web.md"
 WAITS_S = 4 * TIMEOUT_S
 CLIENTS = pytest.mark.parametrize(

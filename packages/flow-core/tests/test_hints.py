@@ -29,6 +29,7 @@ def test_submodules_are_imported_as_ever() -> None:
     assert done.stdout.strip() == "flow_core.sinks"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["flow.range(3).chunk", "flow.chunk", "flow.range(3).zip_with"])
 def test_python_suggests_no_other_name(line: str) -> None:
     code = f"import flow_core as flow\n{line}"

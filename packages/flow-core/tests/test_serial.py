@@ -187,6 +187,7 @@ def test_alone_gives_the_permit_back_when_its_work_raises() -> None:
     assert adder.total == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs the timers of POSIX")
 @pytest.mark.parametrize("way", ["signal", "alone"])
 def test_ctrl_c_takes_no_permit_away_whenever_it_comes(way: str) -> None:

@@ -306,6 +306,7 @@ def test_functions_that_are_called_in_the_loop_see_the_context_of_who_subscribed
     assert seen == ["the task"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("X11")
 def test_results_of_processes_come_in_the_context_of_the_subscriber() -> None:
     with ProcessPoolExecutor(1) as processes:

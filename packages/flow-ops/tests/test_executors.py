@@ -85,6 +85,7 @@ def test_a_task_runs_once_however_often_it_is_called():
     assert ran == [1]
 
 
+@pytest.mark.slow
 def test_cancelling_from_another_thread_does_not_disturb_an_event_loop():
     """`asyncio.Handle.cancel` from another thread would."""
 

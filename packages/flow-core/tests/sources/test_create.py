@@ -549,6 +549,7 @@ def test_on_request_is_not_called_before_something_is_requested() -> None:
     assert amounts == [1]
 
 
+@pytest.mark.slow
 @each_policy
 def test_what_on_request_sends_needs_no_room(overflow: Overflow) -> None:
     def push(emitter: Emitter[int]) -> None:

@@ -673,6 +673,7 @@ def test_no_wake_up_is_lost_between_a_producer_and_a_requester(count: int) -> No
         subscriber.assert_result(*range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("F26")
 def test_cancel_races_with_wake_ups_polls_and_the_end(drops: Drops) -> None:
     for _ in range(300):

@@ -614,6 +614,7 @@ def test_many_dropped_items_run_in_constant_stack() -> None:
     subscribed(flow.range(10**5).hide().filter(lambda n: n == 99_999), 1).assert_items(99_999)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stages", [lambda f: f.map(str), lambda f: f.flat_map_iterable(lambda n: [n])]
 )

@@ -109,6 +109,7 @@ def interrupts() -> Iterator[Begin]:
     signal.signal(signal.SIGVTALRM, before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", FLOWS)

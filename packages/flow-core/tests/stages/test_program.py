@@ -139,6 +139,7 @@ def test_the_number_of_loops_is_bounded_and_running_ones_outlive_it() -> None:
     assert list(running) == [1, 2]
 
 
+@pytest.mark.slow
 def test_the_tree_of_templates_is_bounded_and_flows_outlive_it() -> None:
     first = Template("first of the tree")
     before = ROOT.then(first)
@@ -164,6 +165,7 @@ def test_long_chains_take_little_of_the_tree() -> None:
     assert [stage.name for stage in stages_of(first)[-2:]] == ["one of many", "filter"]
 
 
+@pytest.mark.slow
 def test_a_template_that_nobody_needs_any_more_is_freed() -> None:
     template = Template("freed")
     node = ROOT.then(template).then(template)

@@ -297,6 +297,7 @@ def subscribed(
     return run
 
 
+@pytest.mark.slow
 @each_upstream
 @several
 @given(chosen=stages, items=inputs, failing=failings)

@@ -94,6 +94,7 @@ def long(made: Flow[Any], count: int = 130) -> Flow[Any]:
 # -- recovery
 
 
+@pytest.mark.slow
 def test_an_item_or_completion_stands_for_an_error() -> None:
     error = KeyError(1)
     assert_result(lambda: failing(error, 1, 2).on_error_return(9), [1, 2, 9])
@@ -777,6 +778,7 @@ RETRY_ONCE = Template(
 )
 
 
+@pytest.mark.slow
 def test_several_items_may_stand_for_an_error() -> None:
     error = KeyError(1)
     for items in ([7], [7, 8, 9]):

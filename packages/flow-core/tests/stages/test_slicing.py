@@ -16,6 +16,7 @@ bounds = st.none() | st.integers(-12, 12)
 each_upstream = pytest.mark.parametrize("hidden", [False, True])
 
 
+@pytest.mark.slow
 @each_upstream
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(

@@ -172,6 +172,7 @@ def test_branches_and_loops_around_emit() -> None:
     )
 
 
+@pytest.mark.slow
 def test_names_of_a_template_are_its_own() -> None:
     """Whatever the generated function calls its own variables, and in any number."""
     names = ["it", "it0", "n", "stop", "gate", "close", "args", "stages", "on_next", "mapper", "_"]

@@ -220,6 +220,7 @@ def waits_in_a_loop() -> tuple[Callable[[], object], Callable[[], object]]:
     return lambda: list(items), emitters[0].complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [waits_by_handle, waits_in_a_loop])
 def test_a_signal_handler_may_end_the_flow_at_any_bytecode_of_waiting(
     interruption: Callable[..., Any],

@@ -47,6 +47,7 @@ async def between_turns(made: Flow[int], clock: list[float], item_s: float) -> l
     return counts
 
 
+@pytest.mark.slow
 @WAYS
 def test_others_have_their_turn_after_some_time_however_slow_or_fast_the_items_are(
     way: str, clock: list[float]

@@ -410,6 +410,7 @@ def test_what_is_done_within_the_last_on_next_takes_effect_at_once(at: int) -> N
     late.assert_items(100)
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("M29")
 @pytest.mark.parametrize("hidden", [False, True])
 def test_requesting_one_by_one_from_within_on_next_does_not_recurse(hidden: bool) -> None:
@@ -523,6 +524,7 @@ def attached(processor: MulticastProcessor[int], count: int) -> float:
     return seconds
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("M16", "M17")
 def test_the_cost_of_coming_and_going_is_linear_in_the_number_of_subscribers() -> None:
     few, many = MulticastProcessor[int](), MulticastProcessor[int]()

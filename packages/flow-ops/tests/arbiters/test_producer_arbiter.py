@@ -328,6 +328,7 @@ _STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(_STEPS)
 @pytest.mark.checklist("P04")

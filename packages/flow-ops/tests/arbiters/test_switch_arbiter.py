@@ -118,6 +118,7 @@ def test_a_source_may_be_given_within_on_subscribe() -> None:
     source.assert_requests(3)
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("P27")
 def test_ten_thousand_changes_from_within_do_not_recurse() -> None:
     left = [10**4]

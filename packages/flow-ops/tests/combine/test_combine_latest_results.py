@@ -95,6 +95,7 @@ events = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("F50")
 @pytest.mark.parametrize("fusion", [Fusion.NONE, Fusion.ASYNC])
 @settings(max_examples=150, deadline=None)
@@ -171,6 +172,7 @@ def test_a_conditional_downstream_gets_the_next_item_at_once():
     assert seen == [0, 3, 6, 9]
 
 
+@pytest.mark.slow
 def test_many_flows_and_items_take_no_deep_stack():
     assert list(combine_latest(*[flow.just(1)] * 2_000).starmap(lambda *row: sum(row))) == [2_000]
     subscriber = TestSubscriber(1, on_item=lambda subscriber, _: subscriber.request(1))

@@ -210,6 +210,7 @@ def test_threads_that_send_at_once_lose_nothing():
             )
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_sources_need_no_stack():
     seen = TestSubscriber()
     one = flow.just(1)
@@ -217,6 +218,7 @@ def test_a_hundred_thousand_sources_need_no_stack():
     seen.assert_result(100_000)
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("X08")
 @pytest.mark.parametrize(
     "combine", [merge, merge_sequential, lambda made, other: made.pipe(merge_with(other))]

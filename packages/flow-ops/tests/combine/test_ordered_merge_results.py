@@ -162,6 +162,7 @@ def test_many_items_take_no_deep_stack(executor):
 lists = st.lists(st.lists(st.integers(-9, 9), max_size=15).map(sorted), max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(lists, st.data())
 def test_it_agrees_with_heapq(items, data):

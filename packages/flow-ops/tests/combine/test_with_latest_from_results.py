@@ -81,6 +81,7 @@ def test_an_other_without_an_item_ends_it():
 events = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=40)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(events)
 def test_it_agrees_with_a_model(events):

@@ -131,6 +131,7 @@ def test_a_row_comes_when_the_last_item_of_it_does():
     subscriber.assert_not_terminated()
 
 
+@pytest.mark.slow
 def test_many_flows_and_many_items_take_no_deep_stack():
     assert sum(zip_flows(*[flow.range(3).hide()] * 2_000).starmap(lambda *row: len(row))) == 6_000
     subscriber = TestSubscriber(1, on_item=lambda subscriber, _: subscriber.request(1))

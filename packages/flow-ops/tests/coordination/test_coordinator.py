@@ -497,6 +497,7 @@ def test_a_generator_that_is_polled_is_closed_by_a_cancel() -> None:
 # -- connect_later
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("demand", ["unbounded", "one by one"])
 def test_many_sources_that_follow_each_other_need_no_recursion(demand: str) -> None:
     times = 20_000
@@ -509,12 +510,14 @@ def test_many_sources_that_follow_each_other_need_no_recursion(demand: str) -> N
     subscriber.assert_result(*subscriber.items)
 
 
+@pytest.mark.slow
 def test_many_empty_sources_need_no_recursion() -> None:
     subscriber = TestSubscriber[int](0)
     coordinated(Repeating, flow.empty(), times=20_000).subscribe(subscriber)
     subscriber.assert_result()
 
 
+@pytest.mark.slow
 def test_many_sources_connected_with_the_permit_need_no_recursion() -> None:
     subscriber = TestSubscriber[int]()
     coordinated(RepeatingAtOnce, flow.just(1), times=20_000).subscribe(subscriber)

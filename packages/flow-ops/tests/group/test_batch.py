@@ -107,6 +107,7 @@ def test_lists_that_are_not_full_wait_up_to_a_number(clock: VirtualClock, droppe
     assert dropped.items
 
 
+@pytest.mark.slow
 @given(
     gaps=st.lists(st.integers(0, 5), max_size=30),
     size=st.one_of(st.none(), st.integers(1, 5)),

@@ -108,6 +108,7 @@ def test_groups_are_a_dict_of_lists(
     assert dict(lists) == model
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=30), st.integers(1, 9))
 @settings(deadline=None)
 def test_a_group_that_was_cancelled_begins_anew(
@@ -487,6 +488,7 @@ def test_a_group_cancels_itself_within_an_item() -> None:
     assert sorted(lists) == [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11]]
 
 
+@pytest.mark.slow
 def test_many_groups_after_one_another() -> None:
     grouped = flow.range(20_000).pipe(group_by(lambda n: n, max_groups=2))
     assert grouped.pipe(flat_map(lambda group: group.take(1))).count().single() == 20_000

@@ -253,6 +253,7 @@ def test_parts_that_are_held_and_not_read_fail_the_flow_when_nothing_else_can_mo
     assert not clock.pending
 
 
+@pytest.mark.slow
 def test_who_blocks_for_such_a_flow_is_told() -> None:
     with pytest.raises(MissingBackpressureError, match="nobody reads"):
         fours().concat_map(lambda group: group.count()).to_list().first()
@@ -269,6 +270,7 @@ def test_groups_that_threads_read_some_time_later_go_on() -> None:
         assert [total.result(10) for total in totals] == [25] * 4
 
 
+@pytest.mark.slow
 def test_windows_that_are_read_one_after_the_other_may_take_their_time(
     clock: VirtualClock,
 ) -> None:

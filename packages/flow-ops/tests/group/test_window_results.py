@@ -231,6 +231,7 @@ EVENTS = st.lists(st.integers(0, 50), max_size=20).map(
 """Items between ticks, so that there is no tie."""
 
 
+@pytest.mark.slow
 @given(EVENTS, st.integers(1, 12), st.integers(1, 12))
 @settings(deadline=None)
 def test_windows_of_a_time(events: list[tuple[float, int]], period: int, shift: int) -> None:
@@ -242,6 +243,7 @@ def test_windows_of_a_time(events: list[tuple[float, int]], period: int, shift: 
     assert not any(seen.open)
 
 
+@pytest.mark.slow
 @given(EVENTS, st.integers(1, 12), st.integers(1, 12), st.booleans())
 @settings(deadline=None)
 def test_buffers_of_a_time(
@@ -284,6 +286,7 @@ def model_of_time_or_count(
     return windows
 
 
+@pytest.mark.slow
 @given(EVENTS, st.integers(1, 12), st.integers(1, 4))
 @settings(deadline=None)
 def test_windows_of_a_time_or_count(
@@ -296,6 +299,7 @@ def test_windows_of_a_time_or_count(
     assert not any(seen.open)
 
 
+@pytest.mark.slow
 @given(EVENTS, st.integers(1, 12), st.integers(1, 4), st.booleans())
 @settings(deadline=None)
 def test_buffers_of_a_time_or_count(
@@ -408,6 +412,7 @@ def test_a_cancel_drops_buffers_and_timers(dropped: Any) -> None:
 # -- by other flows
 
 
+@pytest.mark.slow
 def test_every_form_of_the_others_gives_the_same() -> None:
     never, now = flow.never, flow.just("now")
     for operator in (
@@ -430,6 +435,7 @@ STEPS = st.lists(st.booleans(), max_size=30)
 """True for an item, False for a boundary."""
 
 
+@pytest.mark.slow
 @given(STEPS, st.sampled_from(["boundary", "when"]), st.booleans())
 @settings(deadline=None)
 def test_boundaries_cut(steps: list[bool], way: str, as_buffers: bool) -> None:
@@ -474,6 +480,7 @@ def test_boundaries_cut(steps: list[bool], way: str, as_buffers: bool) -> None:
         assert not publisher.subscribed or publisher.cancelled or publisher.terminated
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["item", "open", "close"]), max_size=30), st.booleans())
 @settings(deadline=None)
 def test_toggled_segments(steps: list[str], as_buffers: bool) -> None:

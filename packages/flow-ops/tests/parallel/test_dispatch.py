@@ -230,6 +230,7 @@ def _raising(error: BaseException) -> Any:
     return drain
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_items_in_constant_stack() -> None:
     a, b = dealt(flow.range(100_000).hide(), 0, 0)
     a.request(50_000)

@@ -83,6 +83,7 @@ def test_every_item_comes_once_across_threads(rails: int, workers: ThreadPoolExe
         assert sorted(result) == sorted(str(n) for n in range(1000) if n % 3)
 
 
+@pytest.mark.slow
 @given(
     items=st.lists(st.integers(), max_size=40),
     rails=st.integers(1, 5),

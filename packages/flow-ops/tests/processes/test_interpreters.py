@@ -43,6 +43,7 @@ def script(*lines: str) -> str:
     return dedent(SCRIPT) + "".join(f"        {line}\n" for line in lines)
 
 
+@pytest.mark.slow
 def test_functions_of_the_script_run_in_interpreters(tmp_path: Path) -> None:
     done = run(
         script(
@@ -91,12 +92,14 @@ def test_an_error_of_a_stage_comes_with_the_traceback_of_the_interpreter(tmp_pat
     assert "map(inverted)" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_given_to_python_c_says_where_to_put_it() -> None:
     done = run(script("print(list(flow.range(3).on_processes(pool).map(squared)))"))
     assert done.stdout == ""
     assert "put the functions of the stages into a module" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moved", ["observe_on", "subscribe_on"])
 def test_a_subscription_does_not_go_on_in_an_interpreter(tmp_path: Path, moved: str) -> None:
     done = run(script(f"flow.range(3).{moved}(pool)"), path=tmp_path / "job.py")

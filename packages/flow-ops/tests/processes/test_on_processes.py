@@ -57,6 +57,7 @@ def distance(steps):
 """
 
 
+@pytest.mark.slow
 def test_what_was_prepared_runs_in_other_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +110,7 @@ PID = "__import__('os').getpid()"
 # -- results
 
 
+@pytest.mark.slow
 def test_stages_run_in_other_processes(processes: ProcessPoolExecutor) -> None:
     pids = list(flow.just(*[PID] * 20).pipe(on_processes(processes)).map(eval))
     assert len(pids) == 20
@@ -136,6 +138,7 @@ def test_stages_that_keep_a_state_run_here_on_all_items(processes: ProcessPoolEx
     assert list(made.reduce(lambda a, b: a + b)) == [-1225]
 
 
+@pytest.mark.slow
 def test_every_form_gives_the_same(processes: ProcessPoolExecutor) -> None:
     assert_result(
         lambda: flow.range(7).pipe(on_processes(processes, prefetch=3)).map(str), list("0123456")
@@ -264,6 +267,7 @@ def test_arguments_are_checked(played: Played) -> None:
 # -- pools that end
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_fails_the_flow_once() -> None:
     with ProcessPoolExecutor(2, multiprocessing.get_context("forkserver")) as pool:
         source = flow.just("1", "__import__('os')._exit(1)", *["3"] * 50)

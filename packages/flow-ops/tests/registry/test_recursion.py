@@ -108,6 +108,7 @@ COMPLETIONS: dict[str, Callable[[], Flow[int]]] = {
 }
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("name", COMPLETIONS)
 def test_many_flows_that_end_at_once_need_no_recursion(name: str) -> None:
     subscriber = Counting()

@@ -103,6 +103,7 @@ PARTS: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", PARTS)
 def test_at_whatever_frame_the_stack_ends_the_subscriber_hears_of_it(
     workers: ThreadPoolExecutor, parts: str

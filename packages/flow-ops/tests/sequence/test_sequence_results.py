@@ -143,6 +143,7 @@ def test_a_flow_that_fails_at_its_end_does_so_whenever_that_is_found_out(
         subscriber.assert_failure(NoItemError)
 
 
+@pytest.mark.many
 @pytest.mark.checklist("P04", "P25", "P29")
 @each_kind
 @pytest.mark.parametrize("form", FORMS)
@@ -250,6 +251,7 @@ def run(made: Flow[Any], request: int = flow.UNBOUNDED) -> TestSubscriber[Any]:
     return subscriber
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("P27")
 @pytest.mark.parametrize("hidden", [False, True])
 def test_ten_thousand_empty_flows(hidden: bool) -> None:
@@ -259,6 +261,7 @@ def test_ten_thousand_empty_flows(hidden: bool) -> None:
     assert list(concat(*[empty] * 10_000)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("P27", "P29")
 @pytest.mark.parametrize(("hidden", "times"), [(False, MANY), (True, MANY // 5)])
 def test_a_hundred_thousand_failures_in_a_row(hidden: bool, times: int) -> None:
@@ -272,12 +275,14 @@ def test_a_hundred_thousand_failures_in_a_row(hidden: bool, times: int) -> None:
     run((source.hide() if hidden else source).pipe(retry())).assert_result(1)
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("P27")
 def test_a_hundred_thousand_runs() -> None:
     assert run(flow.empty().pipe(repeat(MANY))).completed
     assert run(flow.empty().pipe(repeat_until(counting(MANY // 5))), 0).completed
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("P27")
 def test_tens_of_thousands_of_runs_that_another_flow_allows() -> None:
     runs = 10 * sys.getrecursionlimit()

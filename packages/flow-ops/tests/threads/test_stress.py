@@ -22,6 +22,7 @@ def _switch_often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("O14")
 def test_eight_threads_keep_the_order_and_never_overlap(record, paced):
     count = 100_000
@@ -55,6 +56,7 @@ def test_no_wake_up_is_lost_between_producer_and_requester(elsewhere, record, pa
     producer.join(20)
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("O16")
 def test_the_last_items_are_not_lost_in_a_race_with_the_end(pool, record, source):
     for n in range(2_000):
@@ -64,6 +66,7 @@ def test_the_last_items_are_not_lost_in_a_race_with_the_end(pool, record, source
         assert seen.wait().items == list(range(n % 4))
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("O24")
 def test_no_task_that_starts_after_cancel_returned_delivers(pool, record, source):
     """10,000 races of schedule and cancel."""
@@ -100,6 +103,7 @@ def test_no_task_that_starts_after_cancel_returned_delivers(pool, record, source
     assert late == []
 
 
+@pytest.mark.slow
 @pytest.mark.checklist("O13")
 def test_cancel_in_a_race_with_everything_leaves_an_empty_queue(elsewhere, record, paced):
     for n in range(300):

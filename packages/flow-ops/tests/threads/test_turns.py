@@ -66,6 +66,7 @@ def test_a_flow_that_is_cancelled_between_two_tasks_sends_nothing_more(steps, re
     assert dropped.items == list(range(len(before), 100))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_time")
 def test_what_runs_inline_goes_on(record):
     seen = record()

@@ -296,6 +296,7 @@ def test_a_block_that_fails_ends_it() -> None:
     assert list(flow.timer(0.001)) == [0]
 
 
+@pytest.mark.slow
 def test_an_inner_flow_on_another_thread_waits_in_the_loop_of_who_runs_the_flow() -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1) as pool:

@@ -282,6 +282,7 @@ def test_a_cancel_before_leaves_nothing(clock):
     other.assert_cancelled()
 
 
+@pytest.mark.slow
 def test_a_million_items_do_not_pile_up(hasty):
     total = flow.range(10**6).hide().pipe(delay_subscription(1, clock=hasty)).count().single()
     assert total == 10**6

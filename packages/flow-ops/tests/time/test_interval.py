@@ -106,10 +106,12 @@ def test_a_cancel_in_on_subscribe_leaves_no_timer(clock):
     clock.advance_by(1)
 
 
+@pytest.mark.slow
 def test_in_every_form(hasty):
     assert_result(lambda: interval(1, overflow="buffer", clock=hasty).take(5), [0, 1, 2, 3, 4])
 
 
+@pytest.mark.slow
 def test_range_in_every_form(hasty):
     assert_result(lambda: interval_range(7, 3, 1, overflow="buffer", clock=hasty), [7, 8, 9])
     assert_result(lambda: interval_range(7, 0, 1, clock=hasty), [])

@@ -221,6 +221,7 @@ def test_what_is_turned_down_is_left_for_the_fallback(clock):
     seen.cancel()
 
 
+@pytest.mark.slow
 def test_a_million_items_of_a_fallback_do_not_pile_up(hasty):
     made = flow.never().pipe(timeout(1, fallback=flow.range(10**6).hide(), clock=hasty))
     assert made.count().single() == 10**6

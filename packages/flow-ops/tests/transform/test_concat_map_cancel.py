@@ -310,6 +310,7 @@ def test_cancel_races_with_everything(outer, inner):
             seen.assert_rules_kept()
 
 
+@pytest.mark.slow
 def test_the_end_of_an_inner_flow_races_with_a_request():
     for _ in range(200):
         first, second = TestPublisher(), TestPublisher()

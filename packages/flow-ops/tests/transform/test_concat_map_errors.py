@@ -333,6 +333,7 @@ def refuse():
     raise FAILURE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "inner", [lambda: flow.from_callable(refuse), lambda: flow.from_iterable(Unwilling())]
 )

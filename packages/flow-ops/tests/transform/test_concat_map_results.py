@@ -248,6 +248,7 @@ def test_a_failing_source_or_mapper_is_an_error_after_on_subscribe():
 # -- stack and size
 
 
+@pytest.mark.many
 @pytest.mark.checklist("P27", "X08")
 @pytest.mark.parametrize(
     ("mapper", "count"),
@@ -288,6 +289,7 @@ def test_a_flow_that_goes_on_with_itself_runs_in_constant_stack():
     assert countdown(10_000).single() == "end"
 
 
+@pytest.mark.slow
 def test_a_million_items_one_by_one():
     class OneByOne(CoreSubscriber):
         count = 0

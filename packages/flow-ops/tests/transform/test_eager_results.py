@@ -43,6 +43,7 @@ INNER = {
 }
 
 
+@pytest.mark.many
 @pytest.mark.checklist("F02", "F52")
 @pytest.mark.parametrize("options", [{}, {"concurrency": 1}, {"prefetch": 1}])
 @pytest.mark.parametrize("kind", INNER)

@@ -180,6 +180,7 @@ def test_an_infinite_inner_flow_is_taken_from():
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     inners=st.lists(st.lists(st.integers(), max_size=8), max_size=8),

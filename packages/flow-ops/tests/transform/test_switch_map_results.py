@@ -218,6 +218,7 @@ def test_one_within_the_other() -> None:
     assert list(made) == [0]
 
 
+@pytest.mark.slow
 def test_an_upstream_that_sends_within_on_next_does_not_nest_without_end() -> None:
     """The downstream's on_next brings the next item of the upstream, thousands of times."""
     subscriber = _Feeding(20_000)

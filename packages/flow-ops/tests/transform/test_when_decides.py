@@ -141,6 +141,7 @@ def test_errors(name):
     assert_result(lambda: flow.range(1).pipe(operator(lambda _: 3)), [], TypeError)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     inners=st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=8),
