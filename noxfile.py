@@ -296,6 +296,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("python", "docs/check.py")
+    session.run("python", "docs/words.py")
     session.run("python", "tools/surface.py", "--check")
 
 

@@ -47,7 +47,7 @@ from flow_testing.facts import Facts, Fusable, differences, facts_of, grants, to
 
 PACKAGES: Final = ("flow-core", "flow-cli", "flow-ops", "flow-multicast")
 PROCESSORS: Final = ("flow_multicast",)
-"""Modules whose public processors are in the matrix: they are no records of the registry."""
+"""Modules whose public processors are in the matrix: they are not records of the registry."""
 
 FOLDER: Final = Path(__file__).parent
 

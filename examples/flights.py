@@ -42,7 +42,7 @@ Row = tuple[int, str]
 
 
 class MalformedRowError(ValueError):
-    """A line of the file that is no flight."""
+    """A line of the file that is not a flight."""
 
 
 class Flight(NamedTuple):
@@ -116,7 +116,7 @@ def parse(row: Row) -> Flight:
     except ValueError as error:
         shown = line.strip()[:60]
         raise MalformedRowError(
-            f"line {number} of the data is no flight ({error}): {shown!r}"
+            f"line {number} of the data is not a flight ({error}): {shown!r}"
         ) from error
 
 

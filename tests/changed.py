@@ -92,7 +92,7 @@ def selections(root: Path, paths: Iterable[str]) -> list[list[str]]:
     for path in map(Path, paths):
         match path.parts:
             case ("packages", package, "tests", *_) if path.suffix == ".py":
-                # What is no test may concern any of its neighbours.
+                # What is not a test may concern any of its neighbours.
                 chosen = path if path.name.startswith("test_") else path.parent
                 if (root / chosen).exists():
                     tests.setdefault(package, []).append(chosen.as_posix())

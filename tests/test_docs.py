@@ -18,7 +18,7 @@ from flow_testing.facts import Fusable, granted
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-def _load() -> Any:  # Any: a script, which is no module of a package
+def _load() -> Any:  # Any: a script, which is not a module of a package
     spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
     if spec is None or spec.loader is None:
         raise ImportError("docs/generate.py")

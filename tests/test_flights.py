@@ -127,7 +127,7 @@ def test_a_malformed_row_is_named_by_its_line_and_the_stage_that_met_it(
     data = data_with(tmp_path, GOOD, line, GOOD)
     done = run(f"{JOB}:pipeline", *where, "--", "--data", data, cwd=tmp_path)
     assert done.returncode == 1
-    assert f"MalformedRowError: line 3 of the data is no flight ({cause}" in done.stderr
+    assert f"MalformedRowError: line 3 of the data is not a flight ({cause}" in done.stderr
     assert "map(parse), assembled at" in done.stderr
     assert "Traceback (most" not in done.stderr
     assert done.stdout == ""

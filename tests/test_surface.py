@@ -244,7 +244,7 @@ def sample() -> Operator[T, Flow[T]]:
 @pytest.mark.parametrize(
     ("factory", "why"),
     [
-        ("def other() -> Operator[T, Flow[T]]: ...", "is no function of the packages"),
+        ("def other() -> Operator[T, Flow[T]]: ...", "is not a function of the packages"),
         ("def sample() -> Flow[int]: ...", "does not say that it returns an Operator"),
         ("def sample(n) -> Operator[T, Flow[T]]: ...", "n has no type"),
         ("def sample(n: Mine) -> Operator[T, Flow[T]]: ...", "names Mine of flow_multicast.one"),

@@ -46,7 +46,7 @@ PACKAGES: Final = ("flow-multicast", "flow-ops", "flow-spark")
 """Those whose operators are methods; the class of each is named after the package."""
 
 NO_FUNCTIONS: Final = ("flow-spark",)
-"""Those whose sources are no functions of `flow_core`."""
+"""Those whose sources are not functions of `flow_core`."""
 
 THEMES: Final = ("transform", "filtering", "aggregate", "combining", "recovery", "effects")
 """Where the core's own methods of `Flow` are."""
@@ -282,7 +282,7 @@ class Page:
         module = self._library.module(path)
         functions = module.functions_of(name) if module else ()
         if module is None or not functions:
-            raise RefusedError(f"{record.target} is no function of the packages")
+            raise RefusedError(f"{record.target} is not a function of the packages")
         *overloads, factory = functions
         if record.is_source:
             where = record.target
@@ -442,7 +442,7 @@ class Page:
                 elif isinstance(home, tuple) and home[0].name.startswith("flow_core."):
                     self._at_run_time.setdefault(home[0].name, set()).add(home[1])
                 else:
-                    raise RefusedError(f"{where}: the default of {name} is no plain value")
+                    raise RefusedError(f"{where}: the default of {name} is not a plain value")
             elif isinstance(default, ast.Attribute):
                 self._at_run_time.setdefault("", set()).add(ast.unparse(default.value))
             set_default(given, name, default)
@@ -563,7 +563,7 @@ class FunctionsPage(Page):
         path, _, name = record.target.partition(":")
         module = self._library.module(path)
         if module is None or not module.functions_of(name):
-            raise RefusedError(f"{record.target} is no function of the packages")
+            raise RefusedError(f"{record.target} is not a function of the packages")
         *overloads, factory = module.functions_of(name)
         said = [self._as_it_is(module, each, factory, record) for each in [*overloads, factory]]
         chosen = [f"@overload\n{each}: ..." for each in said[:-1]]

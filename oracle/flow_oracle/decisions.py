@@ -117,7 +117,7 @@ DECISIONS: Final[dict[str, Decision]] = {
     ),
     "opened-by-an-item": _reference(
         "skip_until_other",
-        "completion is no item, here and in Rx.NET and RxPY",
+        "completion is not an item, here and in Rx.NET and RxPY",
         _case(_probe(1), ("skip_until_other", ("pipe", ("empty",)))),
     ),
     "groups-end-in-order": _reference(

@@ -74,5 +74,5 @@ def _parts(node: Any) -> Iterator[Any]:  # Any: parts of nodes
         yield from (
             (*node[:place], part, *node[place + 1 :])
             for part in _parts(inner)
-            if isinstance(part, tuple) or word != "pipe"  # an end is no source
+            if isinstance(part, tuple) or word != "pipe"  # an end is not a source
         )

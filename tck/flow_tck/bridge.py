@@ -76,7 +76,7 @@ def _throwable(error: BaseException) -> Java:
 
 
 def _item(item: object) -> object:
-    """`item` for Java, equal to others if they are equal; what is no int or str becomes a str."""
+    """`item` for Java, equal to others if they are equal; a str unless it is an int or a str."""
     return item if isinstance(item, (int, str)) or is_java(item) else repr(item)
 
 

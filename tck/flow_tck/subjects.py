@@ -315,7 +315,7 @@ def _file(lines: tuple[object, ...]) -> Path:
 def _of_lines(name: str, read: Callable[[Path], AnyFlow], *heading: object) -> PublisherSubject:
     return PublisherSubject(
         f"source {name}",
-        # A missing file is no failing publisher: it is not looked for before it is demanded.
+        # A missing file is not a failing publisher: it is not looked for before it is demanded.
         lambda n: read(_file((*heading, *range(min(n, MANY))))),
     )
 
@@ -409,7 +409,7 @@ def _raise() -> int:
 
 
 class Stranger:
-    """A publisher that is no flow, as others write them; fails if it has no number of items."""
+    """A publisher that is not a flow, as others write them; fails if it has no number of items."""
 
     def __init__(self, n: int | None) -> None:
         self._n = n

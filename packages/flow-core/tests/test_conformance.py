@@ -35,7 +35,7 @@ def test_a_stage_is_a_method_and_has_cases(name: str) -> None:
 
 
 def test_what_is_a_function_only_is_a_boundary() -> None:
-    """It is no step of a loop, so that `Flow` need not have a method for it."""
+    """It is not a step of a loop, so that `Flow` need not have a method for it."""
     only = set(operators.__all__) - {"stage"}
     assert not only & set(dir(Flow))
     assert {name for name in only if HOST.operators[name].spec.kind is not Kind.BOUNDARY} == set()

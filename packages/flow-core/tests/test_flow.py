@@ -81,7 +81,7 @@ def test_pipe_refuses_what_is_no_step() -> None:
     for wrong in ("map", None, 3, flow.range(3)):
         with pytest.raises(TypeError, match=r"pipe\(\) takes functions of a flow, and op"):
             flow.range(3).pipe(wrong)  # type: ignore[call-overload]  # the mistake
-    with pytest.raises(TypeError, match=r"<function .* follows \[0, 1, 2\], which is no flow"):
+    with pytest.raises(TypeError, match=r"<function .* follows \[0, 1, 2\], which is not a flow"):
         flow.range(3).pipe(list, lambda made: made)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"pipe\(named\): it makes an operator; call it: pipe"):
         flow.range(3).pipe(named)

@@ -65,4 +65,4 @@ def reading_and_writing() -> None:
     assert_type(flow.range(3).pipe(sinks.print_items()), int)
     assert_type(flow.range(3).pipe(sinks.write_lines("x")), int)
     assert_type(files.read_csv("x").pipe(sinks.write_csv("y")), int)
-    flow.range(3).pipe(sinks.write_csv("x"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - ints are no rows
+    flow.range(3).pipe(sinks.write_csv("x"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - ints are not rows

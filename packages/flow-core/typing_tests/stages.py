@@ -301,7 +301,7 @@ def mistakes(ints: Flow[int], words: Flow[str], objects: Flow[Opaque]) -> None:
     ints.filter(lambda n: n.upper())  # type: ignore[arg-type]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
     ints.map_indexed(lambda n, index: n + index.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - an index is an int
     ints.do_on_next(lambda n: n.upper())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType] - ints have no upper
-    words.flat_map_iterable(lambda word: len(word))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType] - an int is no iterable
+    words.flat_map_iterable(lambda word: len(word))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType] - an int is not an iterable
     ints.scan(lambda text, n: text + n, "")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnknownLambdaType] - a text and an int
     ints.reduce(lambda text, n: text + n, "")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnknownLambdaType] - a text and an int
     ints.collect(list[int], lambda items, n: items.append(str(n)))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - a list of ints
@@ -318,10 +318,10 @@ def mistakes(ints: Flow[int], words: Flow[str], objects: Flow[Opaque]) -> None:
     objects.max()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue] - they cannot be compared
     objects.sort()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue] - they cannot be compared
     objects.sort(lambda opaque: opaque)  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType] - the keys cannot be compared
-    ints.dematerialize()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - ints are no notifications
+    ints.dematerialize()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - ints are not notifications
     ints.zip_with_iterable(1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType] - no iterable
     ints.on_error_return(1, "KeyError")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - no class and no function
-    ints.on_error_map(lambda error: str(error))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType] - a text is no error
+    ints.on_error_map(lambda error: str(error))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType] - a text is not an error
     ints.do_on_request(lambda: None)  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType] - it gets the amount
     ints.do_on_complete(lambda n: None)  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType, reportUnknownLambdaType] - it gets nothing
     ints.pipe(doubled, spread)  # type: ignore[misc]  # pyright: ignore[reportArgumentType] - it takes texts

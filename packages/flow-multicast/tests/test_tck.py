@@ -110,7 +110,7 @@ class TestFedByHand(PublisherVerification[int]):
 
 
 class TestFedByAStranger(LockStep):
-    """An upstream that is no iterator: no fusion."""
+    """An upstream that is not an iterator: no fusion."""
 
     def create_processor(self) -> Processor[int, int]:
         return MulticastProcessor[int](prefetch=4)

@@ -31,7 +31,7 @@ directives.on_updates_per(100)  # type: ignore[attr-defined]  # pyright: ignore[
 directives.or_skip()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 directives.notify_if(lambda old, new: True)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownLambdaType]
 directives.compile()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-directives.then_get_from(numbers)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - an int is no text
+directives.then_get_from(numbers)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - an int is not text
 directives.get_from(numbers).transform(str.upper)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 directives.attempt_transform(len)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - it gives no Result
 directives.go_to(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -59,7 +59,7 @@ last = directives.then_attempt_transform(shown)
 last.compile()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 last.or_skip().or_skip()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 last.or_continue().compile()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-directives.then_attempt_transform(parse)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - an int is no text
+directives.then_attempt_transform(parse)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - an int is not text
 
 # -- after go_lazy
 

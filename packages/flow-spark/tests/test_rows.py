@@ -292,7 +292,7 @@ SCHEMA = ItemSchema(pa.schema([("x", pa.int64()), ("label", pa.string())]))
 
 
 class MappingOfRow(Mapping[str, Any]):
-    """A mapping that is no dict."""
+    """A mapping that is not a dict."""
 
     def __getitem__(self, key: str) -> Any:
         return {"x": 1, "label": "a"}[key]

@@ -490,4 +490,4 @@ def test_a_time_that_is_none_is_refused(patience: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("FLOW_PATIENCE", patience)
     command = [sys.executable, "-c", "import flow_testing"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-    assert f"FLOW_PATIENCE={patience!r} is no number of at least 1" in said
+    assert f"FLOW_PATIENCE={patience!r} is not a number of at least 1" in said

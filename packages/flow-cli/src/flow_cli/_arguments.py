@@ -63,7 +63,7 @@ def prepare(
         function: the target; a first parameter that is annotated `Engine` is not an option.
         name: what the user calls it.
         given: ``--name value`` for a parameter; for a bool ``--name`` and ``--no-name`` too.
-        shown: what messages call it, if it is no function.
+        shown: what messages call it, if it is not a function.
 
     Raises:
         UsageError: if an option is unknown, missing or of another type.

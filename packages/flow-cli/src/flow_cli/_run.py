@@ -98,7 +98,7 @@ def explain_target(options: argparse.Namespace, given: Sequence[str], stop: Stop
         with _engine(_settings(options, found.text), options.on, stop) as engine:
             flow = _flow(found, call, engine)
             if flow is None:
-                raise UsageError(f"{found.name}() returned None, which is no flow to explain")
+                raise UsageError(f"{found.name}() returned None, which is not a flow to explain")
             tree, refused = drawn(flow, found.name, source=options.source, plan=options.plan)
             _console().print(tree)
     if refused:

@@ -98,7 +98,7 @@ def _load_file(path: Path) -> ModuleType:
     name = f"target_{path.stem}" if taken or not path.stem.isidentifier() else path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{path} is no Python file; its name must end in .py")
+        raise UsageError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     module.__dict__["__flow_target__"] = True
     sys.modules[name] = module

@@ -29,7 +29,7 @@ def screen() -> Iterator[Screen]:
 
 
 def asynchronous(source: Flow[Any]) -> Flow[Any]:
-    """The same items, from what is no iterator."""
+    """The same items, from what is not an iterator."""
     return source.hide()
 
 

@@ -305,7 +305,7 @@ def problems(load: Load, text: str, **parameters: object) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("source = [", ": it is no TOML: "),
+        ("source = [", ": it is not TOML: "),
         ("", ": there is no [source]"),
         ('sorce = "range"', ": [sorce]: there is no such table; did you mean 'source'?"),
         ("[source]\nstart = 1", ':1: [source]: which source? write use = "NAME"'),
@@ -323,7 +323,7 @@ def problems(load: Load, text: str, **parameters: object) -> list[str]:
         ('[source]\nuse = "range"\nstart = true', ":1: [source] start: True, where it takes an"),
         ('[source]\nuse = "range"\nargs = [1, 2, 3, 4]', "4 arguments where range takes at most 3"),
         ('[source]\nuse = "range"\nargs = [1]\nstart = 1', "start: it is among args already"),
-        ('[source]\nuse = "range"\nargs = 1', "args: 1 is no list"),
+        ('[source]\nuse = "range"\nargs = 1', "args: 1 is not a list"),
         ('[source]\nuse = "read_csv"\npath = 1', "path: 1, where it takes a path, as text"),
         (
             '[source]\nuse = "read_csv"\npath = "x"\ntypes = { delay = 1 }',
@@ -381,7 +381,7 @@ def problems(load: Load, text: str, **parameters: object) -> list[str]:
         (f'{RANGE}[engine]\non = "spark"', "pip install flow-spark"),
         (f'{RANGE}[engine]\nmaster = "x"', "master: the engine 'local' takes no master"),
         (f'{RANGE}[engine]\nmster = "x"', "mster: there is no such key; did you mean 'master'?"),
-        (f"{RANGE}[options]\nlimit = -1", ":4: [options] limit: -1 is no number of items"),
+        (f"{RANGE}[options]\nlimit = -1", ":4: [options] limit: -1 is not a number of items"),
         (f"{RANGE}[options]\nlimt = 1", "limt: there is no such key; did you mean 'limit'?"),
         (f"{RANGE}[parameters]\nBig = 1", "Big: a name is lower-case letters"),
         (f"{RANGE}[parameters]\nclass = 1", ":4: [parameters] class: this name is taken"),
@@ -390,7 +390,7 @@ def problems(load: Load, text: str, **parameters: object) -> list[str]:
         (f'{RANGE}[parameters]\nn = {{ type = "int" }}', "n: it needs a value: -- --n INT"),
         (
             f'{RANGE}[parameters]\nn = {{ type = "int", default = "x" }}',
-            "n: the default 'x' is no int",
+            "n: the default 'x' is not of type int",
         ),
         (
             '[parameters]\nlimit = 1\n[source]\nuse = "range"\nstart = { parameter = "limt" }',
@@ -431,7 +431,7 @@ use = "nowhere"
 
 @pytest.mark.parametrize(
     ("given", "says"),
-    [({"n": "x"}, "n: 'x' is no int"), ({"m": 1}, "m: there is no such parameter")],
+    [({"n": "x"}, "n: 'x' is not of type int"), ({"m": 1}, "m: there is no such parameter")],
 )
 def test_a_value_that_a_parameter_does_not_take_is_told(
     load: Load, given: dict[str, object], says: str

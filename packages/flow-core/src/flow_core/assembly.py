@@ -27,7 +27,7 @@ def assembled(flow: Flow[T]) -> Flow[T]:
     """What the assembly hooks make of `flow`.
 
     Raises:
-        TypeError: if that is no flow.
+        TypeError: if that is not a flow.
     """
     call = hooks.on_assembly.call
     if call is None or _within.get():
@@ -46,7 +46,7 @@ def subscribed(subscriber: CoreSubscriber[T]) -> CoreSubscriber[T]:
     """What the subscription hooks make of `subscriber`.
 
     Raises:
-        TypeError: if that is no subscriber.
+        TypeError: if that is not a subscriber.
     """
     call = hooks.on_subscribe.call
     if call is None:

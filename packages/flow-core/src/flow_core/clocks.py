@@ -253,7 +253,7 @@ class SystemClock(Clock):
     Sent to another process, it is the clock of that process, without the tasks.
 
     Args:
-        keep_alive: how long there may be no task before the thread ends.
+        keep_alive: how long the thread waits for another task before it ends, in seconds.
     """
 
     __slots__ = (

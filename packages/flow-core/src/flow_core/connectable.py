@@ -48,7 +48,7 @@ class Connectable(Publisher[T], Generic[T]):
                 if not hasattr(Flow, name):
                     no_such_name(type(self).__name__, name)
                 message += (
-                    "; it waits for connect(), and is no flow: go on with "
+                    "; it waits for connect(), and is not a flow: go on with "
                     f".ref_count().{name}, .auto_connect().{name} or .flow.{name}"
                 )
             raise AttributeError(message, name=name, obj=self)
@@ -56,7 +56,7 @@ class Connectable(Publisher[T], Generic[T]):
         def __iter__(self) -> object:
             """Refused: what to do first."""
             raise TypeError(
-                f"a {type(self).__name__} waits for connect(), and is no flow to iterate over: "
+                f"a {type(self).__name__} waits for connect(), and is not a flow to iterate over: "
                 "iterate over .ref_count() or .auto_connect()"
             )
 
@@ -101,7 +101,7 @@ class Connectable(Publisher[T], Generic[T]):
             on_connect: gets the connection, before the source is subscribed to.
 
         Raises:
-            TypeError: if `subscribers` is no int.
+            TypeError: if `subscribers` is not an int.
             ValueError: if it is negative.
         """
 
@@ -124,6 +124,6 @@ class Connectable(Publisher[T], Generic[T]):
                 or else of the process.
 
         Raises:
-            TypeError: if `min_subscribers` is no int, or `grace` no time.
+            TypeError: if `min_subscribers` is not an int, or `grace` no time.
             ValueError: if `min_subscribers` is less than 1, or `grace` NaN.
         """

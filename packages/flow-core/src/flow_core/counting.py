@@ -25,7 +25,7 @@ class Counter:
         unit: what one of them is called, in the plural.
         note: what stands behind the count; it may change.
         shown: whether a display shows it.
-        stopped: whether it was told to end early, so that an error that ends it is no failure.
+        stopped: whether it was told to end early, so that an error that ends it is not a failure.
     """
 
     __slots__ = ("count", "note", "shown", "stopped", "total", "unit")

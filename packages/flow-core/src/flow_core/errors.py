@@ -172,7 +172,7 @@ def _imports(frame: FrameType) -> bool:
 
 def none_given(method: str) -> NoneItemError:
     """What a `method` of a subscriber raises when it is called with None."""
-    return NoneItemError(f"{method}(None): None is no item, no error and no subscription")
+    return NoneItemError(f"{method}(None): None is not an item, no error and no subscription")
 
 
 def none_item(who: str) -> NoneItemError:

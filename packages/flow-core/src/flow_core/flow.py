@@ -346,7 +346,7 @@ class Flow(
         made: Any = self
         for operator in operators:
             if not isinstance(made, Flow):
-                raise TypeError(f"pipe(): {operator!r} follows {made!r}, which is no flow")
+                raise TypeError(f"pipe(): {operator!r} follows {made!r}, which is not a flow")
             made = made._piped(operator)
         return made
 
@@ -600,11 +600,11 @@ class Flow(
                 pinned = source.calls_user_code
                 items = source.iterate()
             else:
-                # What is no iterator is a publisher; a source that is both is subscribed to.
+                # What is not an iterator is a publisher; a source that is both is subscribed to.
                 if not hasattr(source, "subscribe"):
                     raise TypeError(
-                        f"Flow({describe(source)}): that is no publisher; from_() makes a flow of "
-                        "almost anything"
+                        f"Flow({describe(source)}): that is not a publisher; from_() makes a flow "
+                        "of almost anything"
                     )
                 publisher = cast("Publisher[Any]", source)
         except BaseException as error:
@@ -707,7 +707,7 @@ class Flow(
             except KeyError:
                 loop = shape.loop(_FIRST)
             found: Any = loop(items, close, self, self._arguments())
-            item = found  # Any: it is no generator
+            item = found  # Any: it is not a generator
         else:
             program = self._compiled()[1]
             item = program.first(_begun(source, program))

@@ -45,7 +45,7 @@ def register_namespace(name: str) -> Callable[[N], N]:
         FlowError: if another class is registered under it.
     """
     if not name.isidentifier() or name.startswith("_") or name != name.lower():
-        raise ValueError(f"{name!r} is no name for a namespace: a lower-case word, such as 'acme'")
+        raise ValueError(f"{name!r} is not a namespace: take a lower-case word, such as 'acme'")
     if hasattr(Flow, name):
         raise ValueError(f"a flow has {name!r} already")
 

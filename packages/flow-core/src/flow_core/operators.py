@@ -1,4 +1,4 @@
-"""What makes operators for `Flow.pipe` that are no methods of `Flow`.
+"""What makes operators for `Flow.pipe` that are not methods of `Flow`.
 
 `stage` makes one of a stage of your own, `lift` one of a function of subscribers; `serialize` comes
 with the core.

@@ -67,7 +67,7 @@ class ParallelFlow(RailMethods[T_co], Generic[T_co]):
                 ProtocolViolationError: what a rail has got is not dealt out again.
 
         Raises:
-            TypeError: if it is no operator, or makes something else than a flow.
+            TypeError: if it is not an operator, or makes something else than a flow.
         """
 
     @abstractmethod

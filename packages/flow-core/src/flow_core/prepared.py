@@ -226,7 +226,7 @@ class Spliced(Generic[R]):
     def iterate(
         self, outer: Iterator[Any], most: int, others: builtins.list[Any]
     ) -> Iterator[R]:  # Any: whatever it would be called with
-        """What becomes of all items of what `outer` gives, up to what is no list, str, ….
+        """What becomes of all items of what `outer` gives, up to what is not a list, str, ….
 
         Args:
             outer: stays open.

@@ -105,7 +105,8 @@ class SerialDrain(Exclusive):
             del permit[0]
         except KeyError:
             return
-        # As `run_entered`, which is no call here: Python looks for signals when a call begins, too.
+        # As `run_entered`, which is not a call here: Python looks for signals when a call begins,
+        # too.
         held = True
         try:
             self._missed = False  # CPython 3.11 has a jump to what begins a `try` outside of it

@@ -61,8 +61,8 @@ def write_lines(path: FilePath, *, encoding: str = "utf-8") -> Operator[object, 
 
     Args:
         path: the file. It is written beside its final place, and moved there at the end: a flow
-            that fails leaves what was there before. What is no regular file, such as a terminal or
-            a pipe, is written to directly; so is the standard output, which is ``-``.
+            that fails leaves what was there before. What is not a regular file, such as a terminal
+            or a pipe, is written to directly; so is the standard output, which is ``-``.
         encoding: of the text.
 
     Returns:
@@ -121,7 +121,7 @@ def write_csv(
 
     Returns:
         An operator as of `write_lines`; the count is that of rows without the header. It raises
-        TypeError for an item that is no mapping, and ValueError for one whose keys are not the
+        TypeError for an item that is not a mapping, and ValueError for one whose keys are not the
         columns. None becomes an empty field.
     """
 

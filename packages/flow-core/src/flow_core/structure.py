@@ -66,7 +66,7 @@ class AbsorbingSource(Generic[T_co]):
 
         Args:
             stages: what follows this source.
-            behind: what stands behind them, is no stage, and depends on the order of items, with
+            behind: what stands behind them, is not a stage, and depends on the order of items, with
                 its place in the user's code; None if there is nothing like it.
 
         Raises:
@@ -218,7 +218,7 @@ def moved(flow: Flow[T], move: Callable[[Flow[Any]], Flow[Any]]) -> Flow[T]:
 
 
 def placed(flow: Flow[Any], called: str, file: str, line: int, *, since: int = 0) -> None:
-    """Let stages say that they were assembled at a line of a file that is no code.
+    """Let stages say that they were assembled at a line of a file that is not code.
 
     Args:
         flow: has them at its end.

@@ -212,8 +212,8 @@ def test_a_hook_that_fails_keeps_what_it_has_yielded(install: Install) -> None:
     ("hook", "record", "says"),
     [
         ("flow_operators", "'observe_on'", "flow_operators yielded 'observe_on'"),
-        ("flow_operators", "SourceSpec('x', 'a:b')", "which is no OperatorSpec"),
-        ("flow_operators", "OperatorSpec('Bad Name', 'a:b')", "'Bad Name' is no name"),
+        ("flow_operators", "SourceSpec('x', 'a:b')", "which is not of type OperatorSpec"),
+        ("flow_operators", "OperatorSpec('Bad Name', 'a:b')", "'Bad Name' is not a name"),
         ("flow_operators", "OperatorSpec('x', 'a.b.c')", "'package.module:attribute'"),
         ("flow_converters", "ConverterSpec('x', 'a:b', accepts='C')", "does not name a class"),
         ("flow_translations", "TranslationSpec('x', 'a:b', template='C')", "name a template"),

@@ -410,7 +410,7 @@ async def five() -> int:
 
 
 class Later:
-    """An awaitable that is no coroutine."""
+    """An awaitable that is not a coroutine."""
 
     def __await__(self) -> Generator[Any, Any, int]:
         yield from asyncio.sleep(0).__await__()

@@ -267,7 +267,7 @@ def test_a_use_that_makes_no_flow_is_told_so() -> None:
 
 def test_a_resource_that_nobody_can_release_is_refused() -> None:
     made: Flow[int] = flow.using(lambda: [1], sync)  # type: ignore[call-overload]  # the mistake
-    with pytest.raises(TypeError, match="is no context manager"):
+    with pytest.raises(TypeError, match="is not a context manager"):
         list(made)
 
 

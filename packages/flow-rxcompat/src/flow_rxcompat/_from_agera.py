@@ -281,7 +281,7 @@ def from_repository(
         loop: see `from_agera`.
 
     Raises:
-        TypeError: if `capacity` is no int.
+        TypeError: if `capacity` is not an int.
         ValueError: if it is less than 1, or there is no such strategy.
     """
     check_strategy(strategy, capacity)

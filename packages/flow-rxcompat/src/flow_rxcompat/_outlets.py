@@ -44,10 +44,10 @@ _STRATEGIES: Final = ("buffer", "latest", "drop", "error")
 
 
 def check_strategy(strategy: Strategy, capacity: int) -> None:
-    """Refuse what is no strategy, or no capacity.
+    """Refuse what is not a strategy, or no capacity.
 
     Raises:
-        TypeError: if `capacity` is no int.
+        TypeError: if `capacity` is not an int.
         ValueError: if it is less than 1, or there is no such strategy.
     """
     if strategy not in _STRATEGIES:
@@ -174,7 +174,7 @@ class Counted(Store[T]):
 
     @override
     def clear(self) -> list[T]:
-        """A number is no loss."""
+        """Lose nothing: a number is not an item."""
         self._count = 0
         return []
 

@@ -258,7 +258,7 @@ class FlowRepository(_FlowHolder[T], Repository[T]):
 
     @override
     def came(self, item: T, run: _Run[T]) -> None:
-        """Taps get each item; an equal one is no change."""
+        """Taps get each item; an equal one is not a change."""
         changed = not self._value == item  # noqa: SIM201 - equality is asked, as Agera does
         outlets: tuple[Outlet[T], ...] | None = None
         with self._state:

@@ -210,7 +210,7 @@ class Segments:
         """Leave a folder alone that is somebody else's."""
         foreign = any(not _OWN_FIRST.fullmatch(path.name) for path in self.folder.iterdir())
         if foreign and self._read(_META) is None:  # looked for last: another process may make it
-            raise SpoolError(f"{self.folder} holds files that are no spool of a flow; name another")
+            raise SpoolError(f"{self.folder} holds files that no flow has spooled; name another")
 
     def _described(self, schema: str) -> dict[str, Any]:  # Any: as JSON has it
         """Make a spool of a folder that holds nothing."""

@@ -193,7 +193,7 @@ class TestPublisher(_Record, Publisher[T], Generic[T]):
         """Send items, as far as they are allowed; after a cancel there is nobody to send to."""
         for item in items:
             if item is None and Violation.NONE_ITEM not in self._violations:
-                raise AssertionError("next(None): None is no item; allow Violation.NONE_ITEM")
+                raise AssertionError("next(None): None is not an item; allow Violation.NONE_ITEM")
             subscriber = self._subscriber  # before it is looked at: a cancel lets it go
             if not self._allowed("next"):
                 break

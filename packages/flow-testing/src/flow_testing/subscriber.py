@@ -38,7 +38,7 @@ def _patience() -> float:
     except ValueError:
         patience = 0.0
     if not 1 <= patience < float("inf"):
-        raise ValueError(f"{PATIENCE_VARIABLE}={text!r} is no number of at least 1")
+        raise ValueError(f"{PATIENCE_VARIABLE}={text!r} is not a number of at least 1")
     return patience
 
 
@@ -577,7 +577,7 @@ class ConditionalTestSubscriber(TestSubscriber[T], ConditionalSubscriber[T]):
         return False
 
     def _counts(self, item: T) -> bool:
-        sent: object = item  # a wake-up is no item, whatever T is
+        sent: object = item  # a wake-up is not an item, whatever T is
         return sent is EMPTY or bool(self._accept(item))
 
 

@@ -37,7 +37,7 @@ class Breakable:
         if subscriber is None:
             if self.breaks == "takes None for a subscriber":
                 return
-            raise TypeError("None is no subscriber")
+            raise TypeError("None is not a subscriber")
         if self.breaks == "keeps its subscribers":
             self.kept.append(subscriber)
         if self.breaks == "fails before on_subscribe" and self.error is not None:

@@ -158,7 +158,7 @@ def read(path: Path) -> Document:
     """The tables of a file.
 
     Raises:
-        PipelineError: if it is no TOML, or its tables have another shape.
+        PipelineError: if it is not TOML, or its tables have another shape.
         OSError: if it cannot be read.
     """
     file = str(path)
@@ -166,7 +166,7 @@ def read(path: Path) -> Document:
         text = path.read_text("utf-8-sig")
         tables = cast("dict[str, object]", tomllib.loads(text))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PipelineError([f"{file}: it is no TOML: {error}"]) from error
+        raise PipelineError([f"{file}: it is not TOML: {error}"]) from error
     return _Reader(file, path.resolve().parent, text).document(tables)
 
 
@@ -228,7 +228,7 @@ class _Reader:
     def _text(self, value: object) -> str:
         if isinstance(value, str):
             return value
-        self._say(Place(self._file, "description"), f"{value!r} is no text")
+        self._say(Place(self._file, "description"), f"{value!r} is not text")
         return ""
 
     def _steps(self, value: object) -> Sequence[Step]:
@@ -266,7 +266,7 @@ class _Reader:
         place = self._place(name)
         table = as_table(value)
         if table is None:
-            self._say(place, f"{value!r} is no table")
+            self._say(place, f"{value!r} is not a table")
             return {}
         for key in table:
             if key not in known:
@@ -279,7 +279,7 @@ class _Reader:
             return {}
         table = as_table(value)
         if table is None:
-            self._say(place, f"{value!r} is no table")
+            self._say(place, f"{value!r} is not a table")
             return {}
         found: dict[str, Parameter] = {}
         for name, declared in table.items():
@@ -307,7 +307,7 @@ class _Reader:
             self._say(place, f"type is one of {', '.join(_TYPES)}, not {kind!r}", name)
             return None
         if default is not MISSING and not is_a(default, _TYPES[kind]):
-            self._say(place, f"the default {default!r} is no {kind}", name)
+            self._say(place, f"the default {default!r} is not of type {kind}", name)
         text = table.get("help", "")
         return Parameter(name, _TYPES[kind], default, text if isinstance(text, str) else "")
 
@@ -364,7 +364,7 @@ def step_of(place: Place, value: object, category: str, problems: list[str]) -> 
         problems.append(f'{place}: which {category}? write use = "NAME"{also}')
         return None
     if args is None:
-        problems.append(f"{place} args: {given!r} is no list of arguments by position")
+        problems.append(f"{place} args: {given!r} is not a list of arguments by position")
         return None
     if category == "operator":
         place = Place(place.file, f"{place.table} ({name or target})", place.line)

@@ -34,14 +34,14 @@ def function_of(table: Mapping[str, object]) -> Callable[..., object]:
     """
     unknown = [key for key in table if key not in FORMS]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no part of a function")
+        raise ValueError(f"{unknown[0]!r} is not part of a function")
     getters = [key for key in table if key in _GETTERS]
     relations = [key for key in table if key in RELATIONS]
     if len(getters) > 1 or len(relations) > 1:
         two = getters if len(getters) > 1 else relations
         raise ValueError(f"{' and '.join(map(repr, two))} cannot be one function")
     if not getters and not relations:
-        raise ValueError("an empty table is no function")
+        raise ValueError("an empty table is not a function")
     getter = _getter(getters[0], table[getters[0]]) if getters else None
     if not relations:
         return cast("Callable[..., object]", getter)  # one of both is there

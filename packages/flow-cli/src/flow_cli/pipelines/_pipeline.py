@@ -50,7 +50,7 @@ class _Plan:
 
     def flow(self) -> Flow[object]:
         """Assemble it."""
-        made = _flow(_called(self.source), self.source.step.place, "is no source")
+        made = _flow(_called(self.source), self.source.step.place, "is not a source")
         for bound in self.operators:
             place = bound.step.place
             operator = _called(bound)
@@ -113,7 +113,7 @@ class Pipeline:
         """The flow before the sink, assembled anew; nothing of it runs.
 
         Raises:
-            PipelineError: if an operator makes something that is no flow.
+            PipelineError: if an operator makes something that is not a flow.
             Exception: what a source or operator refuses, with a note that names its table.
         """
         flow = self._plan.flow()
@@ -254,7 +254,7 @@ class _Loader:
         place = self._document.place("options")
         limit = None if value is None else self._fitted(value, int, place, "limit")
         if isinstance(limit, int) and limit < 0:
-            self._problems.append(f"{place} limit: {limit} is no number of items, 0 or more")
+            self._problems.append(f"{place} limit: {limit} is not a number of items, 0 or more")
         return limit if isinstance(limit, int) else None
 
     def _object(
@@ -276,7 +276,7 @@ class _Loader:
         source = step_of(place.inside("source"), table.get("source"), "source", problems)
         values = as_list(table.get("operators", []))
         if values is None:
-            problems.append(f"{place} operators: {table['operators']!r} is no list")
+            problems.append(f"{place} operators: {table['operators']!r} is not a list")
         steps = steps_of(
             values or [],
             lambda number: place.inside(f"operators {number}"),
@@ -333,7 +333,7 @@ def _given(
             continue
         value = parameters[name]
         if not is_a(value, declared.kind):
-            problems.append(f"{place} {name}: {value!r} is no {declared.kind.__name__}")
+            problems.append(f"{place} {name}: {value!r} is not of type {declared.kind.__name__}")
         given[name] = Given(value, Path.cwd())
     return given
 
@@ -369,7 +369,7 @@ def _called(bound: Bound) -> object:
 
 def _flow(made: object, place: Place, problem: str) -> Flow[object]:
     if not isinstance(made, Flow):
-        # What is no flow may say what to do about it.
+        # What is not a flow may say what to do about it.
         advice: object = getattr(made, "advice", None)
         problem = advice if isinstance(advice, str) else f"it {problem}"
         raise PipelineError([f"{place}: it made no Flow, but {made!r}; {problem}"])

@@ -149,7 +149,7 @@ def _iterated(upstream: Flow[T], context: Context) -> Iterator[T]:
 class _Link(ConditionalSubscriber[T], Subscription, Scannable, Generic[T]):
     """Brings each signal into the context of the side that it goes to.
 
-    It is no queue: a poll would bring nobody into another context. Each call has a copy of the
+    It is not a queue: a poll would bring nobody into another context. Each call has a copy of the
     context to itself, since calls may be within one another, or come from two threads at once.
 
     Args:

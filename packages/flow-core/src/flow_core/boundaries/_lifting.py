@@ -65,10 +65,10 @@ def lift(name: str, wrap: Callable[[CoreSubscriber[R]], Subscriber[T]], /) -> Op
     Args:
         name: the operator's name in messages and in `flow explain`.
         wrap: called once per subscriber, when it subscribes; what it raises is the flow's error. A
-            subscriber that is no `CoreSubscriber` gets a strict guard.
+            subscriber that is not a `CoreSubscriber` gets a strict guard.
 
     Raises:
-        TypeError: if `name` is no text, or `wrap` cannot be called.
+        TypeError: if `name` is not text, or `wrap` cannot be called.
     """
     if not isinstance(name, str) or not callable(wrap):
         raise TypeError(f"lift() takes a name and a function, not {name!r} and {wrap!r}")
@@ -129,7 +129,7 @@ def serialize(*, prefetch: int = DEFAULT_PREFETCH) -> Operator[T, Flow[T]]:
         sends more than was requested and there is no room.
 
     Raises:
-        TypeError: if `prefetch` is no int.
+        TypeError: if `prefetch` is not an int.
         ValueError: if it is less than 1.
     """
     check_prefetch(prefetch)

@@ -165,8 +165,8 @@ class OperatorFactory(Protocol):
 class PluginHost:
     """All records of the plugins, by class and name.
 
-    A plugin that cannot be imported, or that yields what is no record, is left out and reported in
-    `problems`. Where two records of one class have the same name, the first one counts: those of
+    A plugin that cannot be imported, or that yields what is not a record, is left out and reported
+    in `problems`. Where two records of one class have the same name, the first one counts: those of
     the core, then by the names of distributions and entry points.
 
     Args:
@@ -228,7 +228,9 @@ class PluginHost:
         try:
             for record in _records_of(self._manager, module, hook):
                 if type(record) is not kind:
-                    self._report(plugin, f"{hook} yielded {record!r}, which is no {kind.__name__}")
+                    self._report(
+                        plugin, f"{hook} yielded {record!r}, which is not of type {kind.__name__}"
+                    )
                 else:
                     self._register(Registered(record, plugin))
         except (Exception, SystemExit) as error:
@@ -457,8 +459,8 @@ class PluginHost:
 
         The nearest class in the value's own order of inheritance counts first. Then come abstract
         classes that the value merely looks like (the most specific one; plugins before the core),
-        and at last whatever has a method ``subscribe``. Text is no collection here: a str or bytes
-        is refused unless a plugin registers its very class.
+        and at last whatever has a method ``subscribe``. Text is not a collection here: a str or
+        bytes is refused unless a plugin registers its very class.
 
         Args:
             value: anything but None.

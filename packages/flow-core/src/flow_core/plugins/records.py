@@ -96,8 +96,8 @@ class Spec:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise PluginError(
-                f"{type(self).__name__}: {self.name!r} is no name; take lower-case words joined by "
-                "underscores or hyphens, such as 'observe_on'"
+                f"{type(self).__name__}: {self.name!r} is not a name; take lower-case words joined "
+                "by underscores or hyphens, such as 'observe_on'"
             )
         if not isinstance(self.target, str) or not OBJECT.fullmatch(self.target):
             raise PluginError(

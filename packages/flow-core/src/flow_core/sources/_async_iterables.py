@@ -442,7 +442,7 @@ def from_async_iterable(
         is closed.
 
     Raises:
-        TypeError: if it is no async iterable.
+        TypeError: if it is not an async iterable.
     """
     if not isinstance(iterable, AsyncIterable):
         raise TypeError(
@@ -490,7 +490,7 @@ def using_when(
         prefetch: items that may wait, at least 1.
 
     Raises:
-        TypeError: if `prefetch` is no int.
+        TypeError: if `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     leased: _Leased[A, T] = _Leased(resource, use, check_prefetch(prefetch))

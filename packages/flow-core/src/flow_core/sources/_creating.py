@@ -115,7 +115,7 @@ def create(
         capacity: the most items that wait, at least 1; `UNBOUNDED` to wait for memory to run out.
 
     Raises:
-        TypeError: if `subscribe` cannot be called, or `capacity` is no int.
+        TypeError: if `subscribe` cannot be called, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such policy.
     """
     if not callable(subscribe):

@@ -63,7 +63,7 @@ class Emitter(Generic[T_contra]):
         """Fail the flow, after the items before; once it has ended, use the dropped-errors hook.
 
         Raises:
-            TypeError: if `error` is no exception.
+            TypeError: if `error` is not an exception.
             BaseException: `error`, if it is fatal; the flow fails with a FlowError that it caused.
         """
 

@@ -111,7 +111,7 @@ class RepeatedCallSource(IterableSource[T]):
     @override
     def iterate(self) -> Iterator[T]:
         function, count = self._function, self._count
-        # A generator, not an iterator of builtins: a StopIteration of the function is no end.
+        # A generator, not an iterator of builtins: a StopIteration of the function must not end it.
         for _ in repeat(None) if count is None else repeat(None, count):
             yield function()
 
@@ -165,7 +165,7 @@ def repeat_value(item: T, count: int | None = None) -> Flow[T]:
 
     Raises:
         NoneItemError: if the item is None.
-        TypeError: if `count` is no int.
+        TypeError: if `count` is not an int.
         ValueError: if `count` is negative.
     """
     if item is None:
@@ -189,7 +189,7 @@ def repeat_callable(function: Callable[[], T], count: int | None = None) -> Flow
         count: how many times, at least 0; None for ever.
 
     Raises:
-        TypeError: if `count` is no int.
+        TypeError: if `count` is not an int.
         ValueError: if `count` is negative.
     """
     return Flow(RepeatedCallSource(function, _checked("repeat_callable", count)))

@@ -50,7 +50,7 @@ class UsingSource(DeferredSource[T]):
             manager: AbstractContextManager[Any, Any] = resource  # Any: see __init__
             if not isinstance(manager, AbstractContextManager):
                 raise TypeError(
-                    f"{self!r}: {resource!r} is no context manager; say how it is released by "
+                    f"{self!r}: {resource!r} is not a context manager; say how it is released by "
                     "using(resource, use, cleanup)"
                 )
             resource = manager.__enter__()
@@ -185,7 +185,7 @@ def using(
 
     Returns:
         A flow that fails with TypeError if `use` makes no flow, or if there is no `cleanup` and the
-        resource is no context manager.
+        resource is not a context manager.
     """
     for function in (resource, use, cleanup):
         refuse_coroutine_function(

@@ -143,7 +143,7 @@ def read_csv(
         Fusion: SYNC, also across threads.
 
     Raises:
-        TypeError: if `field_limit` is no int.
+        TypeError: if `field_limit` is not an int.
         ValueError: if a type is another than these, or `field_limit` less than 1.
     """
     check_prefetch(field_limit, "field_limit")
@@ -204,7 +204,7 @@ def read_json_lines(path: FilePath, *, encoding: str = "utf-8-sig") -> Flow[obje
 
     Returns:
         A flow with back-pressure that holds one value at a time. It fails with
-        `MalformedInputError` at a line that is no JSON, or is ``null`` (None is not an item),
+        `MalformedInputError` at a line that is not JSON, or is ``null`` (None is not an item),
         after the values before it; and with OSError if the file cannot be opened. Blank lines are
         skipped. Fusion: SYNC, also across threads.
     """

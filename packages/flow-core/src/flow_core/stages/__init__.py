@@ -11,8 +11,8 @@ requests. A stage starts no thread and waits for none.
 Fusion: SYNC with what is an iterator, and ASYNC too where an item becomes one or none and nothing
 happens at the end. Both across threads only if no function of the user is called (F39).
 Errors: what a user's function raises fails the flow with that very object, and the upstream is
-cancelled. A None from it is a NoneItemError (§2.13). A count that is no int is a TypeError, and one
-that is too small a ValueError, where the stage is put into the flow.
+cancelled. A None from it is a NoneItemError (§2.13). A count that is not an int is a TypeError, and
+one that is too small a ValueError, where the stage is put into the flow.
 """
 
 from typing import TYPE_CHECKING, Final

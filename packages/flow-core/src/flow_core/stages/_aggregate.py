@@ -574,7 +574,7 @@ class Aggregating(Fluent[T_co], Generic[T_co]):
         [10]
 
         Args:
-            start: what they are added to; for items that are no numbers it is needed.
+            start: what they are added to; for items that are not numbers it is needed.
         """
         return self._add(SUM, start)
 

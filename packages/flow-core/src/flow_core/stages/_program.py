@@ -347,7 +347,7 @@ class Program(Generic[T_contra, R_co]):
             form, on_next = Form.RECEIVE, downstream.receiver()
         if demand == UNBOUNDED:
             form = Form.RECEIVE_ALL
-        bind: Any = self.shape.loop(form)  # Any: it is no loop, but makes functions
+        bind: Any = self.shape.loop(form)  # Any: it is not a loop, but makes functions
         made: Receiving = bind(
             on_next, gate, demand, beside, raised, stopped, attend, self, self.args
         )

@@ -158,7 +158,7 @@ class Shape:
             made: what it is made of.
             args: those of all stages.
         """
-        bind: Any = self.loop(form)  # Any: it is no loop, but makes one
+        bind: Any = self.loop(form)  # Any: it is not a loop, but makes one
         function: FunctionType = bind(made, args)
         return function
 

@@ -62,7 +62,7 @@ class SingleSink(Generic[T]):
 
         Raises:
             ProtocolViolationError: if the flow has been ended before; `error` is its cause.
-            TypeError: if `error` is no exception.
+            TypeError: if `error` is not an exception.
         """
         if not isinstance(error, BaseException):
             raise TypeError(f"{self._owner}(): sink.error() takes an exception, not {error!r}")

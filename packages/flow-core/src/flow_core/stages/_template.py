@@ -59,10 +59,10 @@ _OTHERS: Final = (
     "flow_cli.",
     "flow_testing.",
 )
-"""How the modules of the packages beside this one begin: they are no user's code, either."""
+"""How the modules of the packages beside this one begin: they are not user's code, either."""
 
 NEVER_AWAITED: Final = frozenset({BuiltinFunctionType, type})
-"""What can be called, and is no coroutine function."""
+"""What can be called, and is not a coroutine function."""
 
 _INSIDE: Final[dict[str, bool]] = {}
 """Whether the modules that have called this library are of it, by name."""
@@ -259,7 +259,7 @@ class Stage(Generic[T_contra, R_co]):
         args: one value for each of the template's params.
 
     Raises:
-        TypeError: if they are more or fewer, or one of them is to be called and is no function.
+        TypeError: if they are more or fewer, or one of them is to be called and is not a function.
         TemplateError: if a text of the template cannot be compiled.
     """
 
@@ -318,7 +318,7 @@ class Stage(Generic[T_contra, R_co]):
 
 
 def check_function(template: Template, index: int, function: object) -> None:
-    """Refuse what is no function, or one whose result has to be awaited."""
+    """Refuse what is not a function, or one whose result has to be awaited."""
     if not callable(function):
         other = "; take_until_other() takes a flow" if template.name == "take_until" else ""
         raise TypeError(
@@ -452,7 +452,7 @@ def _render(template: Template) -> Rendered:
         raise TemplateError(f"{template.name}: two helpers have the same name: {helpers}")
     at_most = template.at_most
     if at_most and isinstance(at_most, str) and at_most not in template.params:
-        raise TemplateError(f"{template.name}: at_most={template.at_most!r} is no parameter")
+        raise TemplateError(f"{template.name}: at_most={template.at_most!r} is not a parameter")
     private = set[str]().union(template.params, helpers, *map(_stored, trees.values()))
     private -= {"x", "error"}
     # A class is a helper that keeps what it is given; it does not call it.

@@ -34,7 +34,7 @@ def core_subscriber(subscriber: Subscriber[T]) -> CoreSubscriber[T]:
         if not callable(getattr(subscriber, name, None))
     ]
     if missing:
-        raise TypeError(f"{subscriber!r} is no subscriber: it has no {', '.join(missing)}")
+        raise TypeError(f"{subscriber!r} is not a subscriber: it has no {', '.join(missing)}")
     return StrictSubscriber(subscriber)
 
 

@@ -78,7 +78,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
         sources: what to choose from. They are subscribed in this order, until one has begun.
 
     Raises:
-        TypeError: if a source is no publisher.
+        TypeError: if a source is not a publisher.
 
     Executed by flow-ops: `flow_ops.amb`.
     """
@@ -199,7 +199,7 @@ def combine_latest(
         and there is no room.
 
     Raises:
-        TypeError: if a source is no publisher, or `prefetch` is no int.
+        TypeError: if a source is not a publisher, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.combine_latest`.
@@ -232,7 +232,7 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
             several as an ExceptionGroup.
 
     Raises:
-        TypeError: if one of `sources` is no publisher.
+        TypeError: if one of `sources` is not a publisher.
 
     Executed by flow-ops: `flow_ops.concat`.
     """
@@ -305,7 +305,7 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:
         sources: what to run. They are subscribed in this order.
 
     Raises:
-        TypeError: if a source is no publisher.
+        TypeError: if a source is not a publisher.
 
     Executed by flow-ops: `flow_ops.fork_join`.
     """
@@ -433,7 +433,7 @@ def merge(
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, or a number is no int.
+        TypeError: if a source is not a publisher, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.merge`.
@@ -479,7 +479,7 @@ def merge_sequential(
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, or a number is no int.
+        TypeError: if a source is not a publisher, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.merge_sequential`.
@@ -549,8 +549,8 @@ def ordered_merge(
         and there is no room, and with what a comparison raises.
 
     Raises:
-        TypeError: if a source is no publisher, `key` cannot be called, `executor` is none, or
-            `prefetch` is no int.
+        TypeError: if a source is not a publisher, `key` cannot be called, `executor` is none, or
+            `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.ordered_merge`.
@@ -594,8 +594,8 @@ def sequence_equal(
         prefetch: items to request of each ahead, and the most of each that wait.
 
     Raises:
-        TypeError: if a flow is no publisher, `key` or `equals` cannot be called, or `prefetch` is
-            no int.
+        TypeError: if a flow is not a publisher, `key` or `equals` cannot be called, or `prefetch`
+            is not an int.
         ValueError: if `prefetch` is less than 1, or both `key` and `equals` are given.
 
     Executed by flow-ops: `flow_ops.sequence_equal`.
@@ -621,7 +621,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if `delay` is no time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` no clock.
         ValueError: if `delay` is less than 0, or NaN.
 
     Executed by flow-ops: `flow_ops.timer`.
@@ -743,7 +743,7 @@ def zip(*sources: Publisher[Any], prefetch: int = 128, delay_error: bool = False
             ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, or `prefetch` is no int.
+        TypeError: if a source is not a publisher, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
 
     Executed by flow-ops: `flow_ops.zip`.

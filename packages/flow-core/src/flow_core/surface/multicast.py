@@ -132,7 +132,7 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
             prefetch: items to request of the source ahead, and the most that wait.
 
         Raises:
-            TypeError: if `selector` cannot be called, or `prefetch` is no int.
+            TypeError: if `selector` cannot be called, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-multicast: `flow_multicast.publish`.
@@ -214,7 +214,7 @@ class MulticastMethods(Fluent[T_co], Generic[T_co]):
             clock: what these are measured by; None is the clock of the process.
 
         Raises:
-            TypeError: if `selector` cannot be called, `size` is no int or `ttl` no time.
+            TypeError: if `selector` cannot be called, `size` is not an int or `ttl` no time.
             ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
 
         Executed by flow-multicast: `flow_multicast.replay`.

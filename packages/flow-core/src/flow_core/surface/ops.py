@@ -68,7 +68,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             others: what to choose from. They are subscribed in this order, until one has begun.
 
         Raises:
-            TypeError: if a source is no publisher.
+            TypeError: if a source is not a publisher.
 
         Executed by flow-ops: `flow_ops.amb`.
         """
@@ -93,7 +93,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             other: what follows.
 
         Raises:
-            TypeError: if it is no publisher.
+            TypeError: if it is not a publisher.
 
         Executed by flow-ops: `flow_ops.and_then`.
         """
@@ -128,7 +128,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Raises:
             TypeError: if neither `size` nor `within` is given, or one is of the wrong type; if `clock`
-                is no clock.
+                is not a clock.
             ValueError: if `size` is less than 1, or `within` not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.batch`.
@@ -158,7 +158,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many buffers may wait for demand.
 
         Raises:
-            TypeError: if `boundary` is no publisher, or a number is no int.
+            TypeError: if `boundary` is not a publisher, or a number is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.buffer_boundary`.
@@ -202,8 +202,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many buffers may wait for demand.
 
         Raises:
-            TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
-                no int.
+            TypeError: if `openings` is not a publisher, `closing_mapper` cannot be called, or a number
+                is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.buffer_toggle`.
@@ -244,7 +244,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many buffers may wait for demand.
 
         Raises:
-            TypeError: if `closing_supplier` cannot be called, or a number is no int.
+            TypeError: if `closing_supplier` cannot be called, or a number is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.buffer_when`.
@@ -290,7 +290,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many buffers may wait for demand.
 
         Raises:
-            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            TypeError: if a number is of the wrong type, or `clock` is not a clock.
             ValueError: if a time is not above 0 and finite, or another number is less than 1.
 
         Executed by flow-ops: `flow_ops.buffer_with_time`.
@@ -338,7 +338,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many buffers may wait for demand.
 
         Raises:
-            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            TypeError: if a number is of the wrong type, or `clock` is not a clock.
             ValueError: if the time is not above 0 and finite, or another number is less than 1.
 
         Executed by flow-ops: `flow_ops.buffer_with_time_or_count`.
@@ -491,7 +491,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             and there is no room.
 
         Raises:
-            TypeError: if a source is no publisher, or `prefetch` is no int.
+            TypeError: if a source is not a publisher, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.combine_latest`.
@@ -526,7 +526,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 several as an ExceptionGroup.
 
         Raises:
-            TypeError: if one of `others` is no publisher.
+            TypeError: if one of `others` is not a publisher.
 
         Executed by flow-ops: `flow_ops.concat`.
         """
@@ -549,7 +549,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 several as an ExceptionGroup.
 
         Raises:
-            TypeError: if `prefetch` is no int.
+            TypeError: if `prefetch` is not an int.
             ValueError: if it is less than 1.
 
         Executed by flow-ops: `flow_ops.concat_all`.
@@ -598,7 +598,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             with MissingBackpressureError if the upstream sends more than was requested.
 
         Raises:
-            TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+            TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.concat_map`.
@@ -652,7 +652,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             requested.
 
         Raises:
-            TypeError: if `mapper` cannot be called, or a number is no int.
+            TypeError: if `mapper` cannot be called, or a number is not an int.
             ValueError: if `concurrency` or `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.concat_map_eager`.
@@ -717,7 +717,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `delay` is no time, or `clock` no clock.
+            TypeError: if `delay` is not a time, or `clock` no clock.
             ValueError: if `delay` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.delay`.
@@ -746,7 +746,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `delay` is no time, or `clock` no clock.
+            TypeError: if `delay` is not a time, or `clock` no clock.
             ValueError: if `delay` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.delay_elements`.
@@ -809,7 +809,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             A flow that fails with NoneItemError if `mapper` gives None.
 
         Raises:
-            TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+            TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.delay_until`.
@@ -843,7 +843,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             concurrency: how many items may be on their way.
 
         Raises:
-            TypeError: if `mapper` cannot be called, or `concurrency` is no int.
+            TypeError: if `mapper` cannot be called, or `concurrency` is not an int.
             ValueError: if `concurrency` is less than 1.
 
         Executed by flow-ops: `flow_ops.delay_with_mapper`.
@@ -1006,7 +1006,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             A flow that fails with NoneItemError if the mapper gives None.
 
         Raises:
-            TypeError: if `mapper` cannot be called, or `capacity` is no int.
+            TypeError: if `mapper` cannot be called, or `capacity` is not an int.
             ValueError: if `capacity` is less than 1.
 
         Executed by flow-ops: `flow_ops.expand`.
@@ -1044,7 +1044,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             A flow that fails with NoneItemError if `predicate` gives None.
 
         Raises:
-            TypeError: if `predicate` cannot be called, or `prefetch` is no int.
+            TypeError: if `predicate` cannot be called, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.filter_when`.
@@ -1097,7 +1097,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             requested.
 
         Raises:
-            TypeError: if `mapper` cannot be called, or a number is no int.
+            TypeError: if `mapper` cannot be called, or a number is not an int.
             ValueError: if `concurrency` or `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.flat_map`.
@@ -1170,7 +1170,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             others: what to run. They are subscribed in this order.
 
         Raises:
-            TypeError: if a source is no publisher.
+            TypeError: if a source is not a publisher.
 
         Executed by flow-ops: `flow_ops.fork_join`.
         """
@@ -1251,7 +1251,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             A flow that fails with NoneItemError if `value` gives None.
 
         Raises:
-            TypeError: if `key` or `value` cannot be called, or a number is no int.
+            TypeError: if `key` or `value` cannot be called, or a number is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.group_by`.
@@ -1332,7 +1332,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             A flow that fails with NoneItemError if `value` gives None.
 
         Raises:
-            TypeError: if `key`, `until` or `value` cannot be called, or a number is no int.
+            TypeError: if `key`, `until` or `value` cannot be called, or a number is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.group_by_until`.
@@ -1535,7 +1535,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             A flow that fails with NoneItemError if `mapper` gives None.
 
         Raises:
-            TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+            TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.map_when`.
@@ -1576,7 +1576,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
         Raises:
-            TypeError: if a source is no publisher, or a number is no int.
+            TypeError: if a source is not a publisher, or a number is not an int.
             ValueError: if `concurrency` or `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.merge`.
@@ -1610,7 +1610,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             delay_error: whether errors come when all have ended; several as an ExceptionGroup.
 
         Raises:
-            TypeError: if a number is no int.
+            TypeError: if a number is not an int.
             ValueError: if `concurrency` or `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.merge_all`.
@@ -1645,7 +1645,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
         Raises:
-            TypeError: if a source is no publisher, or a number is no int.
+            TypeError: if a source is not a publisher, or a number is not an int.
             ValueError: if `concurrency` or `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.merge_sequential`.
@@ -1878,7 +1878,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             when: for which errors; others pass.
 
         Raises:
-            TypeError: if `fallback` is neither, or `when` is no such filter.
+            TypeError: if `fallback` is neither, or `when` is not a filter of errors.
 
         Executed by flow-ops: `flow_ops.on_error_resume`.
         """
@@ -1932,7 +1932,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
 
         Raises:
-            TypeError: if `pool` has no ``submit``, or one of the others is no int.
+            TypeError: if `pool` has no ``submit``, or one of the others is not an int.
             ValueError: if one of the others is less than 1.
 
         Executed by flow-ops: `flow_ops.on_processes`.
@@ -2008,8 +2008,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             and there is no room, and with what a comparison raises.
 
         Raises:
-            TypeError: if a source is no publisher, `key` cannot be called, `executor` is none, or
-                `prefetch` is no int.
+            TypeError: if a source is not a publisher, `key` cannot be called, `executor` is none, or
+                `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.ordered_merge`.
@@ -2050,7 +2050,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             An operator for `Flow.pipe`, which makes a `ParallelFlow`.
 
         Raises:
-            TypeError: if `rails` or `prefetch` is no int.
+            TypeError: if `rails` or `prefetch` is not an int.
             ValueError: if one of them is less than 1.
 
         Executed by flow-ops: `flow_ops.parallel`.
@@ -2130,7 +2130,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             sends more than was requested and there is no room.
 
         Raises:
-            TypeError: if `prefetch` is no int.
+            TypeError: if `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.rebatch_requests`.
@@ -2246,7 +2246,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
 
         Raises:
             TypeError: if `times` is neither an int nor None, `backoff` is neither a time nor a Backoff,
-                or `when` is no such filter.
+                or `when` is not a filter of errors.
             ValueError: if `times` or a time is less than 0.
 
         Executed by flow-ops: `flow_ops.retry`.
@@ -2374,8 +2374,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             prefetch: items to request of each ahead, and the most of each that wait.
 
         Raises:
-            TypeError: if a flow is no publisher, `key` or `equals` cannot be called, or `prefetch` is
-                no int.
+            TypeError: if a flow is not a publisher, `key` or `equals` cannot be called, or `prefetch`
+                is not an int.
             ValueError: if `prefetch` is less than 1, or both `key` and `equals` are given.
 
         Executed by flow-ops: `flow_ops.sequence_equal`.
@@ -2412,7 +2412,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if a time is of the wrong type, or `clock` is no clock.
+            TypeError: if a time is of the wrong type, or `clock` is not a clock.
             ValueError: if a time is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.session_buffer`.
@@ -2455,7 +2455,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if a time is of the wrong type, or `clock` is no clock.
+            TypeError: if a time is of the wrong type, or `clock` is not a clock.
             ValueError: if a time is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.session_window`.
@@ -2485,7 +2485,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `duration` is no time, or `clock` no clock.
+            TypeError: if `duration` is not a time, or `clock` no clock.
             ValueError: if `duration` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.skip_last_with_time`.
@@ -2510,7 +2510,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             other: opens the flow.
 
         Raises:
-            TypeError: if `other` is no publisher.
+            TypeError: if `other` is not a publisher.
 
         Executed by flow-ops: `flow_ops.skip_until_other`.
         """
@@ -2528,7 +2528,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `time` is no number, or `clock` no clock.
+            TypeError: if `time` is not a number, or `clock` no clock.
             ValueError: if `time` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.skip_until_with_time`.
@@ -2557,7 +2557,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `duration` is no time, or `clock` no clock.
+            TypeError: if `duration` is not a time, or `clock` no clock.
             ValueError: if `duration` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.skip_with_time`.
@@ -2578,7 +2578,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             delay_error: see `concat`.
 
         Raises:
-            TypeError: if one of `others` is no publisher.
+            TypeError: if one of `others` is not a publisher.
 
         Executed by flow-ops: `flow_ops.start_with_flows`.
         """
@@ -2646,7 +2646,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             other: what takes its place.
 
         Raises:
-            TypeError: if it is no publisher.
+            TypeError: if it is not a publisher.
 
         Executed by flow-ops: `flow_ops.switch_if_empty`.
         """
@@ -2810,7 +2810,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             other: ends the flow.
 
         Raises:
-            TypeError: if `other` is no publisher.
+            TypeError: if `other` is not a publisher.
 
         Executed by flow-ops: `flow_ops.take_until_other`.
         """
@@ -2828,7 +2828,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `time` is no number, or `clock` no clock.
+            TypeError: if `time` is not a number, or `clock` no clock.
             ValueError: if `time` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.take_until_with_time`.
@@ -2857,7 +2857,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `duration` is no time, or `clock` no clock.
+            TypeError: if `duration` is not a time, or `clock` no clock.
             ValueError: if `duration` is less than 0, or NaN.
 
         Executed by flow-ops: `flow_ops.take_with_time`.
@@ -2882,7 +2882,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; that of the process if None.
 
         Raises:
-            TypeError: if `period` is no time, or `clock` no clock.
+            TypeError: if `period` is not a time, or `clock` no clock.
             ValueError: if `period` is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.throttle_first`.
@@ -2943,7 +2943,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
         Raises:
-            TypeError: if `period` is no time, or `clock` no clock.
+            TypeError: if `period` is not a time, or `clock` no clock.
             ValueError: if `period` is not above 0 and finite.
 
         Executed by flow-ops: `flow_ops.throttle_latest`.
@@ -3082,7 +3082,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many windows may wait for demand.
 
         Raises:
-            TypeError: if `boundary` is no publisher, or a number is no int.
+            TypeError: if `boundary` is not a publisher, or a number is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.window_boundary`.
@@ -3133,8 +3133,8 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many windows may wait for demand.
 
         Raises:
-            TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
-                no int.
+            TypeError: if `openings` is not a publisher, `closing_mapper` cannot be called, or a number
+                is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.window_toggle`.
@@ -3180,7 +3180,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many windows may wait for demand.
 
         Raises:
-            TypeError: if `closing_supplier` cannot be called, or a number is no int.
+            TypeError: if `closing_supplier` cannot be called, or a number is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.window_when`.
@@ -3220,7 +3220,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             prefetch: items to request ahead, and the most that wait in all windows together.
 
         Raises:
-            TypeError: if a number is no int.
+            TypeError: if a number is not an int.
             ValueError: if a number is less than 1.
 
         Executed by flow-ops: `flow_ops.window_with_count`.
@@ -3264,7 +3264,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many windows may wait for demand.
 
         Raises:
-            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            TypeError: if a number is of the wrong type, or `clock` is not a clock.
             ValueError: if a time is not above 0 and finite, or another number is less than 1.
 
         Executed by flow-ops: `flow_ops.window_with_time`.
@@ -3315,7 +3315,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             max_waiting: how many windows may wait for demand.
 
         Raises:
-            TypeError: if a number is of the wrong type, or `clock` is no clock.
+            TypeError: if a number is of the wrong type, or `clock` is not a clock.
             ValueError: if the time is not above 0 and finite, or another number is less than 1.
 
         Executed by flow-ops: `flow_ops.window_with_time_or_count`.
@@ -3389,7 +3389,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
             others: whose latest items are used.
 
         Raises:
-            TypeError: if one of the others is no publisher.
+            TypeError: if one of the others is not a publisher.
             ValueError: if there are no others.
 
         Executed by flow-ops: `flow_ops.with_latest_from`.
@@ -3506,7 +3506,7 @@ class OpsMethods(Fluent[T_co], Generic[T_co]):
                 ExceptionGroup.
 
         Raises:
-            TypeError: if a source is no publisher, or `prefetch` is no int.
+            TypeError: if a source is not a publisher, or `prefetch` is not an int.
             ValueError: if `prefetch` is less than 1.
 
         Executed by flow-ops: `flow_ops.zip`.

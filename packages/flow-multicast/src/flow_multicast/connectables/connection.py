@@ -56,7 +56,7 @@ class DisconnectedError(FlowError):
 
 @final
 class Completed:
-    """The end of a run that was no error."""
+    """The end of a run that was not an error."""
 
     __slots__ = ()
 

@@ -61,7 +61,7 @@ def multicast(
     """
     detail = describe(processor)
     name = f"multicast({detail})"
-    # A class with its type argument is no class any more, but has its attributes.
+    # A class with its type argument is not a class any more, but has its attributes.
     if isinstance(get_origin(processor) or processor, type) or not hasattr(processor, "on_next"):
         if not callable(processor):
             raise TypeError(f"multicast() takes a processor or what makes one, not {processor!r}")
@@ -121,7 +121,7 @@ def publish(
         prefetch: items to request of the source ahead, and the most that wait.
 
     Raises:
-        TypeError: if `selector` cannot be called, or `prefetch` is no int.
+        TypeError: if `selector` cannot be called, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     check_prefetch(prefetch)
@@ -262,7 +262,7 @@ def replay(
         clock: what these are measured by; None is the clock of the process.
 
     Raises:
-        TypeError: if `selector` cannot be called, `size` is no int or `ttl` no time.
+        TypeError: if `selector` cannot be called, `size` is not an int or `ttl` no time.
         ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
     """
 

@@ -58,7 +58,7 @@ class _Run(NamedTuple):
     home: Home | Empty | None = EMPTY
     """That of the first subscriber."""
     grace: _Grace | None = None
-    """Measures how long there have been no subscribers."""
+    """Measures for how long no subscriber has been left."""
 
 
 class _Runs(NamedTuple):

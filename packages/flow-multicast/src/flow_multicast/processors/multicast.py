@@ -939,7 +939,7 @@ another: it never has a line."""
 
 
 def _none(method: str) -> NoneItemError:
-    return NoneItemError(f"MulticastProcessor.{method}(None): None is no signal")
+    return NoneItemError(f"MulticastProcessor.{method}(None): None is not a signal")
 
 
 def _signal_complete(downstream: CoreSubscriber[T]) -> None:

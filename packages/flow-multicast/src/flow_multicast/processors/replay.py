@@ -63,7 +63,7 @@ class ReplayProcessor(HotProcessor[T]):
         clock: what these are measured by; None is the clock of the process.
 
     Raises:
-        TypeError: if `size` is no int, or `ttl` no time.
+        TypeError: if `size` is not an int, or `ttl` no time.
         ValueError: if `size` is less than 1, or `ttl` not above 0 and finite.
     """
 

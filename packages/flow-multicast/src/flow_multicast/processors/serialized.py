@@ -55,7 +55,7 @@ def serialized(
         A processor with the subscribers of `processor`.
 
     Raises:
-        TypeError: if `capacity` is no int.
+        TypeError: if `capacity` is not an int.
         ValueError: if it is less than 1.
     """
     return SerializedProcessor(processor, capacity)

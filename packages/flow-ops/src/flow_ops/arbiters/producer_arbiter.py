@@ -100,7 +100,7 @@ class ProducerArbiter:
         """Allow `n` more items, of the current producer or of the next.
 
         Raises:
-            TypeError: if `n` is no int.
+            TypeError: if `n` is not an int.
             ValueError: if it is less than 0; strict, also for 0.
         """
         bad = bad_request(n)
@@ -128,7 +128,7 @@ class ProducerArbiter:
         """Tell that `n` of the requested items were delivered.
 
         Raises:
-            TypeError: if `n` is no int.
+            TypeError: if `n` is not an int.
             ValueError: if it is less than 1.
             ProtocolViolationError: if that is more than was requested.
         """

@@ -124,7 +124,7 @@ class SubscriptionArbiter(Subscription):
         dropped-errors hook is told.
 
         Raises:
-            TypeError: if `n` is no int.
+            TypeError: if `n` is not an int.
             ValueError: if it is less than 1.
         """
         if bad_request(n) is not None:

@@ -39,7 +39,7 @@ def amb(*sources: Publisher[T]) -> Flow[T]:
         sources: what to choose from. They are subscribed in this order, until one has begun.
 
     Raises:
-        TypeError: if a source is no publisher.
+        TypeError: if a source is not a publisher.
     """
     check_sources("amb", sources)
     if not sources:
@@ -63,7 +63,7 @@ def amb_with(other: Publisher[U]) -> Operator[T, Flow[T | U]]:
         other: subscribed second.
 
     Raises:
-        TypeError: if `other` is no publisher.
+        TypeError: if `other` is not a publisher.
     """
     check_sources("amb_with", (other,))
 

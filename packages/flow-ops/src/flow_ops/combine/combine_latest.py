@@ -180,7 +180,7 @@ def combine_latest(
         and there is no room.
 
     Raises:
-        TypeError: if a source is no publisher, or `prefetch` is no int.
+        TypeError: if a source is not a publisher, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     check_sources("combine_latest", sources)

@@ -108,7 +108,7 @@ def fork_join(*sources: Publisher[Any]) -> Flow[Any]:  # Any: the flows are of m
         sources: what to run. They are subscribed in this order.
 
     Raises:
-        TypeError: if a source is no publisher.
+        TypeError: if a source is not a publisher.
     """
     check_sources("fork_join", sources)
     if not sources:

@@ -81,7 +81,7 @@ def merge(
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, or a number is no int.
+        TypeError: if a source is not a publisher, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     return _together("merge", sources, Limits(concurrency, prefetch, delay_error), FlatMap)
@@ -109,7 +109,7 @@ def merge_with(
         delay_error: see `merge`.
 
     Raises:
-        TypeError: if one of the others is no publisher, or a number is no int.
+        TypeError: if one of the others is not a publisher, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     limits = Limits(concurrency, prefetch, delay_error)
@@ -143,7 +143,7 @@ def merge_all(
         delay_error: whether errors come when all have ended; several as an ExceptionGroup.
 
     Raises:
-        TypeError: if a number is no int.
+        TypeError: if a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     limits = Limits(concurrency, prefetch, delay_error)
@@ -193,7 +193,7 @@ def merge_sequential(
         delay_error: whether errors come when all sources have ended; several as an ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, or a number is no int.
+        TypeError: if a source is not a publisher, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     return _together(

@@ -93,8 +93,8 @@ def ordered_merge(
         and there is no room, and with what a comparison raises.
 
     Raises:
-        TypeError: if a source is no publisher, `key` cannot be called, `executor` is none, or
-            `prefetch` is no int.
+        TypeError: if a source is not a publisher, `key` cannot be called, `executor` is none, or
+            `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     check_sources("ordered_merge", sources)

@@ -55,8 +55,8 @@ def sequence_equal(
         prefetch: items to request of each ahead, and the most of each that wait.
 
     Raises:
-        TypeError: if a flow is no publisher, `key` or `equals` cannot be called, or `prefetch` is
-            no int.
+        TypeError: if a flow is not a publisher, `key` or `equals` cannot be called, or `prefetch`
+            is not an int.
         ValueError: if `prefetch` is less than 1, or both `key` and `equals` are given.
     """
     check_sources("sequence_equal", (first, second))

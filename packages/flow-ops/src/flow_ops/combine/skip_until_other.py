@@ -35,7 +35,7 @@ def skip_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
         other: opens the flow.
 
     Raises:
-        TypeError: if `other` is no publisher.
+        TypeError: if `other` is not a publisher.
     """
     check_sources("skip_until_other", (other,))
     return coordinated(

@@ -36,7 +36,7 @@ def take_until_other(other: Publisher[object]) -> Operator[T, Flow[T]]:
         other: ends the flow.
 
     Raises:
-        TypeError: if `other` is no publisher.
+        TypeError: if `other` is not a publisher.
     """
     check_sources("take_until_other", (other,))
     return coordinated(

@@ -106,7 +106,7 @@ def with_latest_from(
         others: whose latest items are used.
 
     Raises:
-        TypeError: if one of the others is no publisher.
+        TypeError: if one of the others is not a publisher.
         ValueError: if there are no others.
     """
     check_sources("with_latest_from", others)

@@ -183,7 +183,7 @@ def zip(
             ExceptionGroup.
 
     Raises:
-        TypeError: if a source is no publisher, or `prefetch` is no int.
+        TypeError: if a source is not a publisher, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     for source in sources:
@@ -210,7 +210,7 @@ def zip_with(
         delay_error: whether the error of a flow comes after its items.
 
     Raises:
-        TypeError: if `other` is no publisher, or `prefetch` is no int.
+        TypeError: if `other` is not a publisher, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     _check("zip_with", (other,), prefetch)
@@ -296,7 +296,7 @@ def _calls_user_code(flow: _AnyFlow) -> bool:
 
 
 def _tuples(iterators: list[Iterator[Any]]) -> Iterator[Any]:
-    """Yields something first that is no item, so that it has begun."""
+    """Yields something first that is not an item, so that it has begun."""
     try:
         yield EMPTY
         yield from builtins.zip(*iterators)  # noqa: B905 - ends with the shortest

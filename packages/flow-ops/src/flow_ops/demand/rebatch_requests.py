@@ -47,7 +47,7 @@ def rebatch_requests(prefetch: int) -> Operator[T, Flow[T]]:
         sends more than was requested and there is no room.
 
     Raises:
-        TypeError: if `prefetch` is no int.
+        TypeError: if `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     check_prefetch(prefetch)

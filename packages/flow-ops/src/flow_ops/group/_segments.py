@@ -987,6 +987,6 @@ def _checked(made: Publisher[object], name: str) -> Publisher[object]:
 
     Raises:
         NoneItemError: for None.
-        TypeError: for anything else that is no publisher.
+        TypeError: for anything else that is not a publisher.
     """
     return as_flow(made, name)

@@ -49,7 +49,7 @@ def batch(
 
     Raises:
         TypeError: if neither `size` nor `within` is given, or one is of the wrong type; if `clock`
-            is no clock.
+            is not a clock.
         ValueError: if `size` is less than 1, or `within` not above 0 and finite.
     """
     if size is not None:

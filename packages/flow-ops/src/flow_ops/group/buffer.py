@@ -74,7 +74,7 @@ def buffer_with_time(
         max_waiting: how many buffers may wait for demand.
 
     Raises:
-        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        TypeError: if a number is of the wrong type, or `clock` is not a clock.
         ValueError: if a time is not above 0 and finite, or another number is less than 1.
     """
     period_s = check_period(period)
@@ -133,7 +133,7 @@ def buffer_with_time_or_count(
         max_waiting: how many buffers may wait for demand.
 
     Raises:
-        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        TypeError: if a number is of the wrong type, or `clock` is not a clock.
         ValueError: if the time is not above 0 and finite, or another number is less than 1.
     """
     period_s = check_period(period)
@@ -184,7 +184,7 @@ def buffer_boundary(
         max_waiting: how many buffers may wait for demand.
 
     Raises:
-        TypeError: if `boundary` is no publisher, or a number is no int.
+        TypeError: if `boundary` is not a publisher, or a number is not an int.
         ValueError: if a number is less than 1.
     """
     check_publisher("buffer_boundary", boundary)
@@ -237,8 +237,8 @@ def buffer_toggle(
         max_waiting: how many buffers may wait for demand.
 
     Raises:
-        TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
-            no int.
+        TypeError: if `openings` is not a publisher, `closing_mapper` cannot be called, or a number
+            is not an int.
         ValueError: if a number is less than 1.
     """
     check_publisher("buffer_toggle", openings)
@@ -289,7 +289,7 @@ def buffer_when(
         max_waiting: how many buffers may wait for demand.
 
     Raises:
-        TypeError: if `closing_supplier` cannot be called, or a number is no int.
+        TypeError: if `closing_supplier` cannot be called, or a number is not an int.
         ValueError: if a number is less than 1.
     """
     check_function("buffer_when", closing_supplier)

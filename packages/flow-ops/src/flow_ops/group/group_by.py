@@ -107,7 +107,7 @@ def group_by(
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
 
     Raises:
-        TypeError: if `key` or `value` cannot be called, or a number is no int.
+        TypeError: if `key` or `value` cannot be called, or a number is not an int.
         ValueError: if a number is less than 1.
     """
     more = checked("group_by", key, value, max_groups, prefetch, delay_error)

@@ -95,7 +95,7 @@ def group_by_until(
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `value` gives None.
 
     Raises:
-        TypeError: if `key`, `until` or `value` cannot be called, or a number is no int.
+        TypeError: if `key`, `until` or `value` cannot be called, or a number is not an int.
         ValueError: if a number is less than 1.
     """
     more = checked("group_by_until", key, value, max_groups, prefetch, delay_error)

@@ -56,7 +56,7 @@ def session_window(
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if a time is of the wrong type, or `clock` is no clock.
+        TypeError: if a time is of the wrong type, or `clock` is not a clock.
         ValueError: if a time is not above 0 and finite.
     """
     gap_s, limit_s, detail = _times(gap, limit)
@@ -104,7 +104,7 @@ def session_buffer(
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if a time is of the wrong type, or `clock` is no clock.
+        TypeError: if a time is of the wrong type, or `clock` is not a clock.
         ValueError: if a time is not above 0 and finite.
     """
     gap_s, limit_s, detail = _times(gap, limit)

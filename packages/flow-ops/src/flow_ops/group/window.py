@@ -82,7 +82,7 @@ def window_with_count(
         prefetch: items to request ahead, and the most that wait in all windows together.
 
     Raises:
-        TypeError: if a number is no int.
+        TypeError: if a number is not an int.
         ValueError: if a number is less than 1.
     """
     check_prefetch(count, "count")
@@ -133,7 +133,7 @@ def window_with_time(
         max_waiting: how many windows may wait for demand.
 
     Raises:
-        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        TypeError: if a number is of the wrong type, or `clock` is not a clock.
         ValueError: if a time is not above 0 and finite, or another number is less than 1.
     """
     period_s = check_period(period)
@@ -196,7 +196,7 @@ def window_with_time_or_count(
         max_waiting: how many windows may wait for demand.
 
     Raises:
-        TypeError: if a number is of the wrong type, or `clock` is no clock.
+        TypeError: if a number is of the wrong type, or `clock` is not a clock.
         ValueError: if the time is not above 0 and finite, or another number is less than 1.
     """
     period_s = check_period(period)
@@ -255,7 +255,7 @@ def window_boundary(
         max_waiting: how many windows may wait for demand.
 
     Raises:
-        TypeError: if `boundary` is no publisher, or a number is no int.
+        TypeError: if `boundary` is not a publisher, or a number is not an int.
         ValueError: if a number is less than 1.
     """
     check_publisher("window_boundary", boundary)
@@ -315,8 +315,8 @@ def window_toggle(
         max_waiting: how many windows may wait for demand.
 
     Raises:
-        TypeError: if `openings` is no publisher, `closing_mapper` cannot be called, or a number is
-            no int.
+        TypeError: if `openings` is not a publisher, `closing_mapper` cannot be called, or a number
+            is not an int.
         ValueError: if a number is less than 1.
     """
     check_publisher("window_toggle", openings)
@@ -372,7 +372,7 @@ def window_when(
         max_waiting: how many windows may wait for demand.
 
     Raises:
-        TypeError: if `closing_supplier` cannot be called, or a number is no int.
+        TypeError: if `closing_supplier` cannot be called, or a number is not an int.
         ValueError: if a number is less than 1.
     """
     check_function("window_when", closing_supplier)

@@ -62,7 +62,7 @@ def parallel(
         An operator for `Flow.pipe`, which makes a `ParallelFlow`.
 
     Raises:
-        TypeError: if `rails` or `prefetch` is no int.
+        TypeError: if `rails` or `prefetch` is not an int.
         ValueError: if one of them is less than 1.
     """
     count = os.cpu_count() or 1 if rails is None else check_prefetch(rails, "rails")

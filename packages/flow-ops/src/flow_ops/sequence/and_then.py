@@ -35,7 +35,7 @@ def and_then(other: Publisher[R]) -> Operator[Any, Flow[R]]:  # Any: nobody sees
         other: what follows.
 
     Raises:
-        TypeError: if it is no publisher.
+        TypeError: if it is not a publisher.
     """
     label = labelled("and_then", "")
     following = from_publisher(other)

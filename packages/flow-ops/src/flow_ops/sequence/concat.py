@@ -53,7 +53,7 @@ def concat(*sources: Publisher[T], delay_error: bool = False) -> Flow[T]:
             several as an ExceptionGroup.
 
     Raises:
-        TypeError: if one of `sources` is no publisher.
+        TypeError: if one of `sources` is not a publisher.
     """
     return concatenated(labelled("concat", told(sources, delay_error)), sources, delay_error)
 
@@ -85,7 +85,7 @@ def concat_with(*others: Publisher[Any], delay_error: bool = False) -> Operator[
         delay_error: see `concat`.
 
     Raises:
-        TypeError: if one of `others` is no publisher.
+        TypeError: if one of `others` is not a publisher.
     """
     detail = told(others, delay_error)
     label = labelled("concat_with", detail)

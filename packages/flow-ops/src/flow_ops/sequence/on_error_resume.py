@@ -65,7 +65,7 @@ def on_error_resume(
         when: for which errors; others pass.
 
     Raises:
-        TypeError: if `fallback` is neither, or `when` is no such filter.
+        TypeError: if `fallback` is neither, or `when` is not a filter of errors.
     """
     error_filter("on_error_resume", when)
     function: Callable[[BaseException], Publisher[Any]]

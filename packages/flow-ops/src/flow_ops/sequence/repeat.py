@@ -117,7 +117,7 @@ def check_times(times: int, operator: str) -> None:
     """`times` is a number of runs.
 
     Raises:
-        TypeError: if it is no int.
+        TypeError: if it is not an int.
         ValueError: if it is less than 0.
     """
     if not isinstance(times, int) or isinstance(times, bool):

@@ -57,7 +57,7 @@ def retry(
 
     Raises:
         TypeError: if `times` is neither an int nor None, `backoff` is neither a time nor a Backoff,
-            or `when` is no such filter.
+            or `when` is not a filter of errors.
         ValueError: if `times` or a time is less than 0.
     """
     if times is not None:

@@ -46,7 +46,7 @@ def start_with_flows(
         delay_error: see `concat`.
 
     Raises:
-        TypeError: if one of `others` is no publisher.
+        TypeError: if one of `others` is not a publisher.
     """
     detail = told(others, delay_error)
     label = labelled("start_with_flows", detail)

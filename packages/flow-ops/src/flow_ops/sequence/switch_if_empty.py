@@ -46,7 +46,7 @@ def switch_if_empty(other: Publisher[Any]) -> Operator[Any, Flow[Any]]:
         other: what takes its place.
 
     Raises:
-        TypeError: if it is no publisher.
+        TypeError: if it is not a publisher.
     """
     instead = from_publisher(other)
     return coordinated(

@@ -94,7 +94,7 @@ def on_processes(
         elsewhere, or one cannot be pickled: lambdas and functions within functions cannot.
 
     Raises:
-        TypeError: if `pool` has no ``submit``, or one of the others is no int.
+        TypeError: if `pool` has no ``submit``, or one of the others is not an int.
         ValueError: if one of the others is less than 1.
     """
     if isinstance(pool, type) or not callable(getattr(pool, "submit", None)):

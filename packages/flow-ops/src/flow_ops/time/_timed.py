@@ -41,7 +41,7 @@ def checked_clock(clock: Clock | None) -> Clock | None:
     """`clock`; if None, each subscription has one by `home_clock`.
 
     Raises:
-        TypeError: if it is no clock.
+        TypeError: if it is not a clock.
     """
     is_one = hasattr(clock, "schedule") and hasattr(clock, "now") and not isinstance(clock, type)
     if clock is not None and not is_one:

@@ -48,7 +48,7 @@ def delay(
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if `delay` is no time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` no clock.
         ValueError: if `delay` is less than 0, or NaN.
     """
     later_s = checked_delay(delay, "the delay")
@@ -82,7 +82,7 @@ def delay_elements(delay: Seconds, *, clock: Clock | None = None) -> Operator[T,
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if `delay` is no time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` no clock.
         ValueError: if `delay` is less than 0, or NaN.
     """
     pause_s = checked_delay(delay, "the delay")

@@ -41,7 +41,7 @@ def delay_with_mapper(
         concurrency: how many items may be on their way.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or `concurrency` is no int.
+        TypeError: if `mapper` cannot be called, or `concurrency` is not an int.
         ValueError: if `concurrency` is less than 1.
     """
     if not callable(mapper):

@@ -48,7 +48,7 @@ def take_with_time(duration: Seconds, *, clock: Clock | None = None) -> Operator
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if `duration` is no time, or `clock` no clock.
+        TypeError: if `duration` is not a time, or `clock` no clock.
         ValueError: if `duration` is less than 0, or NaN.
     """
     duration_s = checked_delay(duration, "the duration")
@@ -72,7 +72,7 @@ def take_until_with_time(time: float, *, clock: Clock | None = None) -> Operator
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if `time` is no number, or `clock` no clock.
+        TypeError: if `time` is not a number, or `clock` no clock.
         ValueError: if `time` is less than 0, or NaN.
     """
     end_s = checked_delay(time, "the time")

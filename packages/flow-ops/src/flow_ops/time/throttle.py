@@ -39,7 +39,7 @@ def throttle_first(period: Seconds, *, clock: Clock | None = None) -> Operator[T
         clock: tells the time; that of the process if None.
 
     Raises:
-        TypeError: if `period` is no time, or `clock` no clock.
+        TypeError: if `period` is not a time, or `clock` no clock.
         ValueError: if `period` is not above 0 and finite.
     """
     return stage(Stage(_THROTTLE_FIRST, check_period(period), time_of(clock)))
@@ -109,7 +109,7 @@ def throttle_latest(
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if `period` is no time, or `clock` no clock.
+        TypeError: if `period` is not a time, or `clock` no clock.
         ValueError: if `period` is not above 0 and finite.
     """
     period_s = check_period(period)

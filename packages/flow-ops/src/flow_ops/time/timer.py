@@ -31,7 +31,7 @@ def timer(delay: Seconds, *, clock: Clock | None = None) -> Flow[int]:
         clock: tells the time; None for that of the loop that runs the flow, or else of the process.
 
     Raises:
-        TypeError: if `delay` is no time, or `clock` no clock.
+        TypeError: if `delay` is not a time, or `clock` no clock.
         ValueError: if `delay` is less than 0, or NaN.
     """
     delay_s = checked_delay(delay, "the delay")

@@ -204,7 +204,7 @@ class ConcatMapSubscriber(EndsInDrain[T], Subscription, Scannable, Generic[T, R]
 
     @override
     def on_complete(self) -> None:
-        """Too late, it is no end: see `statistics`."""
+        """An error that comes too late does not end it: see `statistics`."""
         if not (self._done or self.gate.cancelled):
             self._done = True
             self.signal()

@@ -107,7 +107,9 @@ def pulled(flow: Flow[T], gate: Gate, *, checked: bool = False) -> Pulled[T] | N
 def pushed(
     flow: Flow[T], on_next: Callable[[T], object], gate: Gate
 ) -> GeneratorType[int, int, None] | None:
-    """A loop that sends all items of `flow`, see `Chain._pushed`; None if it is no plain iterable.
+    """Return a loop that sends all items of `flow`, if it is a plain iterable.
+
+    See `Chain._pushed`.
 
     Begun by ``next``, it runs to its end, or to where its gate is cancelled: then it gives a number
     and is to be closed.

@@ -61,7 +61,7 @@ class Limits:
         delay_error: whether errors come when all have ended.
 
     Raises:
-        TypeError: if `concurrency` or `prefetch` is no int.
+        TypeError: if `concurrency` or `prefetch` is not an int.
         ValueError: if one of them is less than 1.
     """
 

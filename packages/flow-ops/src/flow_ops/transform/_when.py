@@ -36,7 +36,7 @@ def deciding(
         options: ``prefetch`` and ``delay_error``.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or the prefetch is no int.
+        TypeError: if `mapper` cannot be called, or the prefetch is not an int.
         ValueError: if the prefetch is less than 1.
     """
     if not callable(mapper):

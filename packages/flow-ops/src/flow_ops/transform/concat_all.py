@@ -33,7 +33,7 @@ def concat_all(
             several as an ExceptionGroup.
 
     Raises:
-        TypeError: if `prefetch` is no int.
+        TypeError: if `prefetch` is not an int.
         ValueError: if it is less than 1.
     """
     check_prefetch(prefetch)

@@ -72,7 +72,7 @@ def concat_map(
         with MissingBackpressureError if the upstream sends more than was requested.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+        TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     if not callable(mapper):

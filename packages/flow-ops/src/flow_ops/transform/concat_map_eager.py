@@ -70,7 +70,7 @@ def concat_map_eager(
         requested.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or a number is no int.
+        TypeError: if `mapper` cannot be called, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     return mapping_operator(

@@ -46,7 +46,7 @@ def delay_until(
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+        TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     return deciding("delay_until", mapper, _then, (prefetch, delay_error))

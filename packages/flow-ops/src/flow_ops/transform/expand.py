@@ -68,7 +68,7 @@ def expand(
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if the mapper gives None.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or `capacity` is no int.
+        TypeError: if `mapper` cannot be called, or `capacity` is not an int.
         ValueError: if `capacity` is less than 1.
     """
     if not callable(mapper):

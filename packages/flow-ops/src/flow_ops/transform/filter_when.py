@@ -45,7 +45,7 @@ def filter_when(
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `predicate` gives None.
 
     Raises:
-        TypeError: if `predicate` cannot be called, or `prefetch` is no int.
+        TypeError: if `predicate` cannot be called, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     return deciding("filter_when", predicate, _kept, (prefetch, delay_error))

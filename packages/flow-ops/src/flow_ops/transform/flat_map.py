@@ -58,7 +58,7 @@ def flat_map(
         requested.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or a number is no int.
+        TypeError: if `mapper` cannot be called, or a number is not an int.
         ValueError: if `concurrency` or `prefetch` is less than 1.
     """
     iterated = None if delay_error else IterableFlatMap[R]

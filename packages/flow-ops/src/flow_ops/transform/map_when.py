@@ -45,7 +45,7 @@ def map_when(
         An operator for `Flow.pipe`. Its flow fails with NoneItemError if `mapper` gives None.
 
     Raises:
-        TypeError: if `mapper` cannot be called, or `prefetch` is no int.
+        TypeError: if `mapper` cannot be called, or `prefetch` is not an int.
         ValueError: if `prefetch` is less than 1.
     """
     return deciding("map_when", mapper, _first, (prefetch, delay_error))

@@ -51,5 +51,5 @@ def not_none(value: T | None, what: str) -> T:
         NoneItemError: if it is None.
     """
     if value is None:
-        raise NoneItemError(f"{what}: None is no value; Result.absent() stands for a missing one")
+        raise NoneItemError(f"{what}: None is not a value; Result.absent() says that it is missing")
     return value

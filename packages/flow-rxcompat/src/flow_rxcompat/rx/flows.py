@@ -125,7 +125,7 @@ def check_publisher(function: str, publisher: object) -> None:
 
 
 def check_scheduler(function: str, scheduler: object) -> None:
-    """Refuse what is no scheduler of `reactivex`.
+    """Refuse what is not a scheduler of `reactivex`.
 
     Raises:
         TypeError: if it is neither one nor None.

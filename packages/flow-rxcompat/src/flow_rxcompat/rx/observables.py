@@ -68,7 +68,7 @@ def from_rx(
     pushes, or on the requester's if they had to wait. What several threads push at once, against
     the rules of ReactiveX, is put in some order and delivered one by one.
     Fusion: ``buffer`` grants ASYNC, also across threads.
-    Errors: the Observable's, as the identical object. None is no item: it fails the flow
+    Errors: the Observable's, as the identical object. None is not an item: it fails the flow
     with NoneItemError. A fatal error, such as MemoryError, becomes the cause of a FlowError.
 
     Args:
@@ -92,10 +92,10 @@ def from_rx(
 
 
 def check_strategy(function: str, strategy: Overflow, capacity: int) -> None:
-    """Refuse what is no strategy or no capacity.
+    """Refuse what is not a strategy or no capacity.
 
     Raises:
-        TypeError: if `capacity` is no int.
+        TypeError: if `capacity` is not an int.
         ValueError: if `capacity` is less than 1, or there is no such strategy.
     """
     if strategy not in OVERFLOWS:
@@ -184,7 +184,7 @@ class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
         if value is None:
             self._emitter.error(
                 NoneItemError(
-                    "the Observable pushed None, which is no item; filter or map it before"
+                    "the Observable pushed None, which is not an item; filter or map it before"
                 )
             )
         else:
@@ -202,7 +202,7 @@ class EmittingObserver(ObserverBase[T_contra], Generic[T_contra]):
 def _signalled(error: object) -> BaseException:
     """What may be signalled for `error`; observers get all sorts of things."""
     if not isinstance(error, BaseException):
-        return TypeError(f"the Observable failed with {error!r}, which is no exception")
+        return TypeError(f"the Observable failed with {error!r}, which is not an exception")
     if is_fatal(error):
         # It was raised and caught already: to raise it once more would end another thread.
         failure = FlowError(f"the Observable was ended by {type(error).__name__}")

@@ -68,7 +68,7 @@ def rx(
             upstream is first requested there, too.
 
     Raises:
-        TypeError: if `operator` cannot be called, or a number is no int.
+        TypeError: if `operator` cannot be called, or a number is not an int.
         ValueError: if a number is less than 1, or there is no such strategy.
     """
     if not callable(operator):

@@ -133,7 +133,7 @@ class MutableRepository(Observable, Generic[T]):
     changed to 2
     2
 
-    A value that is equal to the last one is no change. Thread: the caller's (G10).
+    A value that is equal to the last one is not a change. Thread: the caller's (G10).
 
     Args:
         value: the first value.
@@ -146,7 +146,7 @@ class MutableRepository(Observable, Generic[T]):
 
     def __init__(self, value: T) -> None:
         if value is None:
-            raise NoneItemError("MutableRepository(None): None is no value")
+            raise NoneItemError("MutableRepository(None): None is not a value")
         self._value = value
         self._signals: Lines[Signal] = Lines()
         self._lines: Lines[T] = Lines()

@@ -35,7 +35,7 @@ class Client:
     Attributes:
         target: where it listens.
         hosts: from which tasks have reached it, each as `_this_host` gives it. From others there
-            may be no way to it: that it does not answer says nothing there.
+            may be no way to it, and a missing answer means nothing.
     """
 
     target: Target

@@ -151,7 +151,7 @@ def check_master(master: str) -> None:
     if scheme == "sc":
         shown = without_secrets_of(master, master)
         raise SessionStartError(
-            f"{shown} is no master, but the address of a Spark Connect server: give it as remote, "
+            f"{shown} is the address of a Spark Connect server, not a master: give it as remote, "
             "session(remote='sc://…') or flow run --remote sc://…"
         )
     if scheme != "spark":

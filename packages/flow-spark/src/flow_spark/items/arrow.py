@@ -178,7 +178,7 @@ class ArrowArray(Protocol):
 
     @abstractmethod
     def drop_null(self) -> ArrowArray:
-        """The values that are no nulls."""
+        """The values that are not nulls."""
         ...
 
     @abstractmethod

@@ -273,7 +273,7 @@ class _Maker:
         """A column of integers, as Arrow finds them without being told to look for these.
 
         Told, it would take floats and cut them off. To find out costs half of what looking at the
-        type of each value does. None if they are no integers, or might be something else as well.
+        type of each value does. None if they are not integers, or might be something else as well.
         """
         if not self._integers:
             return None
@@ -482,7 +482,7 @@ def _is_fractional(cls: type[Any]) -> bool:
 
 
 def _lacking(array: ArrowArray) -> str | None:
-    """Where in `array` there is a null that its type does not allow. It must be no slice."""
+    """Find a null that the type does not allow in `array`, which must not be a slice."""
     kind = array.type
     if not (inner := inner_fields(kind)):
         return None

@@ -78,7 +78,7 @@ class _Part:
         hint: what its values are.
         required: whether None is none of them, though Spark may have it.
         place: where it is within its column.
-        inner: its own parts, and how to come to each from values that are no nulls.
+        inner: its own parts, and how to come to each from values that are not nulls.
     """
 
     hint: TypeHint

@@ -264,7 +264,7 @@ def _of_pyspark(name: str, kind: ArrowType) -> Objects:
 
     def dump(value: object) -> object:
         if not isinstance(value, cls):
-            raise TypeError(f"{shorten(value)} is no {name} of {_MODULE}")
+            raise TypeError(f"{shorten(value)} is not of type {_MODULE}.{name}")
         return dict(zip(parts, taken_apart(value), strict=True))
 
     def fits(hint: TypeHint) -> bool:

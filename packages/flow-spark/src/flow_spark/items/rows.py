@@ -318,7 +318,7 @@ def _reader(field: ArrowField, hint: TypeHint) -> _Read:
 
 
 def asks_for_items(field: ArrowField) -> bool:
-    """Whether values of a column are no plain ones of Arrow's: objects, or maps with such keys."""
+    """Whether values of a column are not plain ones of Arrow's: objects, or maps with such keys."""
     if objects_of(field) is not None:
         return True
     inner = inner_fields(field.type)
@@ -461,7 +461,7 @@ def _each(element: Convert, make: Callable[..., Any]) -> Convert:
 def _float(value: int) -> float:
     made = float(value)
     if made != value:
-        raise SchemaMismatchError(f"{value} is no float: the nearest is {made:.0f}")
+        raise SchemaMismatchError(f"{value} is not a float: the nearest is {made:.0f}")
     return made
 
 
@@ -469,7 +469,7 @@ def _member(kind: type[enum.Enum], value: object) -> enum.Enum:
     try:
         return kind(value)
     except ValueError as error:
-        raise SchemaMismatchError(f"{shorten(value)} is no {kind.__qualname__}") from error
+        raise SchemaMismatchError(f"{shorten(value)} is not of type {kind.__qualname__}") from error
 
 
 def _struct_converter(kind: ArrowType, hint: TypeHint, structs: _Structs) -> Convert | None:

@@ -87,7 +87,7 @@ class Cluster(ABC):
         """What a job may keep here of what nobody has asked for yet.
 
         Raises:
-            ValueError: if the setting of the limit is no size.
+            ValueError: if the setting of the limit is not a size.
         """
         told = str(self._session.conf.get(BACKLOG_LIMIT, "1g"))
         size = re.fullmatch(r"(\d+)([kmgt]?)b?", told.strip().lower())
@@ -131,7 +131,7 @@ class Cluster(ABC):
         Args:
             tag: what `cancel` finds them by.
             name: what they are called in Spark's tools, and by those who follow them.
-            stopped: whether they were told to end, so that their error is no failure.
+            stopped: whether they were told to end, so that their error is not a failure.
             later: how many tasks will be handed to Spark that have not been yet.
         """
 

@@ -106,7 +106,7 @@ def followed(
         session: the one that it runs in.
         name: what it is called.
         look: asks how far it is.
-        stopped: whether it was told to end, so that its error is no failure.
+        stopped: whether it was told to end, so that its error is not a failure.
     """
     job = _Followed(session, look)
     with _lock:

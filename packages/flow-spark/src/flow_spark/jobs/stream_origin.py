@@ -34,7 +34,7 @@ class StreamOrigin(FrameRows):
 
     Raises:
         SchemaMismatchError: if the columns do not fit `as_`.
-        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is no stream.
+        UnsupportedTypeError: if a column has a type that Arrow has not, or `df` is not a stream.
     """
 
     __slots__ = ("_given", "_settings", "_verify")
@@ -111,7 +111,7 @@ class StreamOrigin(FrameRows):
         """
         if self.chunked:
             raise UnsupportedTypeError(
-                f"the items of {self!r} are no columns that Spark knows; use map and filter"
+                f"the items of {self!r} are not columns that Spark knows; use map and filter"
             )
         return StreamOrigin(change(self._given), as_, self._settings, verify=self._verify)
 

@@ -42,7 +42,7 @@ def culprit(obj: object, what: str, dump: Callable[[object], object]) -> str:
             break
         how, part = found
         seen.add(id(part))
-        # What is our own is no news to a user.
+        # Our own frames tell a user nothing.
         if not _is_program(holder):
             trail.append(f"{_describe(holder)} {how} {_show(part)}")
         holder = part

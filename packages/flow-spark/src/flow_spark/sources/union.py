@@ -27,7 +27,7 @@ def union(*flows: Flow[T]) -> Flow[T]:
         flows: at least one, whose items are on the same session.
 
     Raises:
-        TypeError: if there is none, or one is no flow on Spark.
+        TypeError: if there is none, or one is not a flow on Spark.
         OrderedOperatorError: if a stage of one depends on an order that there is not.
         SessionConflictError: if they are on different sessions.
         UnsupportedTypeError: if one is a stream, or has an effect that is meant for this process.

@@ -96,7 +96,7 @@ def stream_source(
         SessionConflictError: if Spark is older than 4.2.
         SpoolError: if the spool is in use, or holds other columns.
         UnsupportedTypeError: if the columns are not known.
-        ValueError: if a number is too small, or `spool` is no path of this machine.
+        ValueError: if a number is too small, or `spool` is not a path of this machine.
     """
     if release_of(session.version) < _SINCE:
         raise SessionConflictError(

@@ -335,7 +335,7 @@ def explore_all(
 ) -> Report:
     """As `explore`, for a scenario that is small enough to leave no schedule out.
 
-    With more preemptions than two (see `bound`), there may be no time for all schedules.
+    With more than two preemptions (see `bound`), the time may not be enough for all schedules.
 
     Args:
         body: as for `explore`.

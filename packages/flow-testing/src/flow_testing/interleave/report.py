@@ -175,12 +175,14 @@ def parse_token(token: str) -> Deviations:
     """The departures that `token` names.
 
     Raises:
-        ValueError: if it is no token, or one of another Python version: steps are instructions,
+        ValueError: if it is not a token, or one of another Python version: steps are instructions,
             and they differ between versions.
     """
     version, colon, rest = token.partition(":")
     if not colon:
-        raise ValueError(f"{token!r} is no replay token; one looks like '{_version()}:12>1,30>0'")
+        raise ValueError(
+            f"{token!r} is not a replay token, which looks like '{_version()}:12>1,30>0'"
+        )
     if version != _version():
         raise ValueError(
             f"the token {token!r} belongs to Python {version}, and this is Python {_version()}; "

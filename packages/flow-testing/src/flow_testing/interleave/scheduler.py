@@ -346,7 +346,7 @@ class Scheduler:
 
         Returns:
             For looks at it and for changes. None if it is made by the testing kit or by the
-            standard library, whose own accesses are no decision points; then only blocking on it
+            standard library, whose own accesses are not decision points; then only blocking on it
             is one.
         """
         frame: FrameType | None = sys._getframe(2)
@@ -668,7 +668,7 @@ class Scheduler:
         self._abort()
 
     def _abort(self) -> None:
-        """Have all threads unwound; what they do meanwhile is no part of the run."""
+        """Have all threads unwound; what they do meanwhile is not part of the run."""
         self.aborting = True
         self._at = -1
         self._limit = self._steps + 1000

@@ -23,7 +23,7 @@ def bound(default: int = 2) -> int:
     """How many preemptions to try: what `BOUND_VARIABLE` says, or else `default`.
 
     Raises:
-        ValueError: if the variable is no int of at least 0.
+        ValueError: if the variable is not an int of at least 0.
     """
     text = os.environ.get(BOUND_VARIABLE, "")
     if not text:

@@ -64,7 +64,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(items=-1)
     def test_spec205_a_second_upstream_is_cancelled(self) -> None:
-        """§2.5: a second ``on_subscribe`` cancels the new subscription, and is no other signal."""
+        """§2.5: a second ``on_subscribe`` cancels the new subscription, and sends nothing."""
         upstream = TestPublisher[int]()
         subscriber = self._start(self.apply(Flow(upstream)), 1)
         if not upstream.subscribed:
@@ -178,7 +178,7 @@ class OperatorVerification(PublisherVerification[R], Generic[R]):
 
     @rule(failing=True, synchronous=True)
     def test_fatal_errors_of_the_upstream_propagate(self) -> None:
-        """KeyboardInterrupt and its like are no ``on_error``: they come out at the top (X10)."""
+        """KeyboardInterrupt and its like leave `subscribe`; they are not sent (X10)."""
         for fatal in (KeyboardInterrupt(), SystemExit(1), MemoryError()):
             subscriber = TestSubscriber[R]()
             try:

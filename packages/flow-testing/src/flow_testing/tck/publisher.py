@@ -406,7 +406,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3, synchronous=True)
     def test_fatal_errors_of_a_subscriber_propagate(self) -> None:
-        """KeyboardInterrupt and its like are no ``on_error``: they come out at the top (X10)."""
+        """KeyboardInterrupt and its like leave `subscribe`; they are not sent (X10)."""
         for fatal in (KeyboardInterrupt(), SystemExit(1), MemoryError()):
             publisher = self.create_publisher(3)
             subscriber = _Raising[T](fatal)
@@ -544,7 +544,7 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=1)
     def test_spec309_a_request_of_no_int_raises(self) -> None:
-        """A demand that is no int is a mistake in the program: TypeError, and no effect."""
+        """A demand that is not an int is a mistake in the program: TypeError, and no effect."""
         subscriber = self._start(self.create_publisher(1), 0)
         for amount in ("1", 1.0, None):
             try:
@@ -619,14 +619,14 @@ class PublisherVerification(Verification, Generic[T]):
 
     @rule(items=3)
     def test_spec317_demand_is_capped(self) -> None:
-        """§3.17: demand beyond 2**63 - 1, in sum or in one request, is no error."""
+        """§3.17: demand beyond 2**63 - 1, in sum or in one request, is not an error."""
         subscriber = _Greedy[T](0)
         self.create_publisher(3).subscribe(subscriber)
         self._completes(self._subscribed(subscriber), 3)
 
     @rule(items=3)
     def test_spec317_demand_is_capped_within_on_next(self) -> None:
-        """§3.17: sums beyond 2**63 - 1 are no error within ``on_next``, either."""
+        """§3.17: sums beyond 2**63 - 1 are not error within ``on_next``, either."""
 
         def ask(subscriber: TestSubscriber[T], item: T) -> None:
             subscriber.request(UNBOUNDED)

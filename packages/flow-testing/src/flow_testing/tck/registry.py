@@ -78,7 +78,7 @@ class OperatorRecipe:
         name: that of the operator's record; with a blank and something else for a second recipe.
         apply: puts the operator behind a flow of ints. By default it makes one item of each.
         upstream: the ints of which the operator makes so many items.
-        hidden: whether to try it behind a source that is no iterator, too.
+        hidden: whether to try it behind a source that is not an iterator, too.
         hidden_fusable: what it grants there, if `facts` say what it grants otherwise.
         facts: other attributes of `OperatorVerification`, such as ``max_items`` or ``quiet_s``.
         settle: see `Verification.settle`; None for its default.
@@ -180,7 +180,7 @@ _NEW: Final[Mapping[str, object]] = MappingProxyType({"deterministic": False})
 
 @final
 class _Foreign(Publisher[Any]):
-    """A publisher that is no flow."""
+    """A publisher that is not a flow."""
 
     def __init__(self, flow: _AnyFlow) -> None:
         self._flow = flow
@@ -449,7 +449,7 @@ def _recipe(name: str, cases: Iterable[StageCase]) -> OperatorRecipe | None:
 
 
 def _shape(recipe: OperatorRecipe) -> object:
-    """What decides how a run of stages deals with an upstream that is no iterator.
+    """What decides how a run of stages deals with an upstream that is not an iterator.
 
     Stages of one shape share all of it but their own text, so that one of them is tried there.
     """
@@ -614,7 +614,7 @@ class OperatorsVerification(_ByRecipe, OperatorVerification[Any]):
     _hides: bool = False
 
     def variants(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Each recipe, as it is and behind a source that is no iterator."""
+        """Each recipe, as it is and behind a source that is not an iterator."""
         for recipe in self.recipes:
             for hides in (False, True) if recipe.hidden else (False,):
                 yield (
