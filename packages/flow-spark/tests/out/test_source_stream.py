@@ -167,7 +167,7 @@ class TestSegments:
 
         with pytest.raises(SpoolError, match="value int64"):
             Segments.made(tmp_path / "spool", schema_of(str).arrow)
-        with pytest.raises(SpoolError, match="no spool"):
+        with pytest.raises(SpoolError, match="no flow has spooled"):
             Segments.made(tmp_path / "full", INTS)
         with pytest.raises(SpoolError, match="no spool at"):
             _ = Segments(tmp_path / "missing").id
