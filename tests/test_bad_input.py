@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from flow_testing import TIMEOUT_S
+
 SPARK = ["--on", "spark", "--master", "local[2]"]
 on_either = pytest.mark.parametrize(
     "where", [pytest.param([], id="here"), pytest.param(SPARK, id="spark", marks=pytest.mark.spark)]
@@ -51,7 +53,7 @@ def run(
         env={**os.environ, **(environment or {}), **own},
         text=True,
         capture_output=True,
-        timeout=100,
+        timeout=20 * TIMEOUT_S,
         check=False,
     )
     assert "Traceback (most" not in done.stderr

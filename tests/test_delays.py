@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from flow_cli import pipelines
+from flow_testing import TIMEOUT_S
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "delays.toml"
 LATE = [(20, "UA"), (33, "AA"), (19, "B6"), (851, "MQ"), (1272, "HA"), (16, "B6")]
@@ -22,7 +23,7 @@ def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=12 * TIMEOUT_S,
     )
 
 

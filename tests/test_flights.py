@@ -18,6 +18,7 @@ import pytest
 import flow_core as flow
 from flow_core.engine import Engine, EngineOptions, local_engine
 from flow_core.plugins import plugin_host
+from flow_testing import TIMEOUT_S
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +92,7 @@ def test_here_and_on_spark_the_reports_are_equal(flights: ModuleType) -> None:
 def run(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "flow_cli", "run", *map(str, args)]
     return subprocess.run(
-        command, cwd=cwd, text=True, capture_output=True, timeout=100, check=False
+        command, cwd=cwd, text=True, capture_output=True, timeout=20 * TIMEOUT_S, check=False
     )
 
 

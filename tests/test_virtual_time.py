@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from flow_testing import TIMEOUT_S
+
 TEST = """
 import asyncio
 
@@ -37,6 +39,6 @@ def test_hours_pass_in_no_time_in_the_loop_of_a_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "anyio", "test_it.py"]
     done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=12 * TIMEOUT_S, check=False
     )
     assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -489,7 +489,7 @@ def test_a_thread_that_cannot_be_started_is_a_rejected_task(
 def in_a_process(script: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
-        timeout=60,
+        timeout=12 * TIMEOUT_S,
         check=False,
         capture_output=True,
         text=True,

@@ -28,7 +28,7 @@ def script(text: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", textwrap.dedent(text)],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=12 * TIMEOUT_S,
         check=False,
     )
 

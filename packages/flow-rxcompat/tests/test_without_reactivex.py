@@ -6,6 +6,8 @@ import subprocess
 import sys
 import textwrap
 
+from flow_testing import TIMEOUT_S
+
 
 def run_without(names: str, program: str) -> str:
     """Run a program in a Python that cannot import the modules `names`."""
@@ -22,7 +24,9 @@ def run_without(names: str, program: str) -> str:
     """
     code = textwrap.dedent(blocked) + textwrap.dedent(program)
     command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=12 * TIMEOUT_S, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

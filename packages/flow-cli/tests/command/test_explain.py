@@ -17,6 +17,7 @@ from flow_core.operators import serialize
 from flow_core.plugins import PluginHost, plugin_host
 from flow_core.protocols import Publisher, Subscriber
 from flow_core.structure import Place, source_of, stages_of
+from flow_testing import TIMEOUT_S
 
 HERE = "test_explain.py"
 
@@ -345,7 +346,7 @@ def test_a_drawing_is_plain_text_when_nobody_watches(write: Any) -> None:
         capture_output=True,
         encoding="utf-8",
         check=True,
-        timeout=60,
+        timeout=12 * TIMEOUT_S,
     )
     assert "\x1b" not in done.stdout
     assert "└── " in done.stdout

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from flow_core.plugins import PluginHost
+from flow_testing import TIMEOUT_S
 
 WORDS = """
     description = "Long words of a file."
@@ -200,5 +201,5 @@ def test_a_hyphen_is_the_standard_input_and_output(start, write) -> None:
         """,
     )
     with start("run", "job.toml") as running:
-        out, err = running.process.communicate("1\n2\n3\n", timeout=30)
+        out, err = running.process.communicate("1\n2\n3\n", timeout=6 * TIMEOUT_S)
     assert (running.process.returncode, out, err) == (0, "2\n3\n", "")

@@ -18,7 +18,7 @@ from flow_cli.progress import progress
 from flow_cli.testing import Screen, recorded_screen
 from flow_core import CoreSubscriber, Flow, Fusion, QueueSubscription, Subscription, structure
 from flow_core.counting import counting
-from flow_testing import assert_result
+from flow_testing import TIMEOUT_S, assert_result
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_the_command_shows_one_bar_on_stderr_and_keeps_stdout_clean(
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "NO_COLOR": "1"},
     )
     os.close(slave)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=12 * TIMEOUT_S)
     drawn = b""
     while select.select([master], [], [], 5)[0]:
         try:

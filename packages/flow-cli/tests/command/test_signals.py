@@ -10,6 +10,7 @@ import time
 import pytest
 
 from flow_core.serial import HAS_GIL
+from flow_testing import TIMEOUT_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
@@ -103,7 +104,7 @@ def test_a_signal_that_comes_in_a_finaliser_comes_again(start, write) -> None:
     write("jobs.py", JOBS)
     with start("run", "jobs.py:finalised") as running:
         assert running.line() == "ready"
-        out, err = running.process.communicate(timeout=30)
+        out, err = running.process.communicate(timeout=6 * TIMEOUT_S)
     assert running.process.returncode == 143
     assert (out, err) == ("", "flow: stopped\n")
 
@@ -202,7 +203,7 @@ def test_items_appear_at_once_and_not_only_when_a_buffer_is_full(start, write) -
 def test_the_exit_code_of_a_flow_that_fails_is_that_of_the_process(start, write) -> None:
     write("jobs.py", "import flow_core\nf = flow_core.range(1).map(lambda n: 1 / n)")
     with start("run", "jobs.py:f") as running:
-        out, err = running.process.communicate(timeout=30)
+        out, err = running.process.communicate(timeout=6 * TIMEOUT_S)
     assert running.process.returncode == 1
     assert out == ""
     assert "ZeroDivisionError" in err

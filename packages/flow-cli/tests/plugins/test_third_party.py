@@ -12,6 +12,8 @@ from textwrap import dedent
 
 import pytest
 
+from flow_testing import TIMEOUT_S
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -27,7 +29,7 @@ def command(acme: Path, tmp_path: Path) -> Command:
             capture_output=True,
             encoding="utf-8",
             check=False,
-            timeout=60,
+            timeout=12 * TIMEOUT_S,
         )
 
     return run
@@ -48,7 +50,7 @@ def test_a_wheel_of_a_third_party_registers_end_to_end(acme: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=12 * TIMEOUT_S,
     )
     assert (done.stdout, done.stderr) == ("[7, 4, 1]\n", "")
 

@@ -18,6 +18,7 @@ import pytest
 import flow_core as flow
 from flow_core import NoConverterError, PluginError, Subscriber
 from flow_core.plugins import PluginHost
+from flow_testing import TIMEOUT_S
 
 Install = Callable[..., Path]
 
@@ -296,4 +297,6 @@ def test_the_scan_happens_at_the_first_conversion_and_not_before() -> None:
         "assert list(flow_core.from_([1])) == [1]\n"
         "assert 'flow_core.plugins' in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], check=True, timeout=12 * TIMEOUT_S
+    )

@@ -21,6 +21,7 @@ from flow_core.plugins import (
     SourceSpec,
     plugin_host,
 )
+from flow_testing import TIMEOUT_S
 
 Install = Callable[..., Path]
 
@@ -100,7 +101,7 @@ def test_a_plugin_may_ask_for_the_host_while_another_thread_makes_it(tmp_path: P
         env={**os.environ, "FLOW_LOAD_PLUGINS": "first,asking", "FLOW_DISABLE_PLUGINS": "*"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=12 * TIMEOUT_S,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("True True [1, 2]\n", "")

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from flow_testing import TIMEOUT_S
+
 
 def modules_after(code: str, *options: str, **environ: str) -> set[str]:
     """The modules that a fresh interpreter holds after `code`."""
@@ -17,7 +19,7 @@ def modules_after(code: str, *options: str, **environ: str) -> set[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=12 * TIMEOUT_S,
         env=None if "-I" in options else environ,
     )
     return set(json.loads(done.stdout))

@@ -9,6 +9,8 @@ from textwrap import dedent
 
 import pytest
 
+from flow_testing import TIMEOUT_S
+
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 14), reason="for Python 3.14, which has InterpreterPoolExecutor"
 )
@@ -35,7 +37,11 @@ def run(source: str, *, path: Path | None = None) -> subprocess.CompletedProcess
         path.write_text(source)
         command = [str(path)]
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        timeout=12 * TIMEOUT_S,
+        check=False,
     )
 
 
